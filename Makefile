@@ -1,0 +1,55 @@
+# Everything a developer needs, one line each. Works on Linux and macOS with Python 3.11+, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+CORPUS ?= ../shared/conformance
+
+.PHONY: help venv demo test check bench docs snapshots conformance nightly lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+venv: $(STAMP) ## make .venv with all that development needs
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+demo: venv ## apply our policies and the guide's policies to sample manifests and show what comes back
+	$(BIN)/python -m scripts.demo
+
+test: venv ## run the tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: venv ## format, lint, types, import contracts, generated files fresh
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.reference --check
+
+bench: venv ## measure the ratios of docs/guide/performance.md; also writes build/bench.json
+	$(BIN)/python -m tests.bench
+
+docs: venv ## write docs/reference from the docstrings
+	$(BIN)/python -m scripts.reference
+
+snapshots: venv ## rewrite tests/cases/**/expected.yaml; review the diff
+	$(BIN)/python -m tests.cases --write
+
+conformance: venv ## run the public corpora found at CORPUS
+	$(BIN)/python -m tests.conformance --corpus $(CORPUS)
+
+nightly: venv ## property tests with at least 100,000 inputs each
+	PYVERNO_NIGHTLY=1 $(BIN)/python -m pytest -n $(WORKERS) tests/property
+
+lock: ## write requirements*.lock from pyproject.toml (needs uv on the PATH)
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml scripts/build-requirements.txt --group dev -o requirements-dev.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,178 @@
+"""Every exception that pyverno raises, and the place in a file that an error points at.
+
+PyvernoError
+├── DocumentError             YAML or JSON that can not be read, or exceeds a limit
+├── PolicyError               a policy document that is not valid (decode or compile)
+├── UsageError                flags, paths or companion files that do not fit together (command line, library calls)
+├── ValueSyntaxError          a quantity, duration, version range, cron line, selector or time that does not parse
+├── PatchError                a JSON patch, merge patch or strategic merge that can not be applied
+├── ExpressionError           an expression in a policy
+│   ├── ExpressionSyntaxError     does not parse (carries the offset)
+│   ├── EvaluationError           fails at run time
+│   │   └── UnknownKeyError           JMESPath: a map has no such key
+│   └── SubstitutionError         a variable or reference in a template can not be resolved
+├── HostError                 the world answered with an error
+│   └── HostUnavailableError      nothing answers this kind of question here
+└── BudgetExceededError       a review used up its time, steps, bytes or calls
+
+An error says what happened in fields; its text is for people. `code` is stable: programs match on it.
+Nothing below this module is imported from the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "BudgetExceededError",
+    "DocumentError",
+    "EvaluationError",
+    "ExpressionError",
+    "ExpressionSyntaxError",
+    "HostError",
+    "HostUnavailableError",
+    "Location",
+    "PatchError",
+    "PolicyError",
+    "PyvernoError",
+    "SubstitutionError",
+    "UnknownKeyError",
+    "UsageError",
+    "ValueSyntaxError",
+]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A place in a source: file name (or `-`), line and column counted from 1 (0 = unknown).
+
+    >>> str(Location("policy.yaml", 14, 9))
+    'policy.yaml:14:9'
+    """
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.file
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class PyvernoError(Exception):
+    """Root of all errors raised on purpose by this package.
+
+    `message` is the text without its location; `location` is where the input is at fault, when known; `path` is
+    the field path inside the document (`spec.rules[0].match`), when known.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, location: Location | None = None, path: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.path = path
+
+    def __str__(self) -> str:
+        where = str(self.location) if self.location else ""
+        parts = [part for part in (where, self.path, self.message) if part]
+        return ": ".join(parts)
+
+
+class DocumentError(PyvernoError):
+    """A YAML or JSON source that can not be read or that exceeds a limit (depth, size, aliases, duplicate keys)."""
+
+    code = "document"
+
+
+class PolicyError(PyvernoError):
+    """A policy document that is not valid; one instance per problem, see `code`, `location` and `path`."""
+
+    code = "policy"
+
+    def __init__(
+        self, message: str, *, location: Location | None = None, path: str = "", code: str = "policy"
+    ) -> None:
+        super().__init__(message, location=location, path=path)
+        self.code = code  # type: ignore[misc]  # each check has its own stable code
+
+
+class UsageError(PyvernoError):
+    """Flags, paths or companion files that do not fit together; the command line exits with 1."""
+
+    code = "usage"
+
+
+class ValueSyntaxError(PyvernoError, ValueError):
+    """A quantity, duration, version range, cron line, selector or time text that does not parse."""
+
+    code = "value-syntax"
+
+
+class PatchError(PyvernoError):
+    """A patch that can not be applied to its document."""
+
+    code = "patch"
+
+
+class ExpressionError(PyvernoError):
+    """An expression inside a policy is at fault."""
+
+    code = "expression"
+
+
+class ExpressionSyntaxError(ExpressionError):
+    """An expression does not parse; `offset` counts code points from 0 in the text of the expression."""
+
+    code = "expression-syntax"
+
+    def __init__(self, message: str, *, offset: int = 0, location: Location | None = None, path: str = "") -> None:
+        super().__init__(message, location=location, path=path)
+        self.offset = offset
+
+
+class EvaluationError(ExpressionError):
+    """An expression failed at run time (wrong type, wrong number of arguments, a function's own error)."""
+
+    code = "evaluation"
+
+
+class UnknownKeyError(EvaluationError):
+    """JMESPath: a map has no such key. Text as in Kyverno's fork: ``Unknown key "K" in path``."""
+
+    code = "unknown-key"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f'Unknown key "{key}" in path')
+        self.key = key
+
+
+class SubstitutionError(ExpressionError):
+    """A `{{ variable }}` or `$(reference)` can not be resolved."""
+
+    code = "substitution"
+
+
+class HostError(PyvernoError):
+    """The world outside (cluster, HTTP service, registry) answered with an error."""
+
+    code = "host"
+
+
+class HostUnavailableError(HostError):
+    """Nothing in this Host answers this kind of question; never replaced by an invented answer."""
+
+    code = "host-unavailable"
+
+
+class BudgetExceededError(PyvernoError):
+    """A review used up one of its limits; `resource` names which: time, steps, bytes, context, calls or elements."""
+
+    code = "budget"
+
+    def __init__(self, message: str, *, resource: str) -> None:
+        super().__init__(message)
+        self.resource = resource
