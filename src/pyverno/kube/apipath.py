@@ -1,0 +1,117 @@
+"""Paths of the Kubernetes API, parsed into parts and written back canonically.
+
+A path that is sent is always the one that was checked: text goes in, parts come out, and `str()` of the parts is what
+goes over the wire. This module must never send anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, urlencode
+
+from pyverno.errors import ValueSyntaxError
+
+__all__ = ["ApiPath", "parse_api_path"]
+
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:@+,=~")
+_QUERY_KEYS = frozenset(
+    {
+        "labelSelector",
+        "fieldSelector",
+        "limit",
+        "continue",
+        "resourceVersion",
+        "resourceVersionMatch",
+        "timeoutSeconds",
+        "pretty",
+        "allowWatchBookmarks",
+        "dryRun",
+        "fieldManager",
+        "fieldValidation",
+        "propagationPolicy",
+        "gracePeriodSeconds",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPath:
+    """A canonical API path: segments without slashes, the namespace it is about ("" = none), and its query.
+
+    `is_namespace_object` marks `/api/v1/namespaces/NAME` itself, which is about the Namespace, not inside it.
+    """
+
+    segments: tuple[str, ...]
+    namespace: str = ""
+    is_namespace_object: bool = False
+    query: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The path without its query."""
+        return "/" + "/".join(quote(segment, safe=":@+,=~") for segment in self.segments)
+
+    def __str__(self) -> str:
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+
+def parse_api_path(text: str) -> ApiPath:
+    """Parse a `urlPath`; raises ValueSyntaxError for anything that is not plainly one API path.
+
+    Percent signs, dot segments, doubled slashes, backslashes, semicolons, fragments, control and non-ASCII characters
+    are refused rather than interpreted; the query is split off first and has an allow-list of parameters.
+
+    >>> path = parse_api_path("/api/v1/namespaces/team/pods?limit=2")
+    >>> path.namespace, str(path)
+    ('team', '/api/v1/namespaces/team/pods?limit=2')
+    >>> parse_api_path("/api/v1/namespaces/a/../b/pods")
+    Traceback (most recent call last):
+    pyverno.errors.ValueSyntaxError: invalid API path `/api/v1/namespaces/a/../b/pods`: it contains the segment `..`
+    """
+    path, separator, query = text.partition("?")
+    segments = _segments(text, path)
+    namespace, is_object = _namespace_of(segments)
+    return ApiPath(segments, namespace, is_object, _query(text, query) if separator else ())
+
+
+def _segments(text: str, path: str) -> tuple[str, ...]:
+    if not path.startswith("/"):
+        raise _refusal(text, "it must start with `/`")
+    parts = path.strip("/").split("/") if path.strip("/") else []
+    for part in parts:
+        if part in (".", ".."):
+            raise _refusal(text, f"it contains the segment `{part}`")
+        if not part:
+            raise _refusal(text, "it contains an empty segment")
+        bad = next((character for character in part if character not in _SAFE), None)
+        if bad is not None:
+            raise _refusal(text, f"it contains the character {bad!r}")
+    if path.startswith("//") or path.endswith("//"):
+        raise _refusal(text, "it contains an empty segment")
+    return tuple(parts)
+
+
+def _query(text: str, query: str) -> tuple[tuple[str, str], ...]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=32)
+    except ValueError:
+        raise _refusal(text, "its query can not be read") from None
+    for key, value in pairs:
+        if key not in _QUERY_KEYS:
+            raise _refusal(text, f"its query has the parameter `{key}`, which is not allowed")
+        if not value.isprintable():
+            raise _refusal(text, f"its query parameter `{key}` has a control character")
+    return tuple(pairs)
+
+
+def _namespace_of(segments: tuple[str, ...]) -> tuple[str, bool]:
+    prefix = 2 if segments[:1] == ("api",) else 3 if segments[:1] == ("apis",) else 0
+    rest = segments[prefix:] if prefix else ()
+    if len(rest) >= 2 and rest[0] == "namespaces":
+        return rest[1], len(rest) == 2 or (len(rest) == 3 and rest[2] in ("status", "finalize"))
+    return "", False
+
+
+def _refusal(text: str, reason: str) -> ValueSyntaxError:
+    shown = text if text.isprintable() and len(text) <= 200 else text.encode("unicode_escape").decode()[:200]
+    return ValueSyntaxError(f"invalid API path `{shown}`: {reason}")

@@ -1,0 +1,299 @@
+"""JSON as plain Python values, and rendered exactly as Go's encoding/json renders it.
+
+A JSON value is None, bool, int, float, str, list or dict with string keys. Values are never changed in place once
+they are shared. This module must never decode YAML (see `documents`). The slow decoder lives in `jsonscan`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import orjson
+
+from pyverno.errors import DocumentError
+from pyverno.kube.gofloat import float_text, float_verb_text
+from pyverno.kube.jsonscan import scan
+
+__all__ = [
+    "JSON",
+    "JSONObject",
+    "decode",
+    "encode",
+    "encode_indent",
+    "equal",
+    "float_text",
+    "go_text",
+    "is_number",
+]
+
+JSON: TypeAlias = Any
+"""One JSON value; `Any` because Python's type system can not bound a recursive value cheaply."""
+
+JSONObject: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+_FAST_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+# A float token always follows one of these characters in compact JSON; a hit inside a string only costs time.
+_MAYBE_FLOAT = re.compile(rb"(?:^|[:,\[])-?[0-9]+[.e]")
+_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 19
+_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_NEEDS_ESCAPE = re.compile('["\\\\\x00-\x1f]')
+_NEEDS_HTML_ESCAPE = re.compile("[<>&\u2028\u2029]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def is_number(value: JSON) -> bool:
+    """Tell whether a JSON value is a number; a bool is never one.
+
+    >>> is_number(1.5), is_number(True)
+    (True, False)
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def decode(data: bytes | str) -> JSON:
+    """Read one JSON text as Go reads it.
+
+    Integers beyond 64 bits become floats, a lone surrogate or a byte that is not UTF-8 becomes U+FFFD, the last of
+    equal keys wins. Up to 10,000 levels deep. Raises `DocumentError` with Go's text for anything else, NaN included.
+
+    >>> decode('{"a": [1, 2.5, null]}')
+    {'a': [1, 2.5, None]}
+    """
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if _LONG_NUMBER in raw.translate(_DIGITS_TO_ZERO):
+        return scan(raw)
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return scan(raw)
+
+
+def encode(value: JSON) -> str:
+    """Render a value as Go's `json.Marshal` does: compact, keys sorted, `<`, `>`, `&` and U+2028/9 escaped.
+
+    Raises `DocumentError` for what JSON does not have (NaN, infinities, other Python types).
+
+    >>> encode({"b": 1.0, "a": "<x>"})
+    '{"a":"\\\\u003cx\\\\u003e","b":1}'
+    """
+    try:
+        raw = orjson.dumps(value, option=_FAST_OPTIONS)
+    except TypeError:  # deep, large integers, surrogates, or not JSON at all
+        return _compact(value)
+    # orjson writes NaN as null and floats in its own form: both need the exact path.
+    if b"null" in raw or _MAYBE_FLOAT.search(raw):
+        return _compact(value)
+    return _escape_html(raw.decode())
+
+
+def encode_indent(value: JSON, indent: str = "  ", escape_html: bool = True) -> str:
+    """Render a value as Go's `json.MarshalIndent` does; empty maps and lists stay on their line.
+
+    >>> print(encode_indent({"a": [1], "b": {}}))
+    {
+      "a": [
+        1
+      ],
+      "b": {}
+    }
+    """
+    parts: list[str] = []
+    stack: list[tuple[Iterator[Any], str]] = []
+    _open(value, parts, stack, html=escape_html)
+    first = bool(stack)
+    while stack:
+        items, closing = stack[-1]
+        for item in items:
+            parts.append(("\n" if first else ",\n") + indent * len(stack))
+            key_text = ""
+            if closing == "}":
+                key, item = item  # noqa: PLW2901  # a pair of a map
+                key_text = _string(key, html=escape_html) + ": "
+            parts.append(key_text)
+            depth = len(stack)
+            _open(item, parts, stack, html=escape_html)
+            first = len(stack) > depth
+            if first:
+                break
+        else:
+            stack.pop()
+            parts.append("\n" + indent * len(stack) + closing)
+            first = False
+    return "".join(parts)
+
+
+def go_text(value: JSON) -> str:
+    """Render a value as Go's `fmt.Sprintf("%v", value)` does; whole numbers are written in digits.
+
+    >>> go_text({"b": [1, "x"], "a": None})
+    'map[a:<nil> b:[1 x]]'
+    """
+    if isinstance(value, str):
+        return value
+    parts: list[str] = []
+    stack: list[tuple[Iterator[Any], bool]] = []
+    _open_go(value, parts, stack)
+    first = True
+    while stack:
+        items, is_map = stack[-1]
+        for item in items:
+            if not first:
+                parts.append(" ")
+            if is_map:
+                key, item = item  # noqa: PLW2901  # a pair of a map
+                parts.append(f"{key}:")
+            depth = len(stack)
+            _open_go(item, parts, stack)
+            first = len(stack) > depth
+            if first:
+                break
+        else:
+            stack.pop()
+            parts.append("]")
+            first = False
+    return "".join(parts)
+
+
+def equal(left: JSON, right: JSON) -> bool:
+    """Compare by value: `1` equals `1.0`, but a bool equals only a bool.
+
+    >>> equal({"a": [1]}, {"a": [1.0]}), equal(1, True)
+    (True, False)
+    """
+    if isinstance(left, str) or isinstance(right, str) or left is None or right is None:
+        return bool(left == right)
+    pending = [(left, right)]
+    while pending:
+        a, b = pending.pop()
+        if isinstance(a, dict):
+            if not isinstance(b, dict) or len(a) != len(b):
+                return False
+            for key, item in a.items():
+                if key not in b:
+                    return False
+                pending.append((item, b[key]))
+        elif isinstance(a, list):
+            if not isinstance(b, list) or len(a) != len(b):
+                return False
+            pending.extend(zip(a, b, strict=True))
+        elif isinstance(a, bool) or isinstance(b, bool):
+            if a is not b:
+                return False
+        elif isinstance(b, (dict, list)) or a != b:
+            return False
+    return True
+
+
+def _compact(value: JSON) -> str:
+    parts: list[str] = []
+    stack: list[tuple[Iterator[Any], str]] = []
+    _open(value, parts, stack, html=True)
+    first = True
+    while stack:
+        items, closing = stack[-1]
+        for item in items:
+            if not first:
+                parts.append(",")
+            if closing == "}":
+                key, item = item  # noqa: PLW2901  # a pair of a map
+                parts.append(_string(key, html=True) + ":")
+            depth = len(stack)
+            _open(item, parts, stack, html=True)
+            first = len(stack) > depth
+            if first:
+                break
+        else:
+            stack.pop()
+            parts.append(closing)
+            first = False
+    return "".join(parts)
+
+
+def _open(value: JSON, parts: list[str], stack: list[tuple[Iterator[Any], str]], *, html: bool) -> None:
+    """Write a scalar or an empty container; for any other container write its bracket and push its items."""
+    if isinstance(value, str):
+        parts.append(_string(value, html=html))
+    elif value is None:
+        parts.append("null")
+    elif isinstance(value, bool):
+        parts.append("true" if value else "false")
+    elif isinstance(value, int):
+        parts.append(str(int(value)))
+    elif isinstance(value, float):
+        parts.append(_number(value))
+    elif isinstance(value, dict):
+        if not value:
+            parts.append("{}")
+            return
+        parts.append("{")
+        stack.append((iter(sorted(_checked_keys(value).items(), key=_key)), "}"))
+    elif isinstance(value, (list, tuple)):
+        if not value:
+            parts.append("[]")
+            return
+        parts.append("[")
+        stack.append((iter(value), "]"))
+    else:
+        raise DocumentError("json: unsupported value")
+
+
+def _open_go(value: JSON, parts: list[str], stack: list[tuple[Iterator[Any], bool]]) -> None:
+    if isinstance(value, dict):
+        parts.append("map[")
+        stack.append((iter(sorted(value.items(), key=_key)), True))
+    elif isinstance(value, (list, tuple)):
+        parts.append("[")
+        stack.append((iter(value), False))
+    elif value is None:
+        parts.append("<nil>")
+    elif isinstance(value, bool):
+        parts.append("true" if value else "false")
+    elif isinstance(value, float):
+        # COMPAT: Go writes 1e+06; whole numbers are written in digits so that int and float render alike.
+        parts.append(float_text(value) if value.is_integer() and abs(value) < 1e21 else float_verb_text(value))
+    else:
+        parts.append(str(value))
+
+
+def _key(pair: tuple[str, Any]) -> str:
+    return pair[0]
+
+
+def _checked_keys(value: JSONObject) -> JSONObject:
+    if all(isinstance(key, str) for key in value):
+        return value
+    raise DocumentError("json: a map has a key that is not a string")
+
+
+def _number(value: float) -> str:
+    if math.isfinite(value):
+        return float_text(value)
+    raise DocumentError(f"json: unsupported value: {float_verb_text(value)}")
+
+
+def _string(text: str, *, html: bool) -> str:
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text)
+    if _NEEDS_ESCAPE.search(text):
+        text = _NEEDS_ESCAPE.sub(_escaped, text)
+    quoted = f'"{text}"'
+    if html:
+        return _escape_html(quoted)
+    # Go escapes the two line separators even when HTML escaping is off.
+    return quoted.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    return _SHORT_ESCAPES.get(character) or f"\\u{ord(character):04x}"
+
+
+def _escape_html(text: str) -> str:
+    if _NEEDS_HTML_ESCAPE.search(text):
+        return _NEEDS_HTML_ESCAPE.sub(_escaped, text)
+    return text

@@ -1,0 +1,124 @@
+"""What an expression may use while it runs: limits, and the few things that are not pure.
+
+Every evaluation gets one `Runtime`. Clock, randomness and name look-ups come through `World`, so that a run can be
+recorded and replayed; limits are counted in `Budget`, so that no policy can run or grow without end. This module must
+never read a clock for its own purposes nor look at a policy.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyverno.errors import BudgetExceededError, HostUnavailableError
+
+__all__ = ["NO_WORLD", "Budget", "Runtime", "World"]
+
+MAX_STEPS = 1_000_000
+MAX_TEXT_BYTES = 2 * 1024 * 1024
+MAX_CONTEXT_BYTES = 2 * 1024 * 1024
+MAX_ELEMENTS = 100_000
+MAX_CALLS = 100
+CHECK_EVERY = 256
+
+
+class World(Protocol):
+    """The impure part of an expression's surroundings."""
+
+    def now(self) -> int:
+        """Return the wall clock in nanoseconds since the Unix epoch."""
+        ...
+
+    def random_bits(self, bits: int) -> int:
+        """Return a random integer of that many bits."""
+        ...
+
+    def lookup_host(self, name: str) -> tuple[str, ...]:
+        """Return the addresses of a host name; raises HostError when it has none."""
+        ...
+
+
+class _NoWorld:
+    def now(self) -> int:
+        raise HostUnavailableError("no clock is available here")
+
+    def random_bits(self, bits: int) -> int:
+        raise HostUnavailableError("no source of randomness is available here")
+
+    def lookup_host(self, name: str) -> tuple[str, ...]:
+        raise HostUnavailableError("name look-ups are not available here")
+
+
+NO_WORLD: World = _NoWorld()
+
+
+@dataclass(slots=True)
+class Budget:
+    """Counts down what one review may still use; running out raises BudgetExceededError.
+
+    Limits and their defaults: `steps` (JMESPath and template steps, 10^6), `text_bytes` (size of one produced text or
+    list, 2 MiB), `context_bytes` (all context entries of a rule together, 2 MiB), `elements` (foreach elements times
+    nesting, 10^5), `calls` (network calls, 100), `deadline` (monotonic seconds, None = no limit).
+    """
+
+    steps: int = MAX_STEPS
+    text_bytes: int = MAX_TEXT_BYTES
+    context_bytes: int = MAX_CONTEXT_BYTES
+    elements: int = MAX_ELEMENTS
+    calls: int = MAX_CALLS
+    deadline: float | None = None
+    _until_check: int = field(default=CHECK_EVERY, repr=False)
+
+    def charge_steps(self, count: int = 1) -> None:
+        """Count evaluation steps; now and then also look at the deadline."""
+        self.steps -= count
+        if self.steps < 0:
+            raise BudgetExceededError("the expression steps of this review are used up", resource="steps")
+        self._until_check -= count
+        if self._until_check < 0:
+            self._until_check = CHECK_EVERY
+            self.check_deadline()
+
+    def check_deadline(self) -> None:
+        """Raise when the deadline has passed."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise BudgetExceededError("the deadline of this review has passed", resource="time")
+
+    def check_text(self, size: int) -> None:
+        """Raise when a text or list of that many bytes (or items times their size) would be too large to make."""
+        if size > self.text_bytes:
+            raise BudgetExceededError(
+                f"a produced value of {size} bytes exceeds the limit of {self.text_bytes} bytes", resource="bytes"
+            )
+
+    def charge_elements(self, count: int = 1) -> None:
+        """Count foreach elements."""
+        self.elements -= count
+        if self.elements < 0:
+            raise BudgetExceededError("the foreach elements of this review are used up", resource="elements")
+
+    def charge_context(self, size: int) -> None:
+        """Count the bytes of a context entry that was loaded."""
+        self.context_bytes -= size
+        if self.context_bytes < 0:
+            used = MAX_CONTEXT_BYTES - self.context_bytes
+            raise BudgetExceededError(
+                f"context size limit exceeded: {used} bytes exceeds limit of {MAX_CONTEXT_BYTES} bytes",
+                resource="context",
+            )
+
+    def charge_call(self) -> None:
+        """Count one network call."""
+        self.calls -= 1
+        if self.calls < 0:
+            raise BudgetExceededError("the network calls of this review are used up", resource="calls")
+        self.check_deadline()
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Handed to every evaluation: `world` for impure questions, `budget` for limits."""
+
+    world: World = NO_WORLD
+    budget: Budget = field(default_factory=Budget)
