@@ -1,0 +1,64 @@
+"""Lowering of match and exclude blocks: written filters become compiled ones.
+
+Shared by rules, exceptions and cleanup policies. This module must never decide whether a request matches.
+"""
+
+from __future__ import annotations
+
+from pyverno.engine.match import Filter, Matcher, Subject
+from pyverno.kube.gvk import parse_kind_selector
+from pyverno.kube.selector import compile_selector
+from pyverno.kube.wildcard import compile_wildcard
+from pyverno.policy.match import MatchBlocks, ResourceFilter
+
+__all__ = ["lower_filter", "lower_matcher"]
+
+
+def lower_filter(block: ResourceFilter, *, for_rule: bool = True) -> Filter:
+    """Compile one block; `for_rule` is False for exceptions and cleanup policies, which differ in details."""
+    resources, user = block.resources, block.user_info
+    names = (*((resources.name,) if resources.name else ()), *resources.names)
+    name_tests = tuple(compile_wildcard(name) for name in names)
+    if resources.name and resources.names:
+        # COMPAT: name and names together must both fit; validation refuses the pair
+        one, many = name_tests[0], name_tests[1:]
+        name_tests = (lambda text: one(text) and any(test(text) for test in many),)
+    return Filter(
+        kinds=tuple(parse_kind_selector(kind) for kind in resources.kinds),
+        names=name_tests,
+        namespaces=tuple(compile_wildcard(namespace) for namespace in resources.namespaces),
+        annotations=tuple(resources.annotations.items()),
+        selector=None if resources.selector is None else compile_selector(resources.selector, wildcards=True),
+        namespace_selector=(
+            None if resources.namespace_selector is None else compile_selector(resources.namespace_selector, wildcards=True)
+        ),
+        operations=frozenset(operation.value for operation in resources.operations),
+        subjects=tuple(Subject(subject.kind, subject.name, subject.namespace) for subject in user.subjects),
+        roles=frozenset(user.roles),
+        cluster_roles=frozenset(user.cluster_roles),
+        ignores_namespace_selector_on_namespaces=not for_rule,
+        accepts_ephemeral_containers=for_rule,
+    )
+
+
+def lower_matcher(
+    match: MatchBlocks, exclude: MatchBlocks | None, *, policy_namespace: str = "", for_rule: bool = True
+) -> Matcher:
+    """Compile match and exclude; a legacy flat block is an `all` of one."""
+
+    def lowered(blocks: tuple[ResourceFilter, ...]) -> tuple[Filter, ...]:
+        return tuple(lower_filter(block, for_rule=for_rule) for block in blocks)
+
+    flat = () if match.flat is None else (match.flat,)
+    exclude_any: tuple[ResourceFilter, ...] = ()
+    exclude_all: tuple[ResourceFilter, ...] = ()
+    if exclude is not None:
+        exclude_any = exclude.any or (() if exclude.all or exclude.flat is None else (exclude.flat,))
+        exclude_all = () if exclude.any else exclude.all
+    return Matcher(
+        any_of=lowered(match.any),
+        all_of=() if match.any else lowered(match.all or flat),
+        exclude_any=lowered(exclude_any),
+        exclude_all=lowered(exclude_all),
+        policy_namespace=policy_namespace,
+    )

@@ -1,0 +1,101 @@
+"""`validate.foreach`: a check for every element of lists, possibly nested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.actions.elements import Elements
+from pyverno.engine.actions.exemption import SkippedByException
+from pyverno.engine.result import Status, Verdict
+from pyverno.engine.rule import Action, Run
+from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
+
+__all__ = ["ForeachCheck", "ForeachEntry"]
+
+_UNKNOWN_KEY = "Unknown key"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeachEntry:
+    """One list and what is checked for its elements.
+
+    `check` judges the element when `scoped_check` does not; which of the two is used depends on `element_scope`
+    (None = the element is matched when it is a map).
+    """
+
+    elements: Elements
+    check: Action
+    scoped_check: Action | None = None
+    element_scope: bool | None = None
+
+    def check_for(self, element: object) -> Action:
+        """Return the check of an element; raises EvaluationError when it can not be scoped to it."""
+        if self.scoped_check is None:
+            return self.check
+        if self.element_scope is None:
+            return self.scoped_check if isinstance(element, dict) else self.check
+        if self.element_scope and not isinstance(element, dict):
+            raise EvaluationError(
+                "cannot use elementScope=true foreach rules for elements that are not maps, "
+                f"expected type=map got type={type(element).__name__}"
+            )
+        return self.scoped_check if self.element_scope else self.check
+
+
+@dataclass(frozen=True, slots=True)
+class ForeachCheck(SkippedByException):
+    """Entries in order; the first element that fails or errs ends the rule, no applied element means no result."""
+
+    entries: tuple[ForeachEntry, ...]
+    nested: bool = False
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Check all elements of all lists."""
+        applied = 0
+        list_error = ""
+        for entry in self.entries:
+            try:
+                values = entry.elements.values(run)
+            except (BudgetExceededError, HostError):
+                raise
+            except ExpressionError as error:
+                # Kyverno: a list that does not exist has no elements
+                if _UNKNOWN_KEY not in error.message:
+                    list_error = list_error or error.message
+                continue
+            count, verdict = _check_elements(entry, values, run)
+            if verdict is not None:
+                return (verdict,)
+            applied += count
+        if applied:
+            return (Verdict(Status.PASS, "" if self.nested else "rule passed"),)
+        if list_error:
+            return (Verdict(Status.ERROR, f"failed to evaluate list: {list_error}"),)
+        return ()
+
+
+def _check_elements(entry: ForeachEntry, values: list[object], run: Run) -> tuple[int, Verdict | None]:
+    applied = 0
+    for _, element, inner in entry.elements.visit(run, values):
+        if entry.elements.preconditions is not None:
+            try:
+                if entry.elements.preconditions.check(inner) is not None:
+                    continue
+            except (BudgetExceededError, HostError):
+                raise
+            except ExpressionError:
+                # COMPAT: an element whose preconditions can not be evaluated is left out upstream (B8.4)
+                continue
+        try:
+            verdicts = entry.check_for(element).run(inner)
+        except (BudgetExceededError, HostError):
+            raise
+        except PyvernoError as error:
+            return applied, Verdict(Status.ERROR, f"validation failure: {error.message}")
+        for verdict in verdicts:
+            if verdict.status in (Status.FAIL, Status.ERROR):
+                return applied, Verdict(verdict.status, f"validation failure: {verdict.message}", verdict.detail)
+            if verdict.status is Status.PASS:
+                applied += 1
+    return applied, None

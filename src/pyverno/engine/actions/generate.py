@@ -1,0 +1,221 @@
+"""`generate`: objects that should exist because of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyverno.engine.actions.elements import Elements
+from pyverno.engine.effects import CreateEffect, Effect
+from pyverno.engine.result import ResourceRef, Status, Verdict
+from pyverno.engine.rule import Exemption, Run
+from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.template import Template
+
+__all__ = ["CloneListSource", "CloneSource", "DataSource", "GenerateElements", "GenerateRule", "Source"]
+
+_PREFIX = "generate.kyverno.io/"
+_DROPPED = ("uid", "selfLink", "creationTimestamp", "managedFields", "resourceVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """An object written in the rule: target fields and `data`."""
+
+    document: Template
+
+    def objects(self, run: Run) -> Sequence[CreateEffect]:
+        """Return the one object."""
+        value = self.document.render(run.scope, run.runtime, delete_request=run.is_delete)
+        target = value["target"]
+        data = value.get("data")
+        if not isinstance(data, dict):
+            raise EvaluationError("the data of a generate rule must be an object")
+        return (CreateEffect(_placed(data, target, run)),)
+
+
+@dataclass(frozen=True, slots=True)
+class CloneSource:
+    """A copy of one existing object."""
+
+    document: Template
+
+    def objects(self, run: Run) -> Sequence[CreateEffect]:
+        """Return the copy; raises EvaluationError when the source does not exist."""
+        value = self.document.render(run.scope, run.runtime, delete_request=run.is_delete)
+        target, clone = value["target"], value["clone"]
+        api_version, kind = target.get("apiVersion") or "", target.get("kind") or ""
+        namespace, name = clone.get("namespace") or "", clone.get("name") or ""
+        if (namespace, name) == (target.get("namespace") or "", target.get("name")):
+            return ()
+        source = run.broker.get_object(api_version, kind, namespace, name)
+        if source is None:
+            raise EvaluationError(f"source resource {api_version} {kind}/{namespace}/{name} not found")
+        return (_cloned(source, target, run),)
+
+
+@dataclass(frozen=True, slots=True)
+class CloneListSource:
+    """Copies of all objects of some kinds in a namespace."""
+
+    document: Template
+
+    def objects(self, run: Run) -> Sequence[CreateEffect]:
+        """Return the copies; sources in the target's own namespace are left out."""
+        value = self.document.render(run.scope, run.runtime, delete_request=run.is_delete)
+        target, clone = value["target"], value["cloneList"]
+        namespace = clone.get("namespace") or ""
+        if namespace == (target.get("namespace") or ""):
+            return ()
+        found: list[CreateEffect] = []
+        for written in clone.get("kinds") or ():
+            api_version, _, kind = str(written).rpartition("/")
+            for source in run.broker.list_objects(api_version, kind, namespace, clone.get("selector")):
+                own = {**target, "apiVersion": api_version, "kind": kind, "name": ResourceRef.of(source).name}
+                found.append(_cloned(source, own, run))
+        return found
+
+
+Source = DataSource | CloneSource | CloneListSource
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateElements:
+    """One foreach entry of a generate rule."""
+
+    elements: Elements
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRule:
+    """Objects to create: from one source, or from one per element of lists."""
+
+    source: Source | None = None
+    entries: tuple[GenerateElements, ...] = ()
+    synchronize: bool = False
+    server_side_apply: bool = False
+    orphan_on_policy_delete: bool = False
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Describe the objects as effects; nothing is created here."""
+        if run.request.object is None and run.request.old is None:
+            return ()
+        try:
+            effects = self._effects(run)
+        except (BudgetExceededError, HostError):
+            raise
+        except PyvernoError as error:
+            return (Verdict(Status.ERROR, error.message),)
+        return (Verdict(Status.PASS, effects=tuple(effects)),)
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Skip the rule and name the exceptions."""
+        keys = tuple(exemption.key for exemption in exemptions)
+        text = "rule is skipped due to policy exception " + ", ".join(keys)
+        return (Verdict(Status.SKIP, text, exceptions=keys),)
+
+    def _effects(self, run: Run) -> list[Effect]:
+        made: list[CreateEffect] = []
+        if self.source is not None:
+            made.extend(self.source.objects(run))
+        problems: list[str] = []
+        for entry in self.entries:
+            made.extend(_for_elements(entry, run, problems))
+        if problems:
+            raise EvaluationError("; ".join(problems))
+        return [
+            replace(
+                effect,
+                synchronize=self.synchronize,
+                server_side_apply=self.server_side_apply,
+                orphan_on_policy_delete=self.orphan_on_policy_delete,
+            )
+            for effect in made
+        ]
+
+
+def _for_elements(entry: GenerateElements, run: Run, problems: list[str]) -> list[CreateEffect]:
+    """Generate for every element; a problem with one element does not stop the others."""
+    made: list[CreateEffect] = []
+    try:
+        values = entry.elements.values(run)
+    except (BudgetExceededError, HostError):
+        raise
+    except ExpressionError as error:
+        problems.append(f"failed to evaluate list {entry.elements.query.text}: {error.message}")
+        return made
+    for _, _, inner in entry.elements.visit(run, values):
+        try:
+            if entry.elements.preconditions is not None and entry.elements.preconditions.check(inner) is not None:
+                continue
+            made.extend(entry.source.objects(inner))
+        except (BudgetExceededError, HostError):
+            raise
+        except PyvernoError as error:
+            problems.append(error.message)
+    return made
+
+
+def _placed(data: JSONObject, target: JSONObject, run: Run) -> JSONObject:
+    """Give an object the identity that the rule says, and the labels that tell where it comes from."""
+    metadata = data.get("metadata")
+    metadata = dict(metadata) if isinstance(metadata, dict) else {}
+    metadata["name"] = target.get("name") or ""
+    namespace = target.get("namespace") or ""
+    if namespace:
+        metadata["namespace"] = namespace
+    labels = metadata.get("labels")
+    metadata["labels"] = {**(labels if isinstance(labels, dict) else {}), **_origin_labels(run)}
+    placed = {**data, "apiVersion": target.get("apiVersion") or "", "kind": target.get("kind") or ""}
+    placed["metadata"] = metadata
+    return placed
+
+
+def _cloned(source: JSONObject, target: JSONObject, run: Run) -> CreateEffect:
+    origin = ResourceRef.of(source)
+    metadata = {key: value for key, value in (source.get("metadata") or {}).items() if key not in _DROPPED}
+    if origin.namespace != (target.get("namespace") or ""):
+        metadata.pop("ownerReferences", None)
+        metadata.pop("namespace", None)
+    copy = {key: value for key, value in source.items() if key != "status"}
+    copy["metadata"] = metadata
+    identity = {**target, "apiVersion": target.get("apiVersion") or origin.api_version}
+    placed = _placed(copy, identity, run)
+    labels = dict(placed["metadata"]["labels"])
+    labels.update(_source_labels(source, origin))
+    placed["metadata"] = {**placed["metadata"], "labels": labels}
+    return CreateEffect(placed, source=origin)
+
+
+def _origin_labels(run: Run) -> Mapping[str, str]:
+    trigger = run.request.subject
+    ref = ResourceRef.of(trigger)
+    gvk = run.request.gvk
+    metadata = trigger.get("metadata") if isinstance(trigger, dict) else None
+    uid: JSON = metadata.get("uid") if isinstance(metadata, dict) else None
+    policy = run.rule.info.policy
+    return {
+        "app.kubernetes.io/managed-by": "kyverno",
+        f"{_PREFIX}policy-name": policy.name,
+        f"{_PREFIX}policy-namespace": policy.namespace,
+        f"{_PREFIX}rule-name": run.rule.info.name,
+        f"{_PREFIX}trigger-uid": uid if isinstance(uid, str) else "",
+        f"{_PREFIX}trigger-namespace": ref.namespace,
+        f"{_PREFIX}trigger-kind": gvk.kind,
+        f"{_PREFIX}trigger-version": gvk.version,
+        f"{_PREFIX}trigger-group": gvk.group,
+    }
+
+
+def _source_labels(source: JSONObject, origin: ResourceRef) -> Mapping[str, str]:
+    group, _, version = origin.api_version.rpartition("/")
+    uid = (source.get("metadata") or {}).get("uid")
+    return {
+        f"{_PREFIX}source-uid": uid if isinstance(uid, str) else "",
+        f"{_PREFIX}source-namespace": origin.namespace,
+        f"{_PREFIX}source-kind": origin.kind,
+        f"{_PREFIX}source-version": version,
+        f"{_PREFIX}source-group": group,
+    }

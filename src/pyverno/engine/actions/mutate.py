@@ -1,0 +1,227 @@
+"""`mutate`: change the object, the elements of its lists, or existing objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pyverno.engine.actions.elements import Elements
+from pyverno.engine.actions.exemption import SkippedByException
+from pyverno.engine.actions.patches import Patch
+from pyverno.engine.effects import PatchEffect
+from pyverno.engine.guards import Preconditions
+from pyverno.engine.result import ResourceRef, Status, Verdict
+from pyverno.engine.rule import Binding, Exemption, Run
+from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
+from pyverno.kube.json import JSON, equal
+from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.lang.template import Template
+
+__all__ = ["Change", "ForeachChange", "MutateElements", "MutateExisting", "MutateRule", "PatchChange", "Targets"]
+
+
+class Change(Protocol):
+    """What a mutate rule does to one object."""
+
+    @property
+    def nothing(self) -> str:
+        """Text of the SKIP when nothing changed."""
+        ...
+
+    def apply(self, document: JSON, run: Run) -> JSON:
+        """Return the changed object, the same one when nothing changes; raises PyvernoError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PatchChange:
+    """One patch of the whole object."""
+
+    patch: Patch
+    nothing: str = "no patches applied"
+
+    def apply(self, document: JSON, run: Run) -> JSON:
+        """Apply the patch."""
+        return self.patch.apply(document, run)
+
+
+@dataclass(frozen=True, slots=True)
+class MutateElements:
+    """One foreach entry: a patch, or nested entries, for every element."""
+
+    elements: Elements
+    patch: Patch | None = None
+    nested: tuple[MutateElements, ...] = ()
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeachChange:
+    """Foreach entries in order; patches pile up on the object from element to element."""
+
+    entries: tuple[MutateElements, ...]
+    nothing: str = "0 elements processed"
+
+    def apply(self, document: JSON, run: Run) -> JSON:
+        """Apply the patches of all elements."""
+        return _apply_entries(self.entries, document, run)
+
+
+def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run) -> JSON:
+    for index, entry in enumerate(entries):
+        try:
+            values = entry.elements.values(run)
+        except (BudgetExceededError, HostError):
+            raise
+        except ExpressionError as error:
+            listed = entry.elements.query.text
+            # COMPAT: upstream prints the error twice (E1.30)
+            raise EvaluationError(f"failed to evaluate list {listed}: {error.message}: {error.message}") from error
+        changed = _apply_elements(index, entry, values, document, run)
+        if changed is not document:
+            document = changed
+            run = _with_object(run, document)
+    return document
+
+
+def _apply_elements(number: int, entry: MutateElements, values: list[JSON], document: JSON, run: Run) -> JSON:
+    for _, _, inner in entry.elements.visit(run, values, reverse=entry.reverse):
+        if entry.elements.preconditions is not None:
+            try:
+                if entry.elements.preconditions.check(inner) is not None:
+                    continue
+            except (BudgetExceededError, HostError):
+                raise
+            except ExpressionError as error:
+                reason = f"failed to evaluate mutate.foreach[{number}].preconditions: {error.message}"
+                raise EvaluationError(f"failed to mutate elements: {reason}") from error
+        if entry.nested:
+            document = _apply_entries(entry.nested, document, inner)
+        elif entry.patch is not None:
+            document = entry.patch.apply(document, inner)
+    return document
+
+
+def _with_object(run: Run, document: JSON) -> Run:
+    """Return the run in which variables see the changed object (the target, where the rule changes one)."""
+    if run.scope.has("target"):
+        return run.with_scope(run.scope.with_values(target=document))
+    request = run.request.with_object(document)
+    value = dict(run.scope["request"])
+    value["object"] = document
+    return run.with_request(request, run.scope.with_values(request=value))
+
+
+def _described(document: JSON) -> str:
+    ref = ResourceRef.of(document)
+    if not ref.kind and not ref.name:
+        return "mutated resource"
+    return f"mutated {ref.kind}/{ref.name}" + (f" in namespace {ref.namespace}" if ref.namespace else "")
+
+
+@dataclass(frozen=True, slots=True)
+class MutateRule(SkippedByException):
+    """Changes the object of the request."""
+
+    change: Change
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Apply the change; no difference means SKIP."""
+        document = run.resource
+        if document is None:
+            return ()
+        try:
+            changed = self.change.apply(document, run)
+        except (BudgetExceededError, HostError):
+            raise
+        except PyvernoError as error:
+            return (Verdict(Status.ERROR, error.message),)
+        if changed is document or equal(changed, document):
+            return (Verdict(Status.SKIP, self.change.nothing),)
+        return (Verdict(Status.PASS, _described(changed), patched=changed),)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """One entry of `mutate.targets`: which existing objects, and what must hold for each of them."""
+
+    api_version: Template
+    kind: Template
+    namespace: Template
+    name: Template
+    selector: Template | None = None
+    bindings: tuple[Binding, ...] = ()
+    preconditions: Preconditions | None = None
+
+    def find(self, run: Run) -> Sequence[JSON]:
+        """Ask the world for the objects; wildcards in names and namespaces list and filter."""
+        api_version, kind = self._text(self.api_version, run), self._text(self.kind, run)
+        kind, _, _ = kind.partition("/")
+        namespace, name = self._text(self.namespace, run), self._text(self.name, run)
+        namespace = namespace or run.rule.info.policy.namespace
+        selector = self.selector.render(run.scope, run.runtime) if self.selector is not None else None
+        if name and not has_wildcard(name) and not has_wildcard(namespace) and selector is None:
+            found = run.broker.get_object(api_version, kind, namespace, name)
+            return () if found is None else (found,)
+        asked = "" if has_wildcard(namespace) else namespace
+        return [
+            document
+            for document in run.broker.list_objects(api_version, kind, asked, selector)
+            if (ref := ResourceRef.of(document))
+            and (not name or wildcard_match(name, ref.name))
+            and (not namespace or wildcard_match(namespace, ref.namespace))
+        ]
+
+    @staticmethod
+    def _text(template: Template, run: Run) -> str:
+        value = template.render(run.scope, run.runtime, delete_request=run.is_delete)
+        if not isinstance(value, str):
+            raise EvaluationError("the fields of a target must be strings after substituting variables")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class MutateExisting:
+    """Changes existing objects when a request triggers it; the request's own object stays as it is."""
+
+    targets: tuple[Targets, ...]
+    change: Change
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Return one verdict per target; a target that fails does not stop the others."""
+        verdicts: list[Verdict] = []
+        for entry in self.targets:
+            try:
+                found = entry.find(run)
+            except PyvernoError as error:
+                # COMPAT: upstream prints an empty prefix (E1.29)
+                verdicts.append(Verdict(Status.ERROR, f": {error.message}"))
+                continue
+            verdicts.extend(self._one(entry, document, run) for document in found)
+        return verdicts
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Skip the rule and name the exceptions."""
+        keys = tuple(exemption.key for exemption in exemptions)
+        text = "rule is skipped due to policy exception " + ", ".join(keys)
+        return (Verdict(Status.SKIP, text, exceptions=keys),)
+
+    def _one(self, entry: Targets, document: JSON, run: Run) -> Verdict:
+        target = ResourceRef.of(document)
+        inner = run.with_scope(run.scope.with_values(target=document))
+        try:
+            for binding in entry.bindings:
+                inner = inner.with_scope(binding.bind(inner))
+            if entry.preconditions is not None:
+                verdict = entry.preconditions.check(inner)
+                if verdict is not None:
+                    return replace(verdict, target=target)
+            changed = self.change.apply(document, inner)
+        except PyvernoError as error:
+            return Verdict(Status.ERROR, error.message, target=target)
+        if changed is document or equal(changed, document):
+            return Verdict(Status.SKIP, self.change.nothing, target=target)
+        effect = PatchEffect(target, document, changed)
+        return Verdict(Status.PASS, _described(changed), patched=changed, effects=(effect,), target=target)

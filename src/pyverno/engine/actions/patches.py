@@ -1,0 +1,74 @@
+"""The two kinds of patch that a mutate rule writes: strategic merge and JSON patch.
+
+A patch is a function of a run: it takes the object and returns the changed object, or the same object when nothing
+changes. It must never look at targets, lists or preconditions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyverno.engine.rule import Run
+from pyverno.errors import EvaluationError, ExpressionError, PatchError, PyvernoError
+from pyverno.kube.gvk import parse_api_version
+from pyverno.kube.json import JSON
+from pyverno.kube.jsonpatch import apply_patch
+from pyverno.kube.strategicmerge import strategic_merge
+from pyverno.lang.pattern.mutate import Overlay, compile_overlay
+from pyverno.lang.template import Template
+from pyverno.lang.template.patchtext import PatchText
+
+__all__ = ["JsonPatch", "Patch", "StrategicMergePatch"]
+
+
+class Patch(Protocol):
+    """Changes an object."""
+
+    def apply(self, document: JSON, run: Run) -> JSON:
+        """Return the changed object; the same object when nothing changes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StrategicMergePatch:
+    """`patchStrategicMerge` with its anchors; `compiled` is set when it has no variables."""
+
+    template: Template
+    compiled: Overlay | None = None
+
+    def apply(self, document: JSON, run: Run) -> JSON:
+        """Resolve the anchors against the object, then merge."""
+        overlay = self.compiled
+        if overlay is None:
+            try:
+                patch = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
+            except ExpressionError as error:
+                raise EvaluationError(f"variable substitution failed: {error.message}") from error
+            overlay = compile_overlay(patch)
+        try:
+            resolved = overlay.resolve(document)
+            if resolved is None or resolved == {}:
+                return document
+            group, version = parse_api_version(document.get("apiVersion") or "")
+            return strategic_merge(document, resolved, group=group, version=version, kind=document.get("kind") or "")
+        except (ExpressionError, PatchError) as error:
+            raise PatchError(f"failed to patch resource: {error.message}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPatch:
+    """`patchesJson6902`: operations with variables in their values and paths."""
+
+    operations: PatchText
+
+    def apply(self, document: JSON, run: Run) -> JSON:
+        """Apply the operations; a missing path is created or tolerated as Kyverno does."""
+        try:
+            operations = self.operations.render(run.scope, run.runtime, delete_request=run.is_delete)
+        except ExpressionError as error:
+            raise EvaluationError(f"variable substitution failed: {error.message}") from error
+        try:
+            return apply_patch(document, operations, allow_missing_remove=True, create_parents=True)
+        except PyvernoError as error:
+            raise PatchError(f"failed to patch resource: {error.message}") from error

@@ -1,0 +1,26 @@
+"""A rule whose engine does not exist here: always an ERROR, never a silent pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.actions.exemption import SkippedByException
+from pyverno.engine.result import Status, Verdict
+from pyverno.engine.rule import Run
+
+__all__ = ["Unavailable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable(SkippedByException):
+    """Says why the rule can not be judged; with `ignores_delete` a DELETE gives no result, as upstream."""
+
+    message: str
+    ignores_delete: bool = True
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Return the error."""
+        if self.ignores_delete and run.resource is None:
+            return ()
+        return (Verdict(Status.ERROR, self.message),)

@@ -1,0 +1,237 @@
+"""Context entries: variables that a rule declares, computed lazily, each seeing the ones before it.
+
+Entries other than `variable` are read through the broker and merged into a value of the same name; what a person
+supplied stands in where this Host has no answer. Sizes of all loaded entries count against the context budget. This
+module must never be asked for an entry that no expression uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from pyverno.engine.host import HttpCall
+from pyverno.engine.rule import Run
+from pyverno.engine.scope import Scope
+from pyverno.engine.variables import merged
+from pyverno.errors import EvaluationError, HostError, PyvernoError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.template import Template
+from pyverno.lang.template.expression_text import ExpressionText
+
+__all__ = [
+    "ApiCallBinding",
+    "ConfigMapBinding",
+    "GlobalReferenceBinding",
+    "ImageRegistryBinding",
+    "ServiceCall",
+    "VariableBinding",
+]
+
+
+def _charged(run: Run, value: JSON) -> JSON:
+    """Count a loaded value against the context budget and return it."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        size = len(value)
+    else:
+        try:
+            size = len(orjson.dumps(value))
+        except (TypeError, ValueError) as error:
+            raise EvaluationError(f"a context entry can not be written as JSON: {error}") from error
+    run.runtime.budget.charge_context(size)
+    return value
+
+
+def _text(template: Template, run: Run, what: str) -> str:
+    value = template.render(run.scope, run.runtime, delete_request=run.is_delete)
+    if not isinstance(value, str):
+        raise EvaluationError(f"{what} must be a string after substituting variables")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class VariableBinding:
+    """A `variable` entry: `value`, `jmesPath` (on the value, or on all variables) and `default`."""
+
+    name: str
+    value: Template | None = None
+    query: ExpressionText | None = None
+    default: Template | None = None
+
+    def bind(self, run: Run) -> Scope:
+        """Return the scope of the run with this variable."""
+        return run.scope.bind(self.name, lambda: self._load(run))
+
+    def _load(self, run: Run) -> JSON:
+        value = self._found(run)
+        if value is None:
+            raise EvaluationError(f"failed to add context entry for variable {self.name} since it evaluated to nil")
+        return _charged(run, value)
+
+    def _found(self, run: Run) -> JSON:
+        if self.value is not None:
+            value = self.value.render(run.scope, run.runtime, delete_request=run.is_delete)
+            if self.query is None:
+                return value
+            try:
+                return self.query.evaluate(value, run.scope, run.runtime)
+            except EvaluationError as error:
+                return self._default_or(run, error)
+        assert self.query is not None  # noqa: S101 - compiled entries have a value or a query
+        try:
+            found = self.query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
+        except EvaluationError as error:
+            return self._default_or(run, error)
+        return self._render_default(run) if found is None and self.default is not None else found
+
+    def _default_or(self, run: Run, error: PyvernoError) -> JSON:
+        if self.default is None:
+            raise EvaluationError(f"failed to evaluate variable {self.name}: {error.message}") from error
+        return self._render_default(run)
+
+    def _render_default(self, run: Run) -> JSON:
+        assert self.default is not None  # noqa: S101 - checked by the callers
+        return self.default.render(run.scope, run.runtime, delete_request=run.is_delete)
+
+
+def _bind_loaded(name: str, run: Run, load: Callable[[], JSON]) -> Scope:
+    """Bind an entry that is read from the world: merged into what has the name, which also stands in for it."""
+    below = run.scope
+
+    def value() -> JSON:
+        try:
+            found = _charged(run, load())
+        except HostError:
+            if name in run.supplied:
+                return below[name]
+            raise
+        if isinstance(found, dict):
+            try:
+                return merged(below[name], found)
+            except KeyError:
+                return found
+        return found
+
+    return below.bind(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapBinding:
+    """A `configMap` entry: {data, metadata} of the ConfigMap."""
+
+    name: str
+    config_map: Template
+    namespace: Template | None = None
+
+    def bind(self, run: Run) -> Scope:
+        """Return the scope of the run with the ConfigMap."""
+        return _bind_loaded(self.name, run, lambda: self._load(run))
+
+    def _load(self, run: Run) -> JSON:
+        name = _text(self.config_map, run, "the name of the ConfigMap")
+        namespace = _text(self.namespace, run, "the namespace of the ConfigMap") if self.namespace else ""
+        namespace = namespace or run.rule.info.policy.namespace or "default"
+        found = run.broker.config_map(namespace, name)
+        return {"data": found.get("data") or {}, "metadata": found.get("metadata") or {}}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCall:
+    """The `service` of an `apiCall` entry."""
+
+    url: Template
+    headers: tuple[tuple[Template, Template], ...] = ()
+    ca_bundle: Template | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCallBinding:
+    """An `apiCall` entry: a path of the API server or a service, with body, query and default."""
+
+    name: str
+    url_path: Template | None = None
+    service: ServiceCall | None = None
+    method: str = "GET"
+    data: tuple[tuple[str, Template], ...] = ()
+    query: ExpressionText | None = None
+    default: Template | None = None
+
+    def bind(self, run: Run) -> Scope:
+        """Return the scope of the run with the answer."""
+        return _bind_loaded(self.name, run, lambda: self._load(run))
+
+    def _load(self, run: Run) -> JSON:
+        send = self._prepared(run)
+        try:
+            answer = send()
+        except HostError:
+            if self.default is None or self.name in run.supplied:
+                raise
+            return self.default.render(run.scope, run.runtime, delete_request=run.is_delete)
+        if self.query is None:
+            return answer
+        return self.query.evaluate(answer, run.scope, run.runtime)
+
+    def _prepared(self, run: Run) -> Callable[[], JSON]:
+        """Substitute everything first: an error in that is an error even where there is a default."""
+        body: JSON = None
+        if self.data:
+            body = {
+                key: value.render(run.scope, run.runtime, delete_request=run.is_delete) for key, value in self.data
+            }
+        if self.url_path is not None:
+            path = _text(self.url_path, run, "the urlPath")
+            return lambda: run.broker.api_call(path, method=self.method, body=body)
+        assert self.service is not None  # noqa: S101 - compiled entries have one of the two
+        service = self.service
+        headers = {
+            _text(key, run, "a header name"): _text(value, run, "a header value") for key, value in service.headers
+        }
+        bundle = _text(service.ca_bundle, run, "the caBundle") if service.ca_bundle else ""
+        call = HttpCall(self.method, _text(service.url, run, "the url of the service"), headers, body, bundle)
+        return lambda: run.broker.http_call(call)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRegistryBinding:
+    """An `imageRegistry` entry: manifest and configuration of an image."""
+
+    name: str
+    reference: Template
+    query: ExpressionText | None = None
+    credentials: JSONObject | None = field(default=None)
+
+    def bind(self, run: Run) -> Scope:
+        """Return the scope of the run with the image's data."""
+        return _bind_loaded(self.name, run, lambda: self._load(run))
+
+    def _load(self, run: Run) -> JSON:
+        reference = _text(self.reference, run, "the image reference")
+        found = run.broker.image_data(reference, credentials=self.credentials)
+        return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalReferenceBinding:
+    """A `globalReference` entry: data of a GlobalContextEntry."""
+
+    name: str
+    entry: Template
+    query: ExpressionText | None = None
+
+    def bind(self, run: Run) -> Scope:
+        """Return the scope of the run with the entry's data."""
+        return _bind_loaded(self.name, run, lambda: self._load(run))
+
+    def _load(self, run: Run) -> JSON:
+        name = _text(self.entry, run, "the name of the global reference")
+        found = run.broker.global_entry(name)
+        if found is None:
+            raise EvaluationError(f"failed to fetch entry key={name}")
+        return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
+
+

@@ -1,0 +1,87 @@
+"""The one broker between rules and the world: confinement first, then the Host.
+
+A policy of a namespace sees that namespace only, whatever it asks and however it writes it; every question is counted
+against the budget of the review. All reads of context entries and actions go through here, so that no loader can forget
+a check. This module must never judge text before variables are substituted: it sees the final question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyverno.engine.host import Host, HttpCall
+from pyverno.errors import EvaluationError, ValueSyntaxError
+from pyverno.kube.apipath import ApiPath, parse_api_path
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.runtime import Budget
+
+__all__ = ["Broker"]
+
+_READ_METHODS = frozenset({"GET"})
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Asks the Host on behalf of one policy; `namespace` is that of a namespaced policy, "" for a cluster policy."""
+
+    host: Host
+    budget: Budget
+    namespace: str = ""
+
+    def api_call(self, url_path: str, *, method: str = "GET", body: JSON = None) -> JSON:
+        """Call the API server at a path given as text; the path that is checked is the one that is sent."""
+        try:
+            path = parse_api_path(url_path)
+        except ValueSyntaxError as error:
+            raise EvaluationError(error.message) from error
+        self._confine_path(path, method)
+        self.budget.charge_call()
+        return self.host.api_call(path, method=method, body=body)
+
+    def http_call(self, call: HttpCall) -> JSON:
+        """Call an HTTP service; refused to policies of a namespace."""
+        if self.namespace:
+            raise EvaluationError(f"a policy of namespace `{self.namespace}` may not call `{call.url}`")
+        self.budget.charge_call()
+        return self.host.http_call(call)
+
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Read a ConfigMap."""
+        self._confine(namespace, f"ConfigMap `{namespace}/{name}`")
+        self.budget.charge_call()
+        return self.host.config_map(namespace, name)
+
+    def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
+        """Read the manifest and configuration of an image."""
+        self.budget.charge_call()
+        return self.host.image_data(image, credentials=credentials)
+
+    def global_entry(self, name: str) -> JSON:
+        """Read a GlobalContextEntry."""
+        return self.host.global_entry(name)
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Read one object, for clone sources and existing targets."""
+        self._confine(namespace, f"{kind} `{namespace}/{name}`")
+        self.budget.charge_call()
+        return self.host.get_object(api_version, kind, namespace, name)
+
+    def list_objects(
+        self, api_version: str, kind: str, namespace: str, selector: JSONObject | None = None
+    ) -> tuple[JSONObject, ...]:
+        """List objects of a kind, for targets and clone lists."""
+        self._confine(namespace, f"{kind} in namespace `{namespace}`")
+        self.budget.charge_call()
+        return self.host.list_objects(api_version, kind, namespace, selector)
+
+    def _confine(self, namespace: str, what: str) -> None:
+        if self.namespace and namespace != self.namespace:
+            raise EvaluationError(f"a policy of namespace `{self.namespace}` may not read {what}")
+
+    def _confine_path(self, path: ApiPath, method: str) -> None:
+        if not self.namespace:
+            return
+        if method not in _READ_METHODS:
+            raise EvaluationError(f"a policy of namespace `{self.namespace}` may only use GET, not {method}")
+        if path.namespace != self.namespace or path.is_namespace_object:
+            raise EvaluationError(f"a policy of namespace `{self.namespace}` may not call `{path.path}`")

@@ -1,0 +1,259 @@
+"""Conditions: preconditions, deny conditions and their kin, compiled once and checked often.
+
+Three forms exist: a map of `any` and `all`, the older bare list, and a list of such maps. This module must never decide
+what follows from a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from pyverno.errors import EvaluationError, SubstitutionError
+from pyverno.kube.json import JSON
+from pyverno.kube.wildcard import has_wildcard
+from pyverno.lang.pattern.operators import compile_operator, operator
+from pyverno.lang.runtime import Runtime
+from pyverno.lang.template import Template, compile_template
+
+__all__ = ["Condition", "ConditionBlock", "ConditionOutcome", "Conditions", "compile_conditions"]
+
+_EXACT_FLOAT = 2**53
+_FREE_PAIRS = 10_000
+
+Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionOutcome:
+    """Whether conditions are met, and the joined messages of those that decided it."""
+
+    met: bool
+    message: str = ""
+
+
+_MET = ConditionOutcome(True)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One compiled condition; `message` is shown as it is written, variables in it are not replaced."""
+
+    key: Template
+    operator: str
+    value: Template
+    message: str
+    _test: Test
+
+    def holds(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> bool:
+        """Tell whether the condition is true; raises SubstitutionError or EvaluationError."""
+        return self._test(scope, runtime, delete_request)
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionBlock:
+    """A map of `any` and `all`: one of the first and every one of the second must hold; `any` is None when absent."""
+
+    any: tuple[Condition, ...] | None
+    all: tuple[Condition, ...]
+
+    def check(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> ConditionOutcome:
+        """Return the outcome; `all` is looked at even when `any` failed, so that its errors are seen."""
+        # Kyverno: pkg/engine/variables, evaluateAnyAllConditions
+        true: list[str] = []
+        false: list[str] = []
+        any_holds = self.any is None
+        for condition in self.any or ():
+            if condition.holds(scope, runtime, delete_request=delete_request):
+                any_holds = True
+                true.append(condition.message)
+                break
+            false.append(condition.message)
+        all_hold = True
+        for condition in self.all:
+            if not condition.holds(scope, runtime, delete_request=delete_request):
+                all_hold = False
+                false.append(condition.message)
+                break
+            true.append(condition.message)
+        if any_holds and all_hold:
+            return ConditionOutcome(True, _joined(true, "; "))
+        return ConditionOutcome(False, _joined(false, "; "))
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Compiled conditions: blocks that must all be met, or the conditions of a bare list, which must all hold."""
+
+    blocks: tuple[ConditionBlock, ...] = ()
+    listed: tuple[Condition, ...] = ()
+    is_single_block: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to check."""
+        return not self.blocks and not self.listed
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """Return the templates of all keys and values, for checks of the variables they use."""
+        nested = (condition for block in self.blocks for condition in (*(block.any or ()), *block.all))
+        return tuple(template for item in (*self.listed, *nested) for template in (item.key, item.value))
+
+    def check(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> ConditionOutcome:
+        """Return whether the conditions are met, with the messages that belong to the outcome.
+
+        Raises SubstitutionError when a variable can not be resolved, EvaluationError for an unknown operator, and
+        BudgetExceededError.
+
+        >>> conditions = compile_conditions({"all": [{"key": "{{ a }}", "operator": "Equals", "value": "x"}]})
+        >>> conditions.check({"a": "x"}, Runtime()).met
+        True
+        """
+        if self.is_empty:
+            return _MET
+        if self.is_single_block:
+            return self.blocks[0].check(scope, runtime, delete_request=delete_request)
+        messages: list[str] = []
+        for block in self.blocks:
+            outcome = block.check(scope, runtime, delete_request=delete_request)
+            if not outcome.met:
+                return outcome
+            messages.append(outcome.message)
+        for condition in self.listed:
+            if not condition.holds(scope, runtime, delete_request=delete_request):
+                return ConditionOutcome(False, condition.message)
+            messages.append(condition.message)
+        return ConditionOutcome(True, _joined(messages, ";"))
+
+
+def compile_conditions(conditions: JSON, *, blocks: bool = False, rescan: bool = False) -> Conditions:
+    """Compile conditions as they stand in a policy; null is always met.
+
+    With `blocks` a list holds maps of `any` and `all` (attestations, exceptions), otherwise it is taken for one only
+    when its entries have such a key. `rescan` is that of templates. Nothing is raised: what is malformed fails when
+    checked.
+
+    >>> compile_conditions({"any": [], "all": []}).check({}, Runtime()).met
+    False
+    """
+    if conditions is None:
+        return Conditions()
+    if isinstance(conditions, dict):
+        return Conditions(blocks=(_block(conditions, rescan=rescan),), is_single_block=True)
+    if not isinstance(conditions, list):
+        return Conditions(listed=(_malformed(),))
+    if blocks or any(isinstance(item, dict) and ("any" in item or "all" in item) for item in conditions):
+        return Conditions(blocks=tuple(_block(item, rescan=rescan) for item in conditions))
+    return Conditions(listed=tuple(_condition(item, rescan=rescan) for item in conditions))
+
+
+def _block(block: JSON, *, rescan: bool) -> ConditionBlock:
+    if not isinstance(block, dict):
+        return ConditionBlock(None, (_malformed(),))
+    any_of, all_of = block.get("any"), block.get("all")
+    if not isinstance(any_of, list | None) or not isinstance(all_of, list | None):
+        return ConditionBlock(None, (_malformed(),))
+    compiled = None if any_of is None else tuple(_condition(item, rescan=rescan) for item in any_of)
+    return ConditionBlock(compiled, tuple(_condition(item, rescan=rescan) for item in all_of or ()))
+
+
+def _condition(condition: JSON, *, rescan: bool) -> Condition:
+    if not isinstance(condition, dict):
+        return _malformed()
+    key = compile_template(condition.get("key"), rescan=rescan)
+    value = compile_template(condition.get("value"), rescan=rescan)
+    name, message = condition.get("operator"), condition.get("message")
+    name = name if isinstance(name, str) else ""
+    return Condition(key, name, value, message if isinstance(message, str) else "", _test(key, name, value))
+
+
+def _malformed() -> Condition:
+    def test(_scope: Mapping[str, JSON], _runtime: Runtime, _delete_request: bool) -> bool:
+        raise EvaluationError("invalid condition")
+
+    nothing = compile_template(None)
+    return Condition(nothing, "", nothing, "", test)
+
+
+def _test(key: Template, name: str, value: Template) -> Test:
+    """Return the test of a condition, with as much work done beforehand as its static sides allow."""
+    compare = operator(name)
+    if compare is None:
+        return _unknown_operator(key, value)
+    if not value.is_static:
+        return _both_dynamic(key, compare, value)
+    check = compile_operator(name, _as_float(value.document))
+    assert check is not None  # noqa: S101 - the operator was found above
+    if key.is_static:
+        constant = check(_as_float(key.document))
+        return lambda _scope, _runtime, _deleting: constant
+    document = value.document
+
+    def test(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> bool:
+        rendered = _key(key, scope, runtime, deleting)
+        if isinstance(rendered, list):
+            _charge_pairs(rendered, document, runtime)
+        return check(rendered)
+
+    return test
+
+
+def _both_dynamic(key: Template, compare: Callable[[JSON, JSON], bool], value: Template) -> Test:
+    def test(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> bool:
+        rendered = _key(key, scope, runtime, deleting)
+        against = _value(value, scope, runtime, deleting)
+        if isinstance(rendered, list):
+            _charge_pairs(rendered, against, runtime)
+        return compare(rendered, against)
+
+    return test
+
+
+def _charge_pairs(keys: list[JSON], values: JSON, runtime: Runtime) -> None:
+    """Charge the budget for wildcards that meet every item of the other side; short lists are free."""
+    if not isinstance(values, list | str) or len(keys) * len(values) <= _FREE_PAIRS:
+        return
+    pairs = _wildcards(keys) * len(values) + _wildcards(values) * len(keys)
+    if pairs > _FREE_PAIRS:
+        runtime.budget.charge_steps(pairs)
+
+
+def _wildcards(items: list[JSON] | str) -> int:
+    if isinstance(items, str):
+        return items.count("*") + items.count("?")
+    return sum(isinstance(item, str) and has_wildcard(item) for item in items)
+
+
+def _unknown_operator(key: Template, value: Template) -> Test:
+    def test(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> bool:
+        _key(key, scope, runtime, deleting)
+        _value(value, scope, runtime, deleting)
+        raise EvaluationError("failed to create handler for condition operator: %!w(<nil>)")
+
+    return test
+
+
+def _key(template: Template, scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> JSON:
+    try:
+        return _as_float(template.render(scope, runtime, delete_request=deleting))
+    except SubstitutionError as error:
+        raise SubstitutionError(f"failed to substitute variables in condition key: {error.message}") from error
+
+
+def _value(template: Template, scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> JSON:
+    try:
+        return _as_float(template.render(scope, runtime, delete_request=deleting))
+    except SubstitutionError as error:
+        raise SubstitutionError(f"failed to substitute variables in condition value: {error.message}") from error
+
+
+def _as_float(value: JSON) -> JSON:
+    # Scalars of policies and of requests are floats in Kyverno; larger ones keep their exact value here
+    if value.__class__ is int and -_EXACT_FLOAT < value < _EXACT_FLOAT:
+        return float(value)
+    return value
+
+
+def _joined(messages: Iterable[str], separator: str) -> str:
+    return separator.join(message for message in messages if message)

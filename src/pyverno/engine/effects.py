@@ -1,0 +1,50 @@
+"""What a rule wants done to the world: objects to create, patch or delete.
+
+The engine only describes effects; controllers perform them, the command line prints them, the sandbox applies them.
+This module must never talk to a cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyverno.engine.result import ResourceRef
+from pyverno.kube.json import JSON, JSONObject
+
+__all__ = ["CreateEffect", "DeleteEffect", "Effect", "PatchEffect"]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateEffect:
+    """An object that a generate rule wants to exist.
+
+    `source` names the object it was cloned from. With `synchronize` it is kept equal to what the rule says; without,
+    an existing object is left as it is. `server_side_apply` asks for apply instead of create or replace.
+    """
+
+    resource: JSONObject
+    synchronize: bool = False
+    server_side_apply: bool = False
+    orphan_on_policy_delete: bool = False
+    source: ResourceRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchEffect:
+    """An existing object, other than the request's own, that a rule changes: as it was and as it should be."""
+
+    target: ResourceRef
+    before: JSON
+    after: JSON
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEffect:
+    """An object that a cleanup rule, or a generate rule that no longer applies, wants to be gone."""
+
+    target: ResourceRef
+    propagation_policy: str = ""
+
+
+Effect = CreateEffect | PatchEffect | DeleteEffect

@@ -1,0 +1,126 @@
+"""Everything that a rule may ask of the world, in one protocol.
+
+Adapters implement `Host` (a cluster, files and recorded answers, a sandbox). Missing abilities raise
+HostUnavailableError; no implementation may invent an answer. Confinement of policies to their namespace happens in
+`broker`, on top of this protocol, before a host is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyverno.errors import HostUnavailableError
+from pyverno.kube.apipath import ApiPath
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.runtime import NO_WORLD, World
+
+__all__ = ["NO_HOST", "Host", "HttpCall", "NoHost"]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """A request to an HTTP service outside the API server: method, URL, headers, JSON body, CA bundle (PEM text)."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: JSON = None
+    ca_bundle: str = ""
+
+
+class Host(World, Protocol):
+    """The world as rules see it. Every method raises HostError subclasses only."""
+
+    def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
+        """Send a canonical request to the API server and return the decoded JSON answer."""
+        ...
+
+    def http_call(self, call: HttpCall) -> JSON:
+        """Call an HTTP service and return the decoded JSON answer; a status outside 200-299 is a HostError."""
+        ...
+
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Return a ConfigMap object."""
+        ...
+
+    def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
+        """Return image, resolvedImage, registry, repository, identifier, manifest, manifestList and configData."""
+        ...
+
+    def global_entry(self, name: str) -> JSON:
+        """Return the data of a GlobalContextEntry (`entry` or `entry.projection`)."""
+        ...
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return one object, or None when it does not exist."""
+        ...
+
+    def list_objects(
+        self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
+    ) -> tuple[JSONObject, ...]:
+        """Return the objects of a kind ("" = all namespaces) that a label selector selects (None = all)."""
+        ...
+
+    def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
+        """Return variables that a person supplied for this policy, rule and resource (values files)."""
+        ...
+
+
+class NoHost:
+    """A world that answers nothing; what the library uses when it is given no Host.
+
+    >>> NO_HOST.config_map("default", "settings")
+    Traceback (most recent call last):
+    pyverno.errors.HostUnavailableError: no cluster is available to read ConfigMap `default/settings`
+    """
+
+    def now(self) -> int:
+        """Raise HostUnavailableError."""
+        return NO_WORLD.now()
+
+    def random_bits(self, bits: int) -> int:
+        """Raise HostUnavailableError."""
+        return NO_WORLD.random_bits(bits)
+
+    def lookup_host(self, name: str) -> tuple[str, ...]:
+        """Raise HostUnavailableError."""
+        return NO_WORLD.lookup_host(name)
+
+    def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no cluster is available to call `{method} {path}`")
+
+    def http_call(self, call: HttpCall) -> JSON:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no network is available to call `{call.method} {call.url}`")
+
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no cluster is available to read ConfigMap `{namespace}/{name}`")
+
+    def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no registry is available to read image `{image}`")
+
+    def global_entry(self, name: str) -> JSON:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no global context is available to read entry `{name}`")
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no cluster is available to read {kind} `{namespace}/{name}`")
+
+    def list_objects(
+        self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
+    ) -> tuple[JSONObject, ...]:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no cluster is available to list {kind}")
+
+    def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
+        """Return nothing: nobody supplied variables."""
+        return {}
+
+
+NO_HOST: Host = NoHost()

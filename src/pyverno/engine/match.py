@@ -1,0 +1,241 @@
+"""Compiled match and exclude: which requests a rule, an exception or a cleanup policy is about.
+
+A `Matcher` is a pure function of a request. It also answers `may_match` from the index key alone (kind, subresource,
+operation, namespace), which is what keeps the cost of a review independent of the number of policies. An error while
+matching is an error of the rule, never "does not match". This module must never read variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyverno.engine.request import Request, User
+from pyverno.kube.gvk import GVK, KindSelector
+from pyverno.kube.json import JSON
+from pyverno.kube.resource import Resource
+from pyverno.kube.wildcard import match as wildcard_match
+
+__all__ = ["Filter", "IndexKey", "Matcher", "Subject"]
+
+TextTest = Callable[[str], bool]
+LabelTest = Callable[[Mapping[str, str]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKey:
+    """What is known of a request before its object is looked at."""
+
+    gvk: GVK
+    subresource: str
+    operation: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A subject of a match block: User, Group or ServiceAccount; other kinds never match."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def matches(self, user: User) -> bool:
+        """Tell whether this subject is the user who asks (wildcards allowed)."""
+        match self.kind:
+            case "User":
+                return wildcard_match(self.name, user.username)
+            case "Group":
+                return any(wildcard_match(self.name, group) for group in user.groups)
+            case "ServiceAccount":
+                return wildcard_match(f"system:serviceaccount:{self.namespace}:{self.name}", user.username)
+            case _:
+                return False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One block of match or exclude; all its parts must hold (an absent part always holds).
+
+    `namespaces`, `names`, `annotations` are compiled tests; `selector` and `namespace_selector` test labels.
+    `ignores_namespace_selector_on_namespaces`: exceptions and cleanup policies let a namespaceSelector pass for
+    Namespace objects, rules do not.
+    """
+
+    kinds: tuple[KindSelector, ...] = ()
+    names: tuple[TextTest, ...] = ()
+    namespaces: tuple[TextTest, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    selector: LabelTest | None = None
+    namespace_selector: LabelTest | None = None
+    operations: frozenset[str] = frozenset()
+    subjects: tuple[Subject, ...] = ()
+    roles: frozenset[str] = frozenset()
+    cluster_roles: frozenset[str] = frozenset()
+    ignores_namespace_selector_on_namespaces: bool = False
+    accepts_ephemeral_containers: bool = True
+    texts: Mapping[str, JSON] = field(default_factory=dict)
+
+    @property
+    def has_user_info(self) -> bool:
+        """Tell whether the block restricts who asks."""
+        return bool(self.subjects or self.roles or self.cluster_roles)
+
+    @property
+    def has_resources(self) -> bool:
+        """Tell whether the block restricts the object."""
+        return bool(
+            self.kinds
+            or self.names
+            or self.namespaces
+            or self.annotations
+            or self.selector
+            or self.namespace_selector
+            or self.operations
+        )
+
+    def may_match(self, key: IndexKey) -> bool:
+        """Tell, from the index key alone, whether some request with that key could match."""
+        if self.operations and key.operation not in self.operations:
+            return False
+        if self.kinds and not self._kind_fits(key.gvk, key.subresource):
+            return False
+        if self.namespaces and key.gvk.kind != "Namespace":
+            return any(test(key.namespace) for test in self.namespaces)
+        return True
+
+    def first_mismatch(self, request: Request, resource: Resource, *, ignore_user: bool = False) -> str | None:
+        """Return what does not fit first, in words, or None when the whole block fits."""
+        if self.operations and request.operation.value not in self.operations:
+            return f"operation {request.operation.value} is not one of {', '.join(sorted(self.operations))}"
+        if not self.has_resources and (ignore_user or not self.has_user_info):
+            return "the block is empty"
+        if self.kinds and not self._kind_fits(request.gvk, request.subresource):
+            return f"kind {request.gvk.kind} is not matched"
+        for check in (self._names_fit, self._namespaces_fit, self._labels_fit, self._namespace_labels_fit):
+            reason = check(request, resource)
+            if reason is not None:
+                return reason
+        return None if ignore_user else self._user_fits(request.user)
+
+    def _kind_fits(self, gvk: GVK, subresource: str) -> bool:
+        for selector in self.kinds:
+            if selector.matches(gvk, subresource):
+                return True
+            # Kyverno: a selector for Pod also covers the subresource that adds ephemeral containers
+            if (
+                self.accepts_ephemeral_containers
+                and subresource == "ephemeralcontainers"
+                and gvk.kind == "Pod"
+                and selector.matches(gvk, "")
+            ):
+                return True
+        return False
+
+    def _names_fit(self, request: Request, resource: Resource) -> str | None:
+        if not self.names:
+            return None
+        name = resource.name or resource.generate_name
+        if any(test(name) for test in self.names):
+            return None
+        return f"name {name} is not matched"
+
+    def _namespaces_fit(self, request: Request, resource: Resource) -> str | None:
+        if not self.namespaces:
+            return None
+        namespace = resource.name if request.gvk.kind == "Namespace" else (resource.namespace or request.namespace)
+        if any(test(namespace) for test in self.namespaces):
+            return None
+        return f"namespace {namespace} is not matched"
+
+    def _labels_fit(self, request: Request, resource: Resource) -> str | None:
+        if self.annotations and not _annotations_fit(self.annotations, resource.annotations):
+            return "the annotations are not matched"
+        if self.selector is not None and not self.selector(resource.labels):
+            return "the selector does not select the labels"
+        return None
+
+    def _namespace_labels_fit(self, request: Request, resource: Resource) -> str | None:
+        if self.namespace_selector is None:
+            return None
+        if request.gvk.kind == "Namespace":
+            return None if self.ignores_namespace_selector_on_namespaces else "a namespaceSelector never fits a Namespace"
+        if not self.namespace_selector(request.namespace_labels or {}):
+            return "the namespaceSelector does not select the labels of the namespace"
+        return None
+
+    def _user_fits(self, user: User) -> str | None:
+        if self.roles and self.roles.isdisjoint(user.roles):
+            return "the user has none of the roles"
+        if self.cluster_roles and self.cluster_roles.isdisjoint(user.cluster_roles):
+            return "the user has none of the clusterRoles"
+        if self.subjects and not any(subject.matches(user) for subject in self.subjects):
+            return "the user is none of the subjects"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Compiled match and exclude of one rule.
+
+    `any_of` or `all_of` holds the match blocks (a legacy flat block is an `all_of` of one), `exclude_any` or
+    `exclude_all` the exclude blocks. `policy_namespace` confines a namespaced policy to its namespace.
+    """
+
+    any_of: tuple[Filter, ...] = ()
+    all_of: tuple[Filter, ...] = ()
+    exclude_any: tuple[Filter, ...] = ()
+    exclude_all: tuple[Filter, ...] = ()
+    policy_namespace: str = ""
+
+    @property
+    def blocks(self) -> tuple[Filter, ...]:
+        """All match blocks."""
+        return self.any_of or self.all_of
+
+    def may_match(self, key: IndexKey) -> bool:
+        """Tell, from the index key alone, whether some request with that key could match."""
+        if self.policy_namespace and (key.namespace != self.policy_namespace or key.gvk.kind == "Namespace"):
+            return False
+        if self.any_of:
+            return any(block.may_match(key) for block in self.any_of)
+        return all(block.may_match(key) for block in self.all_of)
+
+    def mismatch(self, request: Request, resource: Resource) -> str | None:
+        """Return in words why the request is not matched, or None when it is."""
+        if not isinstance(request.subject, dict):
+            return "the request holds no object"
+        if self.policy_namespace and self.policy_namespace != resource.namespace:
+            return f"the policy is confined to namespace {self.policy_namespace}"
+        # Kyverno: in the background nobody asks, so user info in match is not looked at (in exclude it is)
+        nobody = request.user.is_empty
+        if self.any_of:
+            reasons = []
+            for block in self.any_of:
+                reason = block.first_mismatch(request, resource, ignore_user=nobody)
+                if reason is None:
+                    break
+                reasons.append(reason)
+            else:
+                return "; ".join(reasons)
+        else:
+            for block in self.all_of:
+                reason = block.first_mismatch(request, resource, ignore_user=nobody)
+                if reason is not None:
+                    return reason
+        return self._exclusion(request, resource)
+
+    def _exclusion(self, request: Request, resource: Resource) -> str | None:
+        for index, block in enumerate(self.exclude_any):
+            if block.first_mismatch(request, resource) is None:
+                return f"excluded by block {index + 1} of exclude"
+        if self.exclude_all and all(block.first_mismatch(request, resource) is None for block in self.exclude_all):
+            return "excluded by exclude.all"
+        return None
+
+
+def _annotations_fit(expected: tuple[tuple[str, str], ...], actual: Mapping[str, str]) -> bool:
+    return all(
+        any(wildcard_match(key, name) and wildcard_match(value, text) for name, text in actual.items())
+        for key, value in expected
+    )

@@ -1,0 +1,262 @@
+"""One question to the engine: who wants to do what to which object.
+
+Requests are made only by `from_admission_review`, `from_manifest` and `from_live`, so that every front door asks the
+same question in the same words. This module must never look at a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pyverno.errors import UsageError
+from pyverno.kube.gvk import GVK, GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.resource import Resource
+
+__all__ = ["Operation", "Request", "User"]
+
+NO_LABELS: Mapping[str, str] = {}
+SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
+
+
+class Operation(StrEnum):
+    """What is being done to the object."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CONNECT = "CONNECT"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks: name, groups, and the roles that were resolved for them (`ns:role` and cluster roles)."""
+
+    username: str = ""
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
+    cluster_roles: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nothing is known of the user, as in a background scan."""
+        return not (self.username or self.groups or self.uid or self.extra or self.roles or self.cluster_roles)
+
+    @property
+    def service_account(self) -> tuple[str, str]:
+        """Return (namespace, name) of a service account, or two empty texts.
+
+        >>> User("system:serviceaccount:ci:builder").service_account
+        ('ci', 'builder')
+        """
+        if not self.username.startswith(SERVICE_ACCOUNT_PREFIX):
+            return "", ""
+        namespace, _, name = self.username.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
+        return namespace, name
+
+    def to_json(self) -> JSONObject:
+        """Return the `request.userInfo` object."""
+        info: JSONObject = {"username": self.username}
+        if self.uid:
+            info["uid"] = self.uid
+        if self.groups:
+            info["groups"] = list(self.groups)
+        if self.extra:
+            info["extra"] = {key: list(values) for key, values in self.extra.items()}
+        return info
+
+
+NOBODY = User()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An operation on an object, with everything the matching of rules looks at.
+
+    `object` is None on DELETE, `old` is None on CREATE. `admission` is the rest of the AdmissionRequest (uid, options,
+    requestKind ...) as `request.*` shows it. `namespace_labels` are those of the object's namespace (None = unknown).
+    `is_background` marks a scan of a live object. `location_file` names the file a manifest came from.
+    """
+
+    operation: Operation
+    object: JSON
+    old: JSON
+    gvk: GVK
+    gvr: GVR | None = None
+    subresource: str = ""
+    name: str = ""
+    namespace: str = ""
+    user: User = NOBODY
+    namespace_labels: Mapping[str, str] | None = None
+    namespace_object: JSON = None
+    dry_run: bool = False
+    is_background: bool = False
+    admission: Mapping[str, JSON] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> JSON:
+        """The object that rules are matched on: the new one, or the old one where there is no new one."""
+        return self.old if self.object is None else self.object
+
+    def with_object(self, value: JSON) -> Request:
+        """Return the same question about a changed object."""
+        return replace(self, object=value)
+
+    def about_old_object(self) -> Request:
+        """Return the question whether the object as it was before this UPDATE would have been admitted."""
+        return replace(self, operation=Operation.CREATE, object=self.old, old=None)
+
+    def variables(self) -> JSONObject:
+        """Return the value of the variable `request`."""
+        value: JSONObject = {
+            "uid": "",
+            "kind": {"group": self.gvk.group, "version": self.gvk.version, "kind": self.gvk.kind},
+            "name": self.name,
+            "namespace": self.namespace,
+            "operation": self.operation.value,
+            "dryRun": self.dry_run,
+        }
+        if self.gvr is not None:
+            value["resource"] = {"group": self.gvr.group, "version": self.gvr.version, "resource": self.gvr.resource}
+        if self.subresource:
+            value["subResource"] = self.subresource
+        value.update(self.admission)
+        value["object"] = self.object
+        value["oldObject"] = self.old
+        if not self.user.is_empty:
+            value["userInfo"] = self.user.to_json()
+            value["roles"] = list(self.user.roles)
+            value["clusterRoles"] = list(self.user.cluster_roles)
+        return value
+
+    @classmethod
+    def from_manifest(
+        cls,
+        manifest: JSONObject,
+        *,
+        operation: Operation = Operation.CREATE,
+        old: JSON = None,
+        user: User = NOBODY,
+        namespace_labels: Mapping[str, str] | None = None,
+        namespace_object: JSON = None,
+        gvk: GVK | None = None,
+        gvr: GVR | None = None,
+        subresource: str = "",
+    ) -> Request:
+        """Ask about an object out of a file, as if it were being applied to a cluster.
+
+        UPDATE without `old` takes the object as its own predecessor; DELETE turns the object into the old one. `gvk`
+        is that of the parent where the object is a subresource (`Scale` of a Deployment).
+
+        >>> Request.from_manifest({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}).operation.value
+        'CREATE'
+        """
+        if not isinstance(manifest, dict):
+            raise UsageError("a manifest must be an object")
+        view = Resource(manifest)
+        new: JSON = manifest
+        if operation is Operation.DELETE:
+            new, old = None, manifest if old is None else old
+        elif operation is Operation.UPDATE and old is None:
+            old = manifest
+        return cls(
+            operation=operation,
+            object=new,
+            old=old,
+            gvk=view.gvk if gvk is None else gvk,
+            gvr=gvr,
+            subresource=subresource,
+            name=view.name,
+            namespace=view.namespace,
+            user=user,
+            namespace_labels=namespace_labels,
+            namespace_object=namespace_object,
+        )
+
+    @classmethod
+    def from_live(
+        cls,
+        manifest: JSONObject,
+        *,
+        namespace_labels: Mapping[str, str] | None = None,
+        namespace_object: JSON = None,
+        gvr: GVR | None = None,
+    ) -> Request:
+        """Ask about an object as it stands in a cluster; nobody in particular is asking."""
+        view = Resource(manifest)
+        return cls(
+            operation=Operation.CREATE,
+            object=manifest,
+            old=None,
+            gvk=view.gvk,
+            gvr=gvr,
+            name=view.name,
+            namespace=view.namespace,
+            namespace_labels=namespace_labels,
+            namespace_object=namespace_object,
+            is_background=True,
+        )
+
+    @classmethod
+    def from_admission_review(
+        cls,
+        review: JSONObject,
+        *,
+        roles: tuple[str, ...] = (),
+        cluster_roles: tuple[str, ...] = (),
+        namespace_labels: Mapping[str, str] | None = None,
+        namespace_object: JSON = None,
+    ) -> Request:
+        """Ask what the `request` of an AdmissionReview (admission.k8s.io/v1) asks; also takes the bare request."""
+        body = review.get("request", review)
+        if not isinstance(body, dict):
+            raise UsageError("the AdmissionReview holds no request object")
+        kind = _object(body, "kind")
+        resource = _object(body, "resource")
+        info = _object(body, "userInfo")
+        try:
+            operation = Operation(_text(body, "operation"))
+        except ValueError:
+            raise UsageError(
+                f"invalid operation `{body.get('operation')}`, must be one of CREATE, UPDATE, DELETE, CONNECT"
+            ) from None
+        rest = {key: value for key, value in body.items() if key not in _OWN_FIELDS}
+        return cls(
+            operation=operation,
+            object=body.get("object"),
+            old=body.get("oldObject"),
+            gvk=GVK(_text(kind, "group"), _text(kind, "version"), _text(kind, "kind")),
+            gvr=GVR(_text(resource, "group"), _text(resource, "version"), _text(resource, "resource")),
+            subresource=_text(body, "subResource"),
+            name=_text(body, "name"),
+            namespace=_text(body, "namespace"),
+            user=User(
+                username=_text(info, "username"),
+                groups=tuple(item for item in info.get("groups") or () if isinstance(item, str)),
+                uid=_text(info, "uid"),
+                extra={key: tuple(values) for key, values in _object(info, "extra").items()},
+                roles=roles,
+                cluster_roles=cluster_roles,
+            ),
+            namespace_labels=namespace_labels,
+            namespace_object=namespace_object,
+            dry_run=body.get("dryRun") is True,
+            admission=rest,
+        )
+
+
+_OWN_FIELDS = frozenset({"kind", "object", "oldObject", "operation", "userInfo", "dryRun", "namespace", "name"})
+
+
+def _object(source: Mapping[str, JSON], key: str) -> JSONObject:
+    value = source.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(source: Mapping[str, JSON], key: str) -> str:
+    value = source.get(key)
+    return value if isinstance(value, str) else ""

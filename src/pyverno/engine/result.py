@@ -1,0 +1,134 @@
+"""What a rule said: statuses, verdicts of actions, results of rules.
+
+An action returns a `Verdict`; the engine adds the rule, its failure action and the exceptions and makes a `RuleResult`.
+This module must never decide whether a request is allowed (see `decision`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pyverno.kube.json import JSON
+
+if TYPE_CHECKING:
+    from pyverno.engine.effects import Effect
+    from pyverno.engine.rule import RuleInfo
+
+__all__ = ["FailureAction", "PatternDetail", "PodSecurityDetail", "ResourceRef", "RuleResult", "RuleType", "Status", "Verdict"]
+
+NO_PROPERTIES: Mapping[str, str] = {}
+
+
+class Status(StrEnum):
+    """Outcome of one rule; `warn` is a fail of a policy that is not scored."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    WARN = "warn"
+    ERROR = "error"
+    SKIP = "skip"
+
+
+class RuleType(StrEnum):
+    """What a rule does, in the words of Kyverno's reports and metrics."""
+
+    VALIDATION = "Validation"
+    MUTATION = "Mutation"
+    GENERATION = "Generation"
+    IMAGE_VERIFY = "ImageVerify"
+    DELETION = "Deletion"
+
+
+class FailureAction(StrEnum):
+    """What a failing rule means for an admission request."""
+
+    AUDIT = "Audit"
+    ENFORCE = "Enforce"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRef:
+    """Names one object: API version, kind, namespace ("" = cluster-scoped) and name."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, raw: JSON) -> ResourceRef:
+        """Name the object that a JSON value holds; wrong types read as empty.
+
+        >>> ResourceRef.of({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"}})
+        ResourceRef(api_version='v1', kind='Pod', namespace='b', name='a')
+        """
+        raw = raw if isinstance(raw, dict) else {}
+        metadata = raw.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+
+        def text(source: JSON, key: str) -> str:
+            value = source.get(key)
+            return value if isinstance(value, str) else ""
+
+        return cls(text(raw, "apiVersion"), text(raw, "kind"), text(metadata, "namespace"), text(metadata, "name"))
+
+    def __str__(self) -> str:
+        return "/".join((self.namespace, self.kind, self.name)) if self.namespace else f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSecurityDetail:
+    """Detail of a podSecurity rule: level, version and the controls that were violated (id, name, images)."""
+
+    level: str
+    version: str
+    checks: tuple[Mapping[str, JSON], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PatternDetail:
+    """Detail of a failed pattern: the path (`/spec/containers/0/image/`) at which the resource does not fit."""
+
+    path: str
+
+
+Detail = PodSecurityDetail | PatternDetail | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an action found: status and text, the changed resource if it changed one, effects that it wants.
+
+    `exceptions` holds the keys of the PolicyExceptions that led to this verdict.
+    """
+
+    status: Status
+    message: str = ""
+    detail: Detail = None
+    patched: JSON = None
+    effects: tuple[Effect, ...] = ()
+    target: ResourceRef | None = None
+    exceptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """What one rule said about one request.
+
+    `target` names the object when it is not the request's own one (an existing object that the rule patches).
+    `exceptions` holds the `namespace/name` of the PolicyExceptions that made the rule skip.
+    """
+
+    rule: RuleInfo
+    status: Status
+    message: str = ""
+    action: FailureAction = FailureAction.AUDIT
+    detail: Detail = None
+    properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
+    exceptions: tuple[str, ...] = ()
+    target: ResourceRef | None = None
+    patched: JSON = None
+    effects: tuple[Effect, ...] = ()

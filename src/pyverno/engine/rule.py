@@ -1,0 +1,246 @@
+"""The one small form that every policy kind is lowered to.
+
+A `CompiledRule` is who it is (`RuleInfo`), which requests it is about (`Matcher`), what variables it has (`Binding`),
+when it applies (`Guard`) and what it does (`Action`). Everything is parsed, expanded and immutable, and may be used by
+many threads. This module must never know how a policy is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from pyverno.engine.broker import Broker
+from pyverno.engine.match import IndexKey, Matcher
+from pyverno.engine.request import Request
+from pyverno.engine.result import FailureAction, RuleResult, RuleType, Status, Verdict
+from pyverno.engine.scope import Scope
+from pyverno.errors import Location
+from pyverno.kube.json import JSON
+from pyverno.lang.runtime import Runtime
+
+__all__ = [
+    "Action",
+    "ActionOverride",
+    "Binding",
+    "CompiledPolicy",
+    "CompiledRule",
+    "Exemption",
+    "Guard",
+    "PolicyInfo",
+    "RuleInfo",
+    "Run",
+    "Stage",
+    "passed_result",
+]
+
+
+class Stage(StrEnum):
+    """At which point of a review a rule runs; the phases of a front door are made of stages."""
+
+    MUTATE = "mutate"
+    MUTATE_EXISTING = "mutate existing"
+    VERIFY_IMAGES = "verify images"
+    VALIDATE = "validate"
+    GENERATE = "generate"
+    CLEANUP = "cleanup"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInfo:
+    """Who a policy is: kind, name, namespace, and what decides about its results.
+
+    `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
+    value of a report's `source`; `location` is where the policy was read.
+    """
+
+    kind: str
+    api_version: str
+    name: str
+    namespace: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    failure_policy: str = "Fail"
+    apply_one: bool = False
+    admission: bool = True
+    background: bool = True
+    emit_warning: bool = False
+    source: str = "kyverno"
+    location: Location = Location()
+
+    @property
+    def key(self) -> str:
+        """`name`, or `namespace/name` of a namespaced policy."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def is_scored(self) -> bool:
+        """Tell whether a fail counts as a fail (and not as a warning)."""
+        return self.annotations.get("policies.kyverno.io/scored") != "false"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInfo:
+    """Who a rule is.
+
+    `origin` is the name of the rule that it was generated from for pod controllers, or "". `can_deny` tells whether the
+    rule is of those that a cluster runs within an admission request (its failure action, or one of its overrides, is
+    Enforce), so that a denial lists it.
+    """
+
+    policy: PolicyInfo
+    name: str
+    type: RuleType
+    location: Location = Location()
+    origin: str = ""
+    can_deny: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOverride:
+    """A failure action for some namespaces: compiled tests of name and labels (an override with neither always fits)."""
+
+    action: FailureAction
+    namespaces: tuple[Callable[[str], bool], ...] = ()
+    selector: Callable[[Mapping[str, str]], bool] | None = None
+
+    def fits(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Tell whether the override applies in this namespace."""
+        if self.namespaces and not any(test(namespace) for test in self.namespaces):
+            return False
+        return self.selector is None or self.selector(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One rule at work on one request: what guards, bindings and actions may look at.
+
+    `resource` is the object as changed by the rules before; `scope` holds the variables of the rule; `supplied` are
+    those that a person supplied for it, which stand in for context entries that this Host can not answer.
+    """
+
+    rule: CompiledRule
+    request: Request
+    scope: Scope
+    broker: Broker
+    runtime: Runtime
+    supplied: Mapping[str, JSON] = field(default_factory=dict)
+
+    @property
+    def resource(self) -> JSON:
+        """The new object, or None on DELETE."""
+        return self.request.object
+
+    @property
+    def is_delete(self) -> bool:
+        """Tell whether the variables of this request read `request.object` as `request.oldObject`."""
+        return self.request.object is None and self.request.operation.value == "DELETE"
+
+    def with_scope(self, scope: Scope) -> Run:
+        """Return the same run with other variables."""
+        return Run(self.rule, self.request, scope, self.broker, self.runtime, self.supplied)
+
+    def with_request(self, request: Request, scope: Scope) -> Run:
+        """Return the same run about another object."""
+        return Run(self.rule, request, scope, self.broker, self.runtime, self.supplied)
+
+
+class Binding(Protocol):
+    """A context entry: extends a scope by one lazily computed variable."""
+
+    @property
+    def name(self) -> str:
+        """The name that the entry binds."""
+        ...
+
+    def bind(self, run: Run) -> Scope:
+        """Return the scope of the run with this entry added."""
+        ...
+
+
+class Guard(Protocol):
+    """A condition that must hold before the action runs; returns a verdict to stop with, or None to go on."""
+
+    def check(self, run: Run) -> Verdict | None:
+        """Judge the run; errors are raised, never returned as "does not hold"."""
+        ...
+
+
+class Exemption(Protocol):
+    """What an action needs to know of a PolicyException that applies to the request."""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        ...
+
+    @property
+    def pod_security(self) -> Sequence[Mapping[str, JSON]]:
+        """Extra excludes for podSecurity rules; empty = the whole rule is exempt."""
+        ...
+
+
+class Action(Protocol):
+    """What a rule does. Returns its verdicts: none (no result), one, or one per target."""
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Do the rule's work; an expected failure is a verdict, a raised PyvernoError becomes an ERROR result."""
+        ...
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Judge the run when exceptions apply to it (at least one); None = they change nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """One rule, ready to run.
+
+    `passes` is the generated pass-check of the whole rule, when it has one: True means that the action would pass and
+    that nothing else (guards, bindings) can change that. `failure_action` holds unless one of `overrides` fits.
+    `checks_existing` allows updates of objects that failed before (allowExistingViolations).
+    """
+
+    info: RuleInfo
+    stage: Stage
+    matcher: Matcher
+    action: Action
+    bindings: tuple[Binding, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    failure_action: FailureAction = FailureAction.AUDIT
+    overrides: tuple[ActionOverride, ...] = ()
+    checks_existing: bool = False
+    skips_background_requests: bool = True
+    report_properties: Callable[[Run], Mapping[str, str]] | None = None
+    passes: Callable[[JSON], bool] | None = None
+    passed: RuleResult | None = None
+
+    def action_for(self, namespace: str, labels: Mapping[str, str] | None) -> FailureAction:
+        """Return the failure action that holds in a namespace."""
+        for override in self.overrides:
+            if override.fits(namespace, labels or {}):
+                return override.action
+        return self.failure_action
+
+    def may_match(self, key: IndexKey) -> bool:
+        """Tell, from the index key alone, whether the rule could be about such a request."""
+        return self.matcher.may_match(key)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicy:
+    """A policy as the engine sees it: who it is and its rules, autogen copies included.
+
+    `guards` hold for the whole policy (webhook matchConditions). `warnings` are what the author should know.
+    """
+
+    info: PolicyInfo
+    rules: tuple[CompiledRule, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def passed_result(info: RuleInfo, message: str, action: FailureAction) -> RuleResult:
+    """Return the result that a rule gives each time it passes; made once per rule."""
+    return RuleResult(rule=info, status=Status.PASS, message=message, action=action)

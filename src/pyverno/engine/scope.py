@@ -1,0 +1,92 @@
+"""Variables that expressions see: an immutable chain of lazy, memoised bindings.
+
+`scope.bind(name, thunk)` returns a child; nothing is ever changed or restored. A scope is a dict whose missing keys are
+computed on first use, so that compiled expressions read it with plain `scope[name]`. This module must never know what
+a variable means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSON, JSONObject
+
+__all__ = ["Scope", "Thunk"]
+
+Thunk = Callable[[], JSON]
+
+
+class Scope(dict[str, JSON]):
+    """Names bound to values or to thunks; a thunk runs at most once, and an error it raised is raised again.
+
+    >>> root = Scope({"a": 1})
+    >>> child = root.bind("b", lambda: root["a"] + 1)
+    >>> child["b"], child["a"], "b" in root
+    (2, 1, False)
+    """
+
+    __slots__ = ("_failures", "_parent", "_thunks")
+
+    def __init__(
+        self, values: JSONObject | None = None, *, parent: Scope | None = None, thunks: dict[str, Thunk] | None = None
+    ) -> None:
+        super().__init__(values or ())
+        self._parent = parent
+        self._thunks = thunks
+        self._failures: dict[str, PyvernoError] | None = None
+
+    def __missing__(self, name: str) -> JSON:
+        thunks = self._thunks
+        if thunks is not None and name in thunks:
+            return self._force(name, thunks[name])
+        parent = self._parent
+        if parent is None:
+            raise KeyError(name)
+        value = parent[name]
+        self[name] = value
+        return value
+
+    def _force(self, name: str, thunk: Thunk) -> JSON:
+        if self._failures is not None and name in self._failures:
+            raise self._failures[name]
+        try:
+            value = thunk()
+        except PyvernoError as error:
+            if self._failures is None:
+                self._failures = {}
+            self._failures[name] = error
+            raise
+        self[name] = value
+        return value
+
+    def bind(self, name: str, thunk: Thunk) -> Scope:
+        """Return a child in which `name` is computed by `thunk` on first use."""
+        return Scope(parent=self, thunks={name: thunk})
+
+    def with_values(self, **values: JSON) -> Scope:
+        """Return a child in which these names have these values."""
+        return Scope(values, parent=self)
+
+    def with_mapping(self, values: JSONObject) -> Scope:
+        """Return a child in which the names of a mapping have its values."""
+        return Scope(values, parent=self)
+
+    def names(self) -> Iterator[str]:
+        """Yield every bound name once, innermost first, without computing anything."""
+        seen: set[str] = set()
+        scope: Scope | None = self
+        while scope is not None:
+            for name in (*dict.keys(scope), *(scope._thunks or ())):
+                if name not in seen:
+                    seen.add(name)
+                    yield name
+            scope = scope._parent
+
+    def has(self, name: str) -> bool:
+        """Tell whether a name is bound, without computing it."""
+        return any(bound == name for bound in self.names())
+
+    def materialise(self) -> JSONObject:
+        """Compute every variable and return them as a plain object; used when an expression looks at `@` as a whole."""
+        return {name: self[name] for name in self.names()}
