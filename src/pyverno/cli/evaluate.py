@@ -1,0 +1,138 @@
+"""One evaluation session of the command line: policies, a Host, values and a user, asked about one manifest at a time.
+
+`apply` and `test` both go through here, so that they can not differ. Only the engine judges; this module prepares the
+request of a manifest as a cluster would send it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.exceptions import CompiledException
+from pyverno.engine.host import Host
+from pyverno.engine.phases import ADMISSION, DELETING, Phase
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Operation, Request, User
+from pyverno.engine.rule import CompiledPolicy
+from pyverno.errors import UsageError
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.resource import Resource
+from pyverno.offline.companions import Values
+
+__all__ = ["Evaluation", "parse_operation"]
+
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def parse_operation(text: str, *, what: str = "request.operation value") -> Operation:
+    """Return the operation that a text names; raises UsageError for anything else."""
+    try:
+        return Operation(text)
+    except ValueError:
+        raise UsageError(f'invalid {what} "{text}", must be one of CREATE, UPDATE, DELETE, CONNECT') from None
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """Policies and exceptions, and everything that the requests of this session have in common.
+
+    `namespaces` are the Namespace objects that were loaded, by name. Engines are made once per operation, because the
+    values file may give each policy an operation of its own.
+    """
+
+    policies: tuple[CompiledPolicy, ...]
+    host: Host
+    exceptions: tuple[CompiledException, ...] = ()
+    values: Values = field(default_factory=Values)
+    user: User = field(default_factory=User)
+    kinds: KindTable = BUILTIN_KINDS
+    namespaces: Mapping[str, JSONObject] = field(default_factory=dict)
+    _engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, repr=False)
+
+    def review(
+        self, manifest: JSONObject, *, operation: Operation | None = None, phases: tuple[Phase, ...] = ADMISSION
+    ) -> Review:
+        """Ask all policies about a manifest; what one mutates, the next ones see.
+
+        `operation` overrides that of the values file.
+        """
+        reviews: list[Review] = []
+        current: JSON = manifest
+        for asked, policies in self._by_operation(manifest, operation):
+            request = self.request(current if isinstance(current, dict) else manifest, asked)
+            review = self._engine(policies).review(request, phases)
+            reviews.append(review)
+            if review.resource is not None:
+                current = review.resource
+        return _joined(reviews, current)
+
+    def cleanup(self, manifest: JSONObject) -> Review:
+        """Ask the cleanup policies about a manifest as it was loaded."""
+        return self._engine(self.policies).review(self.request(manifest, Operation.CREATE), DELETING)
+
+    def request(self, manifest: JSONObject, operation: Operation) -> Request:
+        """Return the request that a cluster would send for a manifest; an UPDATE replaces it by itself."""
+        view = Resource(manifest)
+        gvk, subresource = self._identity(view.gvk)
+        namespace = view.name if view.kind == "Namespace" else view.namespace
+        return Request.from_manifest(
+            manifest,
+            operation=operation,
+            user=self.user,
+            namespace_labels=self._labels(namespace),
+            namespace_object=self.namespaces.get(namespace),
+            gvk=gvk,
+            subresource=subresource,
+        )
+
+    def _identity(self, gvk: GVK) -> tuple[GVK, str]:
+        for entry in self.values.subresources:
+            if entry.gvk == gvk:
+                return entry.parent, entry.name
+        return gvk, ""
+
+    def _labels(self, namespace: str) -> Mapping[str, str]:
+        if not namespace:
+            return {}
+        given = self.values.labels_of(namespace)
+        if given is None:
+            document = self.namespaces.get(namespace)
+            given = Resource(document).labels if document is not None else {}
+        return {_NAME_LABEL: namespace, **given}
+
+    def _by_operation(
+        self, manifest: JSONObject, operation: Operation | None
+    ) -> Iterable[tuple[Operation, tuple[CompiledPolicy, ...]]]:
+        if operation is not None:
+            return [(operation, self.policies)]
+        if not self.values.names_operations:
+            return [(Operation.CREATE, self.policies)]
+        name = Resource(manifest).name
+        groups: dict[Operation, list[CompiledPolicy]] = {}
+        for policy in self.policies:
+            asked = parse_operation(self.values.operation(policy.info.name, name))
+            groups.setdefault(asked, []).append(policy)
+        return [(asked, tuple(policies)) for asked, policies in groups.items()]
+
+    def _engine(self, policies: tuple[CompiledPolicy, ...]) -> Engine:
+        key = tuple(str(id(policy)) for policy in policies) if policies is not self.policies else ()
+        engine = self._engines.get(key)
+        if engine is None:
+            engine = Engine(PolicySet(policies, self.exceptions), self.host)
+            self._engines[key] = engine
+        return engine
+
+
+def _joined(reviews: list[Review], resource: JSON) -> Review:
+    """Make one review of those of several operations; usually there is only one."""
+    if len(reviews) == 1:
+        return reviews[0]
+    if not reviews:
+        raise UsageError("no valid policy was given")
+    results = tuple(result for review in reviews for result in review.results)
+    effects = tuple(effect for review in reviews for effect in review.effects)
+    return replace(reviews[0], resource=resource, results=results, effects=effects)

@@ -1,0 +1,72 @@
+"""Global context without a cluster: mocked entries of a test, and GlobalContextEntry documents over loaded objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pyverno.errors import EvaluationError, UsageError
+from pyverno.kube.documents import expand_lists
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.offline.files import load_files
+from pyverno.offline.objects import ObjectStore
+from pyverno.offline.projection import project
+from pyverno.offline.testfile import GlobalEntry, TestFile
+from pyverno.policy.globalcontext import GlobalContextEntry
+
+__all__ = ["global_entries"]
+
+
+def global_entries(
+    test: TestFile | None, folder: Path, written: Iterable[GlobalContextEntry], store: ObjectStore | None
+) -> Mapping[str, JSON]:
+    """Return the data of every entry and projection by name (`entry`, `entry.projection`)."""
+    found: dict[str, JSON] = {}
+    for entry in written:
+        _from_objects(entry, store, found)
+    for mock in test.global_entries if test is not None else ():
+        data = _at_path(_mocked(mock, folder), mock.field_path)
+        found[mock.name] = data
+        for name, path in mock.projections:
+            found[f"{mock.name}.{name}"] = project(data, path)
+    return found
+
+
+def _from_objects(entry: GlobalContextEntry, store: ObjectStore | None, found: dict[str, JSON]) -> None:
+    resource = entry.spec.kubernetes_resource
+    if resource is None or store is None:
+        return
+    kind = store.kinds.by_resource(GVR(resource.group, resource.version, resource.resource))
+    if kind is None:
+        return
+    api_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+    data = list(store.list(api_version, kind.kind, resource.namespace))
+    found[entry.name] = data
+    for projection in entry.spec.projections:
+        found[f"{entry.name}.{projection.name}"] = project(data, projection.jmes_path)
+
+
+def _mocked(mock: GlobalEntry, folder: Path) -> JSON:
+    if mock.data is not None:
+        return mock.data
+    if mock.resources is not None:
+        return list(mock.resources)
+    objects: list[JSONObject] = []
+    for name in mock.resource_files or ():
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise UsageError(f"resource file `{name}` lies outside of the folder of the test")
+        loaded = load_files([str(path)])
+        if loaded.errors:
+            raise loaded.errors[0]
+        objects.extend(document.value for document in expand_lists(loaded.documents))
+    return objects
+
+
+def _at_path(data: JSON, path: str) -> JSON:
+    for step in path.split(".") if path else ():
+        if not isinstance(data, dict) or step not in data:
+            raise EvaluationError(f"the mocked global context has no field `{path}`")
+        data = data[step]
+    return data

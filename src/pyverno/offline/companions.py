@@ -1,0 +1,398 @@
+"""Companion files of the command line: Values, UserInfo, Context, ClusterResource (cli.kyverno.io/v1alpha1).
+
+Decoded strictly: an unknown field, a wrong type or a missing apiVersion is an error with file, line and column. This
+module must never read a file itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyverno.engine.request import User
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.documents import Document
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.schema import Cursor, Field, Problems, Record, Shape, free, list_of, map_of, text
+
+__all__ = [
+    "API_VERSION",
+    "VALUES",
+    "VALUE_SHAPE",
+    "ClusterResource",
+    "ContextFile",
+    "Subresource",
+    "Values",
+    "decode_file",
+    "folded",
+    "read_cluster_resource",
+    "read_context",
+    "read_user_info",
+    "read_values",
+]
+
+API_VERSION = "cli.kyverno.io/v1alpha1"
+
+
+def folded(record: Record) -> Shape:
+    """Match field names whatever their case, as Kyverno's command line does for its own files."""
+    spelled = {name.casefold(): name for name in record.fields}
+
+    def shape(value: JSON, cursor: Cursor) -> Any:
+        if isinstance(value, dict):
+            value = {spelled.get(key.casefold(), key): item for key, item in value.items()}
+        return record(value, cursor)
+
+    return shape
+
+
+def decode_file(document: Document, kind: str, shape: Shape) -> Any:
+    """Decode one companion document; raises UsageError for a deprecated schema, or one error that names all problems.
+
+    Kyverno: only the presence of apiVersion and kind is asked for; the role of a file decides how it is read.
+    """
+    value = document.value
+    if not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind") or "name" in value:
+        raise UsageError(
+            f"the file uses a deprecated schema: expected apiVersion `{API_VERSION}` and kind `{kind}`",
+            location=document.location(()),
+        )
+    problems = Problems(document)
+    decoded = shape(value, Cursor(problems))
+    if problems.errors:
+        raise _combined(problems.errors)
+    return decoded
+
+
+def _combined(errors: list[Any]) -> PyvernoError:
+    first: PyvernoError = errors[0]
+    if len(errors) == 1:
+        return first
+    others = "".join(f"\n  {error}" for error in errors[1:])
+    return UsageError(f"{first.message}{others}", location=first.location, path=first.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """A kind that is a subresource of another one (`Scale` of Deployment)."""
+
+    gvk: GVK
+    name: str
+    parent: GVK
+
+
+@dataclass(frozen=True, slots=True)
+class RuleValues:
+    """Values of one rule; `foreach_values` are lists, one item per element."""
+
+    name: str
+    values: Mapping[str, JSON] = field(default_factory=dict)
+    foreach_values: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceValues:
+    """Values of one resource under one policy."""
+
+    name: str
+    values: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyValues:
+    """Values of one policy."""
+
+    name: str
+    rules: tuple[RuleValues, ...] = ()
+    resources: tuple[ResourceValues, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLabels:
+    """Labels of one namespace."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A values file: variables by policy, rule and resource, namespaces, subresources.
+
+    Names with dots (`request.object.x`, `dictionary.data.env`) are paths.
+    """
+
+    global_values: Mapping[str, JSON] = field(default_factory=dict)
+    policies: tuple[PolicyValues, ...] = ()
+    namespace_selector: tuple[NamespaceLabels, ...] = ()
+    namespaces: tuple[JSONObject, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+
+    def supply(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
+        """Return the variables of a rule on a resource as nested values; later sources win."""
+        found: dict[str, JSON] = dict(self.global_values)
+        for entry in self.policies:
+            if entry.name != policy:
+                continue
+            for own in entry.resources:
+                if own.name == resource:
+                    found.update(own.values)
+            for own_rule in entry.rules:
+                if own_rule.name in (rule, *_origins(rule)):
+                    found.update(own_rule.values)
+                    found.update({name: _first(values) for name, values in own_rule.foreach_values.items()})
+        # the operation is that of the request itself, see `operation`
+        found.pop("request.operation", None)
+        return nested(found)
+
+    @property
+    def names_operations(self) -> bool:
+        """Tell whether some `request.operation` is given."""
+        if "request.operation" in self.global_values:
+            return True
+        return any("request.operation" in own.values for entry in self.policies for own in entry.resources)
+
+    def operation(self, policy: str, resource: str) -> str:
+        """Return `request.operation` for a policy on a resource, `CREATE` when nothing is said."""
+        found: JSON = self.global_values.get("request.operation")
+        for entry in self.policies:
+            if entry.name == policy:
+                for own in entry.resources:
+                    if own.name == resource and "request.operation" in own.values:
+                        found = own.values["request.operation"]
+        return str(found) if found else "CREATE"
+
+    def labels_of(self, namespace: str) -> Mapping[str, str] | None:
+        """Return the labels of a namespace, or None when nothing is said of it."""
+        for document in self.namespaces:
+            metadata = document.get("metadata")
+            if isinstance(metadata, dict) and metadata.get("name") == namespace:
+                labels = metadata.get("labels")
+                return labels if isinstance(labels, dict) else {}
+        for entry in self.namespace_selector:
+            if entry.name == namespace:
+                return entry.labels
+        return None
+
+
+def _origins(rule: str) -> tuple[str, ...]:
+    """Return the names under which the rule that this one was generated from may be listed."""
+    return tuple(rule.removeprefix(prefix) for prefix in ("autogen-cronjob-", "autogen-") if rule.startswith(prefix))
+
+
+def _first(values: JSON) -> JSON:
+    return values[0] if isinstance(values, list) and values else values
+
+
+def nested(flat: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Turn names with dots into nested maps; a part in double quotes may hold dots.
+
+    >>> nested({"a.b": 1, "a.c": 2, 'd."e.f"': 3})
+    {'a': {'b': 1, 'c': 2}, 'd': {'e.f': 3}}
+    """
+    result: dict[str, JSON] = {}
+    for name, value in flat.items():
+        place = result
+        *parents, last = _parts(name)
+        for part in parents:
+            below = place.get(part)
+            if not isinstance(below, dict):
+                below = {}
+                place[part] = below
+            place = below
+        old = place.get(last)
+        place[last] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
+
+
+def _parts(name: str) -> list[str]:
+    parts, current, quoted = [], "", False
+    for character in name:
+        if character == '"':
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    return [*parts, current]
+
+
+def _subresource(subresource: JSONObject | None = None, parent: JSONObject | None = None) -> Subresource:
+    own, above = subresource or {}, parent or {}
+    return Subresource(_gvk(own), str(own.get("name") or "").partition("/")[2], _gvk(above))
+
+
+def _gvk(resource: JSONObject) -> GVK:
+    return GVK(str(resource.get("group") or ""), str(resource.get("version") or ""), str(resource.get("kind") or ""))
+
+
+_NAME = Field("name", text, required=True)
+_TYPE = (Field("api_version", text), Field("kind", text), Field("metadata", free))
+
+_VALUE_FIELDS = (
+    Field("global_values", map_of(free)),
+    Field(
+        "policies",
+        list_of(
+            folded(
+                Record(
+                    PolicyValues,
+                    _NAME,
+                    Field(
+                        "rules",
+                        list_of(
+                            folded(
+                                Record(
+                                    RuleValues,
+                                    _NAME,
+                                    Field("values", map_of(free)),
+                                    Field("foreach_values", map_of(free)),
+                                )
+                            )
+                        ),
+                    ),
+                    Field("resources", list_of(folded(Record(ResourceValues, _NAME, Field("values", map_of(free)))))),
+                )
+            )
+        ),
+    ),
+    Field(
+        "namespace_selector",
+        list_of(folded(Record(NamespaceLabels, _NAME, Field("labels", map_of(text))))),
+    ),
+    Field("namespaces", list_of(map_of(free))),
+    Field(
+        "subresources",
+        list_of(
+            folded(
+                Record(
+                    _subresource,
+                    Field("subresource", map_of(free)),
+                    Field("parent", map_of(free), json="parentResource"),
+                )
+            )
+        ),
+    ),
+)
+
+
+def _built(build: Callable[..., Any]) -> Callable[..., Any]:
+    def without_type(api_version: str = "", kind: str = "", metadata: JSON = None, **values: Any) -> Any:
+        return build(**values)
+
+    return without_type
+
+
+VALUES = folded(Record(_built(Values), *_TYPE, *_VALUE_FIELDS))
+VALUE_SHAPE = folded(Record(Values, *_VALUE_FIELDS))
+
+
+def read_values(document: Document) -> Values:
+    """Decode a Values file."""
+    values: Values = decode_file(document, "Values", VALUES)
+    return values
+
+
+def _user(**values: Any) -> User:
+    info = values.get("user_info") or {}
+    extra = {key: tuple(str(item) for item in items) for key, items in (info.get("extra") or {}).items()}
+    return User(
+        username=info.get("username", ""),
+        groups=tuple(info.get("groups", ())),
+        uid=info.get("uid", ""),
+        extra=extra,
+        roles=tuple(values.get("roles", ())),
+        cluster_roles=tuple(values.get("cluster_roles", ())),
+    )
+
+
+USER_INFO = folded(
+    Record(
+        _built(_user),
+        *_TYPE,
+        Field("roles", list_of(text)),
+        Field("cluster_roles", list_of(text)),
+        Field(
+            "user_info",
+            folded(
+                Record(
+                    dict,
+                    Field("username", text),
+                    Field("groups", list_of(text)),
+                    Field("uid", text),
+                    Field("extra", map_of(list_of(text))),
+                )
+            ),
+        ),
+    )
+)
+
+
+def read_user_info(document: Document) -> User:
+    """Decode a UserInfo file."""
+    user: User = decode_file(document, "UserInfo", USER_INFO)
+    return user
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A Context file: objects and images that expressions may ask for."""
+
+    resources: tuple[JSONObject, ...] = ()
+    images: tuple[JSONObject, ...] = ()
+
+
+def _spec_of(build: Callable[..., Any]) -> Callable[..., Any]:
+    def with_spec(spec: Any = None, **_: Any) -> Any:
+        return spec if spec is not None else build()
+
+    return with_spec
+
+
+CONTEXT_FILE = folded(
+    Record(
+        _spec_of(ContextFile),
+        *_TYPE,
+        Field(
+            "spec",
+            folded(
+                Record(ContextFile, Field("resources", list_of(map_of(free))), Field("images", list_of(map_of(free))))
+            ),
+        ),
+    )
+)
+
+
+def read_context(document: Document) -> ContextFile:
+    """Decode a Context file."""
+    context: ContextFile = decode_file(document, "Context", CONTEXT_FILE)
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResource:
+    """A ClusterResource file: objects of a fake cluster, and the files of its CRDs."""
+
+    crds: tuple[str, ...] = ()
+    resources: tuple[JSONObject, ...] = ()
+
+
+CLUSTER_RESOURCE = folded(
+    Record(
+        _spec_of(ClusterResource),
+        *_TYPE,
+        Field(
+            "spec",
+            folded(Record(ClusterResource, Field("crds", list_of(text)), Field("resources", list_of(map_of(free))))),
+        ),
+    )
+)
+
+
+def read_cluster_resource(document: Document) -> ClusterResource:
+    """Decode a ClusterResource file."""
+    resource: ClusterResource = decode_file(document, "ClusterResource", CLUSTER_RESOURCE)
+    return resource

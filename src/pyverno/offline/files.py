@@ -1,0 +1,110 @@
+"""Files, folders, globs and standard input, read into documents.
+
+Paths are taken in the order in which they are given and folders in order of name, so that every run reads the same. One
+unreadable or malformed file is one error; the others are still read. This module must never judge what a document is.
+"""
+
+from __future__ import annotations
+
+import glob
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
+from pyverno.kube.documents import Document, load_documents
+
+__all__ = ["STDIN", "Loaded", "find_yaml", "load_files", "read_file", "read_stdin"]
+
+STDIN = "-"
+SUFFIXES = (".yaml", ".yml")
+MAX_FILE_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Documents that were read, and one error for every file that could not be."""
+
+    documents: list[Document] = field(default_factory=list)
+    errors: list[PyvernoError] = field(default_factory=list)
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a file; raises UsageError with the reason when it can not be read."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise DocumentError(f"file is larger than {MAX_FILE_BYTES} bytes", location=Location(str(path)))
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+
+def read_stdin() -> bytes:
+    """Return all of standard input."""
+    return sys.stdin.buffer.read()
+
+
+def find_yaml(folder: Path, *, recursive: bool = True) -> Iterator[Path]:
+    """Yield the .yaml and .yml files below a folder in order of name; names that start with a dot are left out."""
+    try:
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UsageError(f"cannot read folder `{folder}`: {(error.strerror or str(error)).lower()}") from error
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            if recursive:
+                yield from find_yaml(entry)
+        elif entry.suffix in SUFFIXES:
+            yield entry
+
+
+def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
+    """Yield the files that paths, folders and glob patterns name; raises UsageError for a path that does not exist."""
+    for text in paths:
+        path = Path(text)
+        if path.is_dir():
+            yield from find_yaml(path, recursive=recursive)
+        elif path.exists():
+            yield path
+        elif glob.has_magic(text):
+            found = sorted(glob.glob(text, recursive=True))
+            if not found:
+                raise UsageError(f"no file matches `{text}`")
+            yield from expand(found, recursive=recursive)
+        else:
+            raise UsageError(f"`{text}` does not exist")
+
+
+def load_files(paths: Sequence[str], *, recursive: bool = True, stdin: bytes | None = None) -> Loaded:
+    """Read documents from files, folders, globs and `-` (standard input, or `stdin` when given)."""
+    loaded = Loaded()
+    for text in paths:
+        if text == STDIN:
+            _take(loaded, read_stdin() if stdin is None else stdin, STDIN)
+            continue
+        try:
+            for path in expand([text], recursive=recursive):
+                _take_file(loaded, path)
+        except PyvernoError as error:
+            loaded.errors.append(error)
+    return loaded
+
+
+def _take_file(loaded: Loaded, path: Path) -> None:
+    try:
+        data = read_file(path)
+    except PyvernoError as error:
+        loaded.errors.append(error)
+        return
+    _take(loaded, data, str(path))
+
+
+def _take(loaded: Loaded, data: bytes, name: str) -> None:
+    try:
+        loaded.documents.extend(load_documents(data, file=name))
+    except PyvernoError as error:
+        loaded.errors.append(error)

@@ -1,0 +1,141 @@
+"""The Host of a command line without a cluster: objects, recorded answers and supplied variables.
+
+Everything it can answer was given to it; everything else is HostUnavailableError. It must never open a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyverno.engine.host import HttpCall
+from pyverno.errors import HostError, HostUnavailableError
+from pyverno.kube.apipath import ApiPath
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.runtime import World
+from pyverno.offline.objects import ObjectStore
+from pyverno.offline.system import System
+
+__all__ = ["OfflineHost", "RecordedAnswer"]
+
+Supply = Callable[[str, str, str], Mapping[str, JSON]]
+
+
+def _nothing_supplied(policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """The answer of an API path or URL; an empty method answers all."""
+
+    target: str
+    body: JSON
+    method: str = ""
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineHost:
+    """Answers from what was loaded.
+
+    `objects` is the fake cluster (None = there is none). `answers` are looked at before it. `targets` are further
+    objects that rules may patch or clone, but that no API path shows. `images` maps image references to their data,
+    `global_entries` names to data. `supply` returns the variables of a values file.
+    """
+
+    objects: ObjectStore | None = None
+    targets: ObjectStore | None = None
+    answers: tuple[RecordedAnswer, ...] = ()
+    images: Mapping[str, JSONObject] = field(default_factory=dict)
+    global_entries: Mapping[str, JSON] = field(default_factory=dict)
+    supply: Supply = _nothing_supplied
+    world: World = field(default_factory=System)
+
+    def now(self) -> int:
+        """Return the wall clock."""
+        return self.world.now()
+
+    def random_bits(self, bits: int) -> int:
+        """Return random bits."""
+        return self.world.random_bits(bits)
+
+    def lookup_host(self, name: str) -> tuple[str, ...]:
+        """Return the addresses of a host name."""
+        return self.world.lookup_host(name)
+
+    def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
+        """Answer from the recorded answers, else from the objects."""
+        recorded = self._recorded(str(path), method) or self._recorded(path.path, method)
+        if recorded is not None:
+            return _body(recorded)
+        if self.objects is None:
+            raise HostUnavailableError(f"no cluster is available to call `{method} {path}`")
+        return self.objects.serve(path, method)
+
+    def http_call(self, call: HttpCall) -> JSON:
+        """Answer from the recorded answers."""
+        recorded = self._recorded(call.url, call.method)
+        if recorded is None:
+            raise HostUnavailableError(f"no answer is recorded for `{call.method} {call.url}`")
+        return _body(recorded)
+
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Return a ConfigMap of the objects."""
+        if self.objects is None:
+            raise HostUnavailableError(f"no cluster is available to read ConfigMap `{namespace}/{name}`")
+        found = self.objects.get("v1", "ConfigMap", namespace, name)
+        if found is None:
+            raise HostError(f'configmaps "{name}" not found in namespace "{namespace}"')
+        return found
+
+    def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
+        """Return the recorded data of an image."""
+        found = self.images.get(image)
+        if found is None:
+            raise HostUnavailableError(f"no registry is available to read image `{image}`")
+        return found
+
+    def global_entry(self, name: str) -> JSON:
+        """Return the data of a global context entry that was loaded."""
+        if name in self.global_entries:
+            return self.global_entries[name]
+        raise HostUnavailableError(f"no global context entry `{name}` was given")
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return one of the objects or targets."""
+        for store in self._stores(f"read {kind} `{namespace}/{name}`"):
+            found = store.get(api_version, kind, namespace, name)
+            if found is not None:
+                return found
+        return None
+
+    def list_objects(
+        self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
+    ) -> tuple[JSONObject, ...]:
+        """Return some of the objects and targets."""
+        stores = self._stores(f"list {kind}")
+        return tuple(item for store in stores for item in store.list(api_version, kind, namespace, selector))
+
+    def _stores(self, what: str) -> tuple[ObjectStore, ...]:
+        stores = tuple(store for store in (self.targets, self.objects) if store is not None)
+        if not stores:
+            raise HostUnavailableError(f"no cluster is available to {what}")
+        return stores
+
+    def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
+        """Return what the values file says for this policy, rule and resource."""
+        return self.supply(policy, rule, resource)
+
+    def _recorded(self, target: str, method: str) -> RecordedAnswer | None:
+        for answer in self.answers:
+            if answer.target == target and answer.method in ("", method):
+                return answer
+        return None
+
+
+def _body(answer: RecordedAnswer) -> JSON:
+    if not 200 <= answer.status <= 299:
+        # the body of an answer never appears in an error
+        raise HostError(f"HTTP {answer.status}")
+    return answer.body

@@ -1,0 +1,61 @@
+"""Manifests of a person become the objects that a cluster would be sent.
+
+Kyverno's command line fills in what a cluster would: the namespace `default`, and empty maps where a manifest says null.
+This module must never drop a document silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyverno.kube.documents import Document, expand_lists
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.resource import Resource
+
+__all__ = ["normalise", "unique"]
+
+_MAPS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData"})
+
+
+def normalise(document: JSONObject, kinds: KindTable) -> JSONObject:
+    """Return the object as a cluster would see it; the argument is not changed."""
+    filled = _without_null_maps(document)
+    view = Resource(filled)
+    if view.namespace or kinds.is_namespaced(view.gvk) is False:
+        return filled
+    metadata = filled.get("metadata")
+    if not isinstance(metadata, dict):
+        return filled
+    return {**filled, "metadata": {**metadata, "namespace": "default"}}
+
+
+def _without_null_maps(value: JSON) -> JSON:
+    """Replace null by {} under the keys that hold maps of text."""
+    if isinstance(value, dict):
+        changed: JSONObject | None = None
+        for key, item in value.items():
+            new = {} if item is None and key in _MAPS else _without_null_maps(item)
+            if new is not item:
+                changed = dict(value) if changed is None else changed
+                changed[key] = new
+        return value if changed is None else changed
+    if isinstance(value, list):
+        items = [_without_null_maps(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
+
+
+def unique(documents: Iterable[Document]) -> tuple[list[Document], list[Document]]:
+    """Split manifests into the first of each (kind, namespace, name) and the duplicates after it."""
+    seen: set[tuple[str, str, str, str]] = set()
+    kept, duplicates = [], []
+    for document in expand_lists(documents):
+        view = Resource(document.value)
+        key = (view.group, view.kind, view.namespace, view.name or view.generate_name)
+        if key in seen and (view.name or view.generate_name):
+            duplicates.append(document)
+            continue
+        seen.add(key)
+        kept.append(document)
+    return kept, duplicates

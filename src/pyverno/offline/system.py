@@ -1,0 +1,36 @@
+"""Clock, randomness and name service of this machine.
+
+The only place from which an engine without a cluster gets something that is not the same every time.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+
+from pyverno.errors import HostError
+
+__all__ = ["System"]
+
+
+class System:
+    """Answers from the operating system; a subclass or another object may answer from a recording."""
+
+    __slots__ = ()
+
+    def now(self) -> int:
+        """Return the wall clock in nanoseconds since the Unix epoch."""
+        return time.time_ns()
+
+    def random_bits(self, bits: int) -> int:
+        """Return a random integer of that many bits."""
+        return secrets.randbits(bits) if bits else 0
+
+    def lookup_host(self, name: str) -> tuple[str, ...]:
+        """Return the addresses of a host name."""
+        try:
+            found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise HostError(f"lookup {name}: no such host") from error
+        return tuple(dict.fromkeys(str(address[4][0]) for address in found))

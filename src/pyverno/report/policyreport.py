@@ -1,0 +1,161 @@
+"""PolicyReports: results of reviews in the form of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`.
+
+Every door writes its reports through here. Times are handed in; this module must never read a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.effects import CreateEffect
+from pyverno.engine.result import PodSecurityDetail, ResourceRef, RuleResult, RuleType
+from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.report.summary import Summary, reported_status
+
+__all__ = ["ReportEntry", "build_report", "merged_reports", "result_object"]
+
+_OVERRIDES = {
+    "pass": "passMessage",
+    "fail": "failMessage",
+    "warn": "warnMessage",
+    "error": "errorMessage",
+    "skip": "skipMessage",
+}
+OPEN_REPORTS = "openreports.io/v1alpha1"
+_CLI_SCOPE_KIND = "ClusterReport"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEntry:
+    """One result about one object, at a time in seconds since the Unix epoch."""
+
+    result: RuleResult
+    resource: ResourceRef
+    seconds: int
+    uid: str = ""
+
+
+def result_object(entry: ReportEntry, *, audit_warn: bool = False) -> JSONObject:
+    """Return one item of `results` with the object it is about under `resources`."""
+    result, policy = entry.result, entry.result.rule.policy
+    status = reported_status(result, audit_warn=audit_warn)
+    item: JSONObject = {
+        "source": policy.source,
+        "policy": policy.key,
+        "result": status.value,
+        "scored": policy.is_scored,
+        "timestamp": {"seconds": entry.seconds, "nanos": 0},
+    }
+    if result.rule.name:
+        item["rule"] = result.rule.name
+    message = _message(result, status.value)
+    if message:
+        item["message"] = message
+    for field, annotation in (("category", "category"), ("severity", "severity")):
+        value = policy.annotations.get(f"policies.kyverno.io/{annotation}")
+        if value:
+            item[field] = value
+    properties = _properties(result)
+    if properties:
+        item["properties"] = properties
+    item["resources"] = [_reference(entry)]
+    return item
+
+
+def _message(result: RuleResult, status: str) -> str:
+    properties = result.properties
+    return properties.get(_OVERRIDES[status]) or properties.get("message") or result.message
+
+
+def _reference(entry: ReportEntry) -> JSONObject:
+    ref = entry.resource
+    reference: JSONObject = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name}
+    if ref.namespace:
+        reference["namespace"] = ref.namespace
+    if entry.uid:
+        reference["uid"] = entry.uid
+    return reference
+
+
+def _properties(result: RuleResult) -> JSONObject:
+    policy = result.rule.policy
+    properties: JSONObject = {
+        key: value for key, value in result.properties.items() if key not in (*_OVERRIDES.values(), "message")
+    }
+    if result.rule.type is not RuleType.DELETION:
+        process = "background scan" if policy.background else "admission review" if policy.admission else ""
+        if process:
+            properties["process"] = process
+    if result.exceptions:
+        properties["exceptions"] = ",".join(key.rpartition("/")[2] for key in result.exceptions)
+    if isinstance(result.detail, PodSecurityDetail):
+        properties["standard"] = result.detail.level
+        properties["version"] = result.detail.version
+        if result.detail.checks:
+            properties["controls"] = ",".join(sorted(str(check["id"]) for check in result.detail.checks))
+            properties["controlsJSON"] = encode(
+                [{"ID": check["id"], "Name": check["name"], "Images": check["images"]} for check in result.detail.checks]
+            )
+    if result.target is not None and result.effects:
+        properties["patched-target"] = _gvk_text(result.target)
+    created = [effect for effect in result.effects if isinstance(effect, CreateEffect)]
+    if created:
+        properties["generated-resources"] = "; ".join(
+            _gvk_text(ResourceRef.of(effect.resource)) for effect in created
+        )
+    return properties
+
+
+def _gvk_text(ref: ResourceRef) -> str:
+    group, _, version = ref.api_version.rpartition("/")
+    where = f" Namespace={ref.namespace}" if ref.namespace else ""
+    return f"{group}/{version}, Kind={ref.kind} Name={ref.name}{where}"
+
+
+def build_report(
+    entries: Iterable[ReportEntry], *, kind: str, name: str, namespace: str = "", audit_warn: bool = False
+) -> JSONObject:
+    """Return one report object over results, sorted as Kyverno sorts them (policy, rule, source, objects, time)."""
+    items = [(entry, result_object(entry, audit_warn=audit_warn)) for entry in entries]
+    items.sort(key=lambda pair: _order(pair[1]))
+    summary = Summary()
+    for entry, _ in items:
+        summary.add(reported_status(entry.result, audit_warn=audit_warn))
+    metadata: JSONObject = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {
+        "apiVersion": OPEN_REPORTS,
+        "kind": kind,
+        "metadata": metadata,
+        "results": [item for _, item in items],
+        "summary": summary.to_json(),
+    }
+
+
+def _order(item: JSONObject) -> tuple[JSON, ...]:
+    resource = item["resources"][0]
+    return (
+        item["policy"],
+        item.get("rule", ""),
+        item["source"],
+        resource.get("namespace", ""),
+        resource["kind"],
+        resource["name"],
+        item["timestamp"]["seconds"],
+    )
+
+
+def merged_reports(entries: Sequence[ReportEntry], *, audit_warn: bool = False) -> tuple[JSONObject, ...]:
+    """Return what `apply --policy-report` prints: one report of all cluster policies, then one per namespaced policy."""
+    cluster = [entry for entry in entries if not entry.result.rule.policy.namespace]
+    reports = [build_report(cluster, kind=_CLI_SCOPE_KIND, name="merged", audit_warn=audit_warn)]
+    namespaced: dict[tuple[str, str], list[ReportEntry]] = {}
+    for entry in entries:
+        policy = entry.result.rule.policy
+        if policy.namespace:
+            namespaced.setdefault((policy.namespace, policy.name), []).append(entry)
+    for (namespace, name), own in sorted(namespaced.items()):
+        reports.append(build_report(own, kind="PolicyReport", name=name, namespace=namespace, audit_warn=audit_warn))
+    return tuple(reports)
