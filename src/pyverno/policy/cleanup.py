@@ -1,0 +1,73 @@
+"""CleanupPolicy and ClusterCleanupPolicy, as written (`kyverno.io/v2`, `v2beta1`).
+
+Both kinds are one dataclass: a CleanupPolicy has a namespace. This module must not delete or schedule anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.context import CONTEXT, ContextEntry
+from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
+from pyverno.policy.metadata import policy_record
+from pyverno.policy.schema import Field, Record, Source, choice, free, text
+
+__all__ = ["CLEANUP_POLICY", "CleanupPolicy", "CleanupSpec", "PropagationPolicy"]
+
+
+class PropagationPolicy(StrEnum):
+    """How the dependents of a deleted object are treated."""
+
+    FOREGROUND = "Foreground"
+    BACKGROUND = "Background"
+    ORPHAN = "Orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupSpec:
+    """What is deleted and when; `conditions` stays plain JSON."""
+
+    schedule: str
+    match: MatchBlocks
+    exclude: MatchBlocks | None = None
+    context: tuple[ContextEntry, ...] = ()
+    conditions: JSON = None
+    deletion_propagation_policy: PropagationPolicy | None = None
+    raw: JSONObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupPolicy:
+    """A ClusterCleanupPolicy, or with a namespace a CleanupPolicy."""
+
+    kind: str
+    api_version: str
+    name: str
+    document: Source
+    spec: CleanupSpec
+    namespace: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    uid: str = ""
+    raw: JSONObject = field(default_factory=dict)
+
+    @property
+    def is_namespaced(self) -> bool:
+        """Tell whether this policy sees its own namespace only."""
+        return self.kind == "CleanupPolicy"
+
+
+_SPEC = Record(
+    CleanupSpec,
+    Field("schedule", text, required=True),
+    Field("match", MATCH_WITHOUT_FLAT, required=True),
+    Field("exclude", MATCH_WITHOUT_FLAT),
+    Field("context", CONTEXT),
+    Field("conditions", free),
+    Field("deletion_propagation_policy", choice(PropagationPolicy)),
+)
+
+CLEANUP_POLICY = policy_record(CleanupPolicy, _SPEC)

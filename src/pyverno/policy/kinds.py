@@ -1,0 +1,189 @@
+"""The one registry of policy kinds and their versions; every other part of the system derives its lists from it.
+
+To add a kind: write its dataclass and record in a module of this package, and put the record into its row here.
+This module must not know what the kinds do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pyverno.policy.cleanup import CLEANUP_POLICY
+from pyverno.policy.clusterpolicy import CLUSTER_POLICY, CLUSTER_POLICY_V2BETA1
+from pyverno.policy.exception import POLICY_EXCEPTION
+from pyverno.policy.globalcontext import GLOBAL_CONTEXT_ENTRY
+from pyverno.policy.schema import Shape
+
+__all__ = ["POLICY_KINDS", "Family", "PolicyKind", "find_kind", "is_policy"]
+
+
+class Family(StrEnum):
+    """Which part of the system a kind belongs to."""
+
+    RULES = "rules"
+    CLEANUP = "cleanup"
+    EXCEPTION = "exception"
+    CONTEXT = "context"
+    CEL = "cel"
+    CEL_EXCEPTION = "cel-exception"
+    ADMISSION = "admission"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyKind:
+    """One kind: names, scope, served versions (the stored one first), and how its documents are decoded.
+
+    `shapes` maps versions to shapes; a version without shape is recognised but can not be used yet. `replacement`
+    names the kinds that an author should move to.
+    """
+
+    group: str
+    kind: str
+    plural: str
+    namespaced: bool
+    family: Family
+    versions: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    deprecated_versions: tuple[str, ...] = ()
+    replacement: str = ""
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+
+_KYVERNO = "kyverno.io"
+_CEL = "policies.kyverno.io"
+_KUBERNETES = "admissionregistration.k8s.io"
+
+
+def _cel(kind: str, plural: str, short: str, *, family: Family = Family.CEL) -> tuple[PolicyKind, PolicyKind]:
+    cluster = PolicyKind(
+        _CEL, kind, plural, False, family, ("v1beta1", "v1", "v1alpha1"), (short,), deprecated_versions=("v1alpha1",)
+    )
+    namespaced = PolicyKind(
+        _CEL, f"Namespaced{kind}", f"namespaced{plural}", True, family, ("v1beta1", "v1"), (f"n{short}",)
+    )
+    return cluster, namespaced
+
+
+def _admission(kind: str, plural: str, versions: tuple[str, ...]) -> tuple[PolicyKind, PolicyKind]:
+    return (
+        PolicyKind(_KUBERNETES, kind, plural, False, Family.ADMISSION, versions),
+        PolicyKind(_KUBERNETES, f"{kind}Binding", f"{kind.lower()}bindings", False, Family.ADMISSION, versions),
+    )
+
+
+POLICY_KINDS: tuple[PolicyKind, ...] = (
+    PolicyKind(
+        _KYVERNO,
+        "ClusterPolicy",
+        "clusterpolicies",
+        False,
+        Family.RULES,
+        ("v1", "v2beta1"),
+        ("cpol",),
+        replacement="ValidatingPolicy, MutatingPolicy, GeneratingPolicy or ImageValidatingPolicy",
+        shapes={"v1": CLUSTER_POLICY, "v2beta1": CLUSTER_POLICY_V2BETA1},
+    ),
+    PolicyKind(
+        _KYVERNO,
+        "Policy",
+        "policies",
+        True,
+        Family.RULES,
+        ("v1", "v2beta1"),
+        ("pol",),
+        replacement="NamespacedValidatingPolicy, NamespacedMutatingPolicy, NamespacedGeneratingPolicy or "
+        "NamespacedImageValidatingPolicy",
+        shapes={"v1": CLUSTER_POLICY, "v2beta1": CLUSTER_POLICY_V2BETA1},
+    ),
+    PolicyKind(
+        _KYVERNO,
+        "ClusterCleanupPolicy",
+        "clustercleanuppolicies",
+        False,
+        Family.CLEANUP,
+        ("v2", "v2beta1"),
+        ("ccleanpol",),
+        deprecated_versions=("v2beta1",),
+        replacement="DeletingPolicy",
+        shapes={"v2": CLEANUP_POLICY, "v2beta1": CLEANUP_POLICY},
+    ),
+    PolicyKind(
+        _KYVERNO,
+        "CleanupPolicy",
+        "cleanuppolicies",
+        True,
+        Family.CLEANUP,
+        ("v2", "v2beta1"),
+        ("cleanpol",),
+        deprecated_versions=("v2beta1",),
+        replacement="NamespacedDeletingPolicy",
+        shapes={"v2": CLEANUP_POLICY, "v2beta1": CLEANUP_POLICY},
+    ),
+    PolicyKind(
+        _KYVERNO,
+        "PolicyException",
+        "policyexceptions",
+        True,
+        Family.EXCEPTION,
+        ("v2", "v2beta1"),
+        ("polex",),
+        deprecated_versions=("v2beta1",),
+        replacement="PolicyException",
+        shapes={"v2": POLICY_EXCEPTION, "v2beta1": POLICY_EXCEPTION},
+    ),
+    PolicyKind(
+        _KYVERNO,
+        "GlobalContextEntry",
+        "globalcontextentries",
+        False,
+        Family.CONTEXT,
+        ("v2beta1", "v2", "v2alpha1"),
+        ("gctxentry",),
+        deprecated_versions=("v2alpha1",),
+        shapes=dict.fromkeys(("v2", "v2beta1", "v2alpha1"), GLOBAL_CONTEXT_ENTRY),
+    ),
+    *_cel("ValidatingPolicy", "validatingpolicies", "vpol"),
+    *_cel("MutatingPolicy", "mutatingpolicies", "mpol"),
+    *_cel("GeneratingPolicy", "generatingpolicies", "gpol"),
+    *_cel("DeletingPolicy", "deletingpolicies", "dpol"),
+    *_cel("ImageValidatingPolicy", "imagevalidatingpolicies", "ivpol"),
+    PolicyKind(
+        _CEL,
+        "PolicyException",
+        "policyexceptions",
+        True,
+        Family.CEL_EXCEPTION,
+        ("v1beta1", "v1", "v1alpha1"),
+        deprecated_versions=("v1alpha1",),
+    ),
+    *_admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies", ("v1", "v1beta1", "v1alpha1")),
+    *_admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies", ("v1", "v1beta1", "v1alpha1")),
+)
+"""Every kind of policy document that Kyverno knows."""
+
+_BY_NAME: dict[tuple[str, str], PolicyKind] = {(row.group, row.kind): row for row in POLICY_KINDS}
+
+
+def find_kind(group: str, kind: str) -> PolicyKind | None:
+    """Return the row of a kind, whatever its version.
+
+    >>> find_kind("kyverno.io", "Policy").namespaced
+    True
+    """
+    return _BY_NAME.get((group, kind))
+
+
+def is_policy(value: object) -> bool:
+    """Tell whether a JSON document is of a kind in the registry (its version is not looked at).
+
+    >>> is_policy({"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"})
+    True
+    """
+    if not isinstance(value, dict):
+        return False
+    api_version, kind = value.get("apiVersion"), value.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return False
+    return find_kind(api_version.rpartition("/")[0], kind) is not None

@@ -1,0 +1,336 @@
+"""Table-driven decoding of JSON documents into typed values, with every problem collected and located.
+
+A shape is a function from (value, cursor) to a typed value; `Record` builds shapes out of tables of `Field`. A shape
+never raises for a bad document: it reports to the cursor and goes on, so that one pass finds every problem. This
+module must not know any policy kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol, TypeAlias
+
+from pyverno.errors import Location, PolicyError
+from pyverno.kube.json import JSON, JSONObject
+
+__all__ = [
+    "Cursor",
+    "Field",
+    "Path",
+    "Problems",
+    "Record",
+    "Shape",
+    "Source",
+    "boolean",
+    "choice",
+    "free",
+    "integer",
+    "list_of",
+    "locate",
+    "map_of",
+    "path_text",
+    "suggestion",
+    "text",
+]
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The way from the root of a document to a value: keys and list indexes."""
+
+MAX_SUGGESTED_KEY = 80
+
+
+class Source(Protocol):
+    """A document that knows where its values stand in a file."""
+
+    @property
+    def value(self) -> JSON:
+        """Return the whole document."""
+        ...
+
+    @property
+    def file(self) -> str:
+        """Return the name of the file, or `-`."""
+        ...
+
+    def location(self, path: Path, *, key: bool = False) -> Location:
+        """Return where the value at that path (or its key) stands."""
+        ...
+
+
+def path_text(path: Path) -> str:
+    """Write a path as Kubernetes writes field paths.
+
+    >>> path_text(("spec", "rules", 0, "match"))
+    'spec.rules[0].match'
+    >>> path_text(("metadata", "annotations", "a.b/c"))
+    'metadata.annotations[a.b/c]'
+    """
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif step.isidentifier():
+            parts.append(f".{step}" if parts else step)
+        else:
+            parts.append(f"[{step}]")
+    return "".join(parts)
+
+
+def locate(source: Source, path: Path, *, key: bool = False) -> Location:
+    """Return where a path stands; for a path that is not in the document, its nearest parent that is.
+
+    Copies of rules made by autogen have values at paths that nobody wrote; their problems point at the origin.
+    """
+    known = _existing(source.value, path)
+    return source.location(known, key=key and known == path)
+
+
+def _existing(value: JSON, path: Path) -> Path:
+    for index, step in enumerate(path):
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return path[:index]
+    return path
+
+
+def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
+    """Return a ``: did you mean `x`?`` tail when a known name is near, else the empty text.
+
+    >>> suggestion("ruels", ("rules", "admission"))
+    ': did you mean `rules`?'
+    """
+    if len(name) > MAX_SUGGESTED_KEY:
+        return ""
+    by_fold = {candidate.casefold(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
+    return f": did you mean `{by_fold[near[0]]}`?" if near else ""
+
+
+@dataclass(slots=True)
+class Problems:
+    """Collects the errors and warnings of one document."""
+
+    source: Source
+    errors: list[PolicyError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where decoding is inside a document, and where its problems go."""
+
+    problems: Problems
+    path: Path = ()
+
+    def child(self, step: str | int) -> Cursor:
+        """Return the cursor of a member or an item."""
+        return Cursor(self.problems, (*self.path, step))
+
+    def error(self, code: str, message: str, *, key: bool = False) -> None:
+        """Record an error at this place; `key` points at the name of the field instead of its value."""
+        where = locate(self.problems.source, self.path, key=key)
+        self.problems.errors.append(PolicyError(message, location=where, path=path_text(self.path), code=code))
+
+    def warn(self, message: str) -> None:
+        """Record a warning about this place."""
+        where = locate(self.problems.source, self.path, key=True)
+        parts = (str(where), path_text(self.path), message)
+        self.problems.warnings.append(": ".join(part for part in parts if part))
+
+    def wrong_type(self, expected: str, value: JSON) -> None:
+        """Record that a value has another JSON type than expected."""
+        self.error("wrong-type", f"expected {expected}, found {_type_name(value)}")
+
+
+Shape: TypeAlias = Callable[[JSON, Cursor], Any]
+"""Turns one JSON value into a typed value and reports its problems to the cursor."""
+
+
+def _type_name(value: JSON) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def text(value: JSON, cursor: Cursor) -> str:
+    """Accept a string."""
+    if isinstance(value, str):
+        return value
+    cursor.wrong_type("a string", value)
+    return ""
+
+
+def boolean(value: JSON, cursor: Cursor) -> bool:
+    """Accept true or false."""
+    if isinstance(value, bool):
+        return value
+    cursor.wrong_type("a boolean", value)
+    return False
+
+
+def integer(value: JSON, cursor: Cursor) -> int:
+    """Accept a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    cursor.wrong_type("an integer", value)
+    return 0
+
+
+def free(value: JSON, cursor: Cursor) -> JSON:
+    """Accept any JSON value as it is."""
+    return value
+
+
+def list_of(item: Shape) -> Shape:
+    """Return the shape of a list whose items have one shape; the value is a tuple."""
+
+    def shape(value: JSON, cursor: Cursor) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            cursor.wrong_type("a list", value)
+            return ()
+        return tuple(item(each, cursor.child(index)) for index, each in enumerate(value))
+
+    return shape
+
+
+def map_of(item: Shape) -> Shape:
+    """Return the shape of an object with free keys whose values have one shape; the value is a new dict."""
+
+    def shape(value: JSON, cursor: Cursor) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            cursor.wrong_type("an object", value)
+            return {}
+        return {key: item(each, cursor.child(key)) for key, each in value.items()}
+
+    return shape
+
+
+def choice(kind: type[StrEnum], *, aliases: Mapping[str, str] | None = None) -> Shape:
+    """Return the shape of a string out of an enumeration; `aliases` maps other accepted spellings to members."""
+    spellings = {str(member.value): member for member in kind}
+    spellings.update({alias: kind(target) for alias, target in (aliases or {}).items()})
+    members = tuple(str(member.value) for member in kind)
+
+    def shape(value: JSON, cursor: Cursor) -> StrEnum | None:
+        written = text(value, cursor)
+        if not isinstance(value, str):
+            return None
+        if written not in spellings:
+            listed = ", ".join(f"`{member}`" for member in members)
+            hint = suggestion(written, members)
+            cursor.error("unknown-value", f"unknown value `{written}`, expected one of {listed}{hint}")
+            return None
+        return spellings[written]
+
+    return shape
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One row of a record's table.
+
+    `name` is the attribute; `json` the name in documents, by default `name` in camel case. A null counts as absent,
+    and an absent field takes the default of the dataclass. `deprecated` is the advice of a warning.
+    """
+
+    name: str
+    shape: Shape
+    json: str = ""
+    required: bool = False
+    deprecated: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.json:
+            head, *tail = self.name.split("_")
+            object.__setattr__(self, "json", head + "".join(part.capitalize() for part in tail))
+
+
+class Record:
+    """The shape of an object with known fields.
+
+    `build` gets the decoded fields by name; when it is a dataclass with attributes `path` or `raw` it gets these too
+    (`extras` names them, and `document`, for other builders).
+    `check` sees the values before they are built, and may report problems that concern several fields.
+    """
+
+    __slots__ = ("_build", "_check", "_extras", "fields")
+
+    def __init__(
+        self,
+        build: Callable[..., Any],
+        *fields: Field,
+        check: Callable[[dict[str, Any], Cursor], None] | None = None,
+        extras: tuple[str, ...] | None = None,
+    ) -> None:
+        self._build = build
+        self._check = check
+        self.fields: dict[str, Field] = {each.json: each for each in fields}
+        if extras is None:
+            known = {each.name for each in dataclasses.fields(build)} if dataclasses.is_dataclass(build) else set()
+            extras = tuple(sorted(known & {"path", "raw"}))
+        self._extras = extras
+
+    def without(self, *names: str) -> Record:
+        """Return this record without some JSON fields (an older or newer version of a kind)."""
+        kept = [each for key, each in self.fields.items() if key not in names]
+        return Record(self._build, *kept, check=self._check, extras=self._extras)
+
+    def replacing(self, *fields: Field) -> Record:
+        """Return this record with other rows for some JSON fields."""
+        rows = {**self.fields, **{each.json: each for each in fields}}
+        return Record(self._build, *rows.values(), check=self._check, extras=self._extras)
+
+    def __call__(self, value: JSON, cursor: Cursor) -> Any:
+        """Decode one object; returns None when something in it was reported."""
+        if not isinstance(value, dict):
+            cursor.wrong_type("an object", value)
+            return None
+        before = len(cursor.problems.errors)
+        self._report_unknown(value, cursor)
+        values = self._decode_fields(value, cursor)
+        if self._check is not None and len(cursor.problems.errors) == before:
+            self._check(values, cursor)
+        if len(cursor.problems.errors) > before:
+            return None
+        if "path" in self._extras:
+            values["path"] = cursor.path
+        if "raw" in self._extras:
+            values["raw"] = value
+        if "document" in self._extras:
+            values["document"] = cursor.problems.source
+        return self._build(**values)
+
+    def _report_unknown(self, value: JSONObject, cursor: Cursor) -> None:
+        for key in value:
+            if key not in self.fields:
+                hint = suggestion(key, self.fields)
+                cursor.child(key).error("unknown-field", f"unknown field `{key}`{hint}", key=True)
+
+    def _decode_fields(self, value: JSONObject, cursor: Cursor) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, row in self.fields.items():
+            written = value.get(key)
+            if written is None:
+                if row.required:
+                    cursor.error("missing-field", f"required field `{key}` is missing", key=True)
+                continue
+            place = cursor.child(key)
+            if row.deprecated:
+                place.warn(f"`{key}` is deprecated: {row.deprecated}")
+            values[row.name] = row.shape(written, place)
+        return values

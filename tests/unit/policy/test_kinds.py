@@ -1,0 +1,30 @@
+"""The registry knows every policy kind once."""
+
+from pyverno.policy.kinds import POLICY_KINDS, find_kind, is_policy
+
+
+def test_every_kind_is_registered_once():
+    """Group and kind are a key."""
+    names = [(row.group, row.kind) for row in POLICY_KINDS]
+    assert len(names) == len(set(names)) == 21
+
+
+def test_shapes_belong_to_served_versions():
+    """A kind decodes only in versions that it has."""
+    assert all(set(row.shapes) <= set(row.versions) for row in POLICY_KINDS)
+
+
+def test_namespaced_twins_have_the_versions_of_their_kind():
+    """A namespaced CEL kind is never forgotten beside its cluster-wide twin."""
+    for row in POLICY_KINDS:
+        if row.kind.startswith("Namespaced"):
+            twin = find_kind(row.group, row.kind.removeprefix("Namespaced"))
+            assert twin is not None
+            assert (row.namespaced, twin.namespaced, row.family) == (True, False, twin.family)
+
+
+def test_other_documents_are_no_policies():
+    """Pods, lists and wrong types are not policies."""
+    assert [is_policy(each) for each in ({"apiVersion": "v1", "kind": "Pod"}, [], {"apiVersion": 1, "kind": []})] == [
+        False
+    ] * 3

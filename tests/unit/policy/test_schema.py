@@ -1,0 +1,111 @@
+"""The decoder reports every problem of a document, at its place."""
+
+import pytest
+
+from pyverno.kube.documents import Document
+from pyverno.policy.decode import decode
+from pyverno.policy.schema import path_text, suggestion
+from tests.unit.policy.documents import POLICY, document, problems
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("hostNetwork", "hostNetwork", None),
+        ("  rules:", "  ruels:", ("unknown-field", "spec.ruels", "unknown field `ruels`: did you mean `rules`?")),
+        (
+            "kinds: [Pod]",
+            "kinds: Pod",
+            ("wrong-type", "spec.rules[0].match.any[0].resources.kinds", "expected a list, found a string"),
+        ),
+        (
+            "kinds: [Pod]",
+            "kinds: [1]",
+            ("wrong-type", "spec.rules[0].match.any[0].resources.kinds[0]", "expected a string, found a number"),
+        ),
+        (
+            "    - name: pods\n      match",
+            "    - match",
+            ("missing-field", "spec.rules[0]", "required field `name` is missing"),
+        ),
+        (
+            "  rules:",
+            "  applyRules: Al\n  rules:",
+            (
+                "unknown-value",
+                "spec.applyRules",
+                "unknown value `Al`, expected one of `All`, `One`: did you mean `All`?",
+            ),
+        ),
+        (
+            "  rules:",
+            "  background: yes please\n  rules:",
+            ("wrong-type", "spec.background", "expected a boolean, found a string"),
+        ),
+        (
+            "  rules:",
+            "  webhookTimeoutSeconds: true\n  rules:",
+            ("wrong-type", "spec.webhookTimeoutSeconds", "expected an integer, found a boolean"),
+        ),
+        (
+            "metadata:\n  name: check\n",
+            "metadata: {}\n",
+            ("missing-field", "metadata", "required field `name` is missing"),
+        ),
+        ("  rules:", "  rules: null\n  x:", ("unknown-field", "spec.x", "unknown field `x`")),
+    ],
+)
+def test_a_problem_has_code_path_and_text(old, new, expected):
+    """Each kind of mistake is told with its field path."""
+    assert problems(POLICY.replace(old, new)) == ([] if expected is None else [expected])
+
+
+def test_all_problems_of_a_document_are_collected():
+    """One pass finds every mistake, in the order of the document."""
+    text = (
+        POLICY.replace("kinds: [Pod]", "kind: Pod")
+        .replace("message:", "mesage:")
+        .replace("spec:\n  rules", "spec:\n  rules")
+    )
+    assert [path for _, path, _ in problems(text)] == [
+        "spec.rules[0].match.any[0].resources.kind",
+        "spec.rules[0].validate.mesage",
+    ]
+
+
+def test_an_error_points_at_line_and_column():
+    """An unknown field is located at its key."""
+    (error,) = decode(document(POLICY.replace("message:", "mesage:"))).errors
+    assert (error.location.line, error.location.column) == (13, 9)
+
+
+def test_null_is_the_same_as_absent():
+    """Kubernetes prunes null fields."""
+    assert problems(POLICY.replace("  rules:", "  admission: null\n  rules:")) == []
+
+
+def test_deep_nesting_is_an_error_and_no_crash():
+    """A policy with thousands of nested loops gives a typed error."""
+    body: object = {"list": "a", "pattern": {}}
+    for _ in range(5000):
+        body = {"list": "a", "foreach": [body]}
+
+    rule = {"name": "r", "match": {}, "validate": {"foreach": [body]}}
+    value = {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "deep"},
+        "spec": {"rules": [rule]},
+    }
+    deep = Document(value, "deep.yaml", 0, 1)
+    assert [error.code for error in decode(deep).errors] == ["too-deep"]
+
+
+def test_paths_are_written_like_field_paths():
+    """Keys that are no names stand in brackets."""
+    assert path_text(("a", 0, "b", "c.d/e")) == "a[0].b[c.d/e]"
+
+
+def test_a_far_name_is_not_suggested():
+    """Only near names help."""
+    assert suggestion("zzz", ("rules",)) == ""
