@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 from pyverno.compiler.autogen import expand
 from pyverno.compiler.context import Parser, lower_context, lower_preconditions
+from pyverno.compiler.generating import lower_generate
 from pyverno.compiler.matching import lower_matcher
 from pyverno.compiler.mutating import lower_mutate
-from pyverno.compiler.generating import lower_generate
 from pyverno.compiler.passcheck import pass_check
 from pyverno.compiler.validating import lower_validate
 from pyverno.engine.actions.pattern import passed_message
@@ -89,8 +89,8 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         # the policy stays loaded; its rule says what is wrong with it each time it is asked
         action = Unavailable("; ".join(str(error) for error in broken), ignores_delete=False)
     validate = rule.action if isinstance(rule.action, Validate) else None
-    plain = preconditions is None and not overrides and not rule.report_properties and not broken
-    passes = pass_check(action) if plain and validate is not None else None
+    plain = validate is not None and not overrides and not rule.report_properties and not broken
+    passes, patterns = pass_check(action) if plain else (None, ())
     return CompiledRule(
         info=rule_info,
         stage=stage,
@@ -105,6 +105,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         report_properties=_properties(rule, parser) if rule.report_properties else None,
         passes=passes,
         passed=passed_result(rule_info, passed_message(rule.name), failure_action) if passes else None,
+        patterns=patterns if passes else (),
     )
 
 

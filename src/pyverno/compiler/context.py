@@ -59,9 +59,7 @@ class Parser:
 
     def report(self, message: str, path: Path, *, code: str) -> None:
         """Note one problem at a place of the policy."""
-        self.errors.append(
-            PolicyError(message, location=locate(self.source, path), path=path_text(path), code=code)
-        )
+        self.errors.append(PolicyError(message, location=locate(self.source, path), path=path_text(path), code=code))
 
 
 def _pointer(path: Path) -> str:
@@ -149,9 +147,7 @@ def lower_preconditions(conditions: JSON, parser: Parser, path: Path) -> Precond
     return None if compiled is None else Preconditions(compiled)
 
 
-def lower_conditions(
-    conditions: JSON, parser: Parser, path: Path, *, blocks: bool = False
-) -> Conditions | None:
+def lower_conditions(conditions: JSON, parser: Parser, path: Path, *, blocks: bool = False) -> Conditions | None:
     """Compile conditions; None when there are none or they do not compile (which is reported).
 
     `blocks` reads a list as any/all blocks (exceptions) and not as legacy conditions.

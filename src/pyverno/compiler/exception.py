@@ -6,6 +6,7 @@ from pyverno.compiler.context import Parser, lower_conditions
 from pyverno.compiler.matching import lower_matcher
 from pyverno.engine.exceptions import CompiledException
 from pyverno.errors import PolicyError
+from pyverno.podsecurity import compile_excludes
 from pyverno.policy.exception import PolicyException
 
 __all__ = ["lower_exception"]
@@ -23,7 +24,7 @@ def lower_exception(exception: PolicyException) -> tuple[CompiledException, tupl
         ),
         matcher=lower_matcher(spec.match, None, for_rule=False),
         conditions=lower_conditions(spec.conditions, parser, ("spec", "conditions"), blocks=True),
-        pod_security=tuple(exclude.raw for exclude in spec.pod_security),
+        pod_security=compile_excludes([exclude.raw for exclude in spec.pod_security]),
         background=spec.background,
     )
     return compiled, tuple(parser.errors)

@@ -30,7 +30,9 @@ def lower_filter(block: ResourceFilter, *, for_rule: bool = True) -> Filter:
         annotations=tuple(resources.annotations.items()),
         selector=None if resources.selector is None else compile_selector(resources.selector, wildcards=True),
         namespace_selector=(
-            None if resources.namespace_selector is None else compile_selector(resources.namespace_selector, wildcards=True)
+            None
+            if resources.namespace_selector is None
+            else compile_selector(resources.namespace_selector, wildcards=True)
         ),
         operations=frozenset(operation.value for operation in resources.operations),
         subjects=tuple(Subject(subject.kind, subject.name, subject.namespace) for subject in user.subjects),

@@ -1,0 +1,108 @@
+"""Validation: everything that Kyverno's policy webhook rejects or warns about, collected rather than stopped at.
+
+`validate` judges one decoded policy. The texts are upstream's; the place comes from the document. This module only
+puts the checks of its siblings in order, and must never evaluate a policy.
+(Kyverno: pkg/validation/policy/validate.go)
+"""
+
+from __future__ import annotations
+
+from pyverno.compiler.autogen import expand
+from pyverno.compiler.lints import lint
+from pyverno.compiler.validation_actions import check_elements, check_mutate, check_text_values, check_validate
+from pyverno.compiler.validation_conditions import check_conditions
+from pyverno.compiler.validation_context import check_context
+from pyverno.compiler.validation_documents import (
+    check_cleanup_policy,
+    check_exception,
+    check_global_context_entry,
+)
+from pyverno.compiler.validation_findings import Findings, Problems
+from pyverno.compiler.validation_generate import check_generate, check_immutable
+from pyverno.compiler.validation_images import check_attestors, check_images
+from pyverno.compiler.validation_kinds import check_kinds
+from pyverno.compiler.validation_match import check_match
+from pyverno.compiler.validation_spec import check_spec
+from pyverno.compiler.validation_variables import check_variables
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.policy.cleanup import CleanupPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.decode import AnyPolicy
+from pyverno.policy.exception import PolicyException
+from pyverno.policy.generate import Generate
+from pyverno.policy.globalcontext import GlobalContextEntry
+from pyverno.policy.mutate import Mutate
+from pyverno.policy.rule import Rule, VerifyImages
+from pyverno.policy.validate import Validate
+
+__all__ = ["Problems", "validate"]
+
+
+def validate(
+    policy: AnyPolicy,
+    rules: tuple[Rule, ...] | None = None,
+    *,
+    old: AnyPolicy | None = None,
+    kinds: KindTable = BUILTIN_KINDS,
+    kinds_are_complete: bool = False,
+) -> Problems:
+    """Return all errors and warnings of a decoded policy.
+
+    `rules` are the expanded rules of a ClusterPolicy or Policy (expanded here when not given), `old` the policy that
+    an update replaces. `kinds` says which kinds are cluster-scoped; only with `kinds_are_complete` (a table that came
+    from a cluster) are unknown kinds warned about. Never raises for a bad policy.
+    """
+    findings = Findings(policy.document)
+    match policy:
+        case ClusterPolicy():
+            expanded = expand(policy) if rules is None else rules
+            for warning in lint(policy, expanded):
+                findings.warn(warning)
+            check_variables(policy, expanded, findings)
+            check_spec(policy, findings)
+            if isinstance(old, ClusterPolicy):
+                check_immutable(policy, old, findings)
+            known = kinds if kinds_are_complete else None
+            for rule in policy.spec.rules:
+                _check_rule(rule, policy, findings, kinds)
+            for rule in (*policy.spec.rules, *_copies(policy, expanded)):
+                check_kinds(rule, findings, background=policy.spec.background, kinds=known)
+                check_text_values(rule, findings)
+        case CleanupPolicy():
+            check_cleanup_policy(policy, findings, kinds)
+        case PolicyException():
+            check_exception(policy, findings, kinds)
+        case GlobalContextEntry():
+            check_global_context_entry(policy, findings)
+    return findings.problems()
+
+
+def _copies(policy: ClusterPolicy, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return the rules that nobody wrote; what else holds for a written rule holds for its copies."""
+    written = {id(rule) for rule in policy.spec.rules}
+    return tuple(rule for rule in rules if id(rule) not in written)
+
+
+def _check_rule(rule: Rule, policy: ClusterPolicy, findings: Findings, kinds: KindTable) -> None:
+    check_match(rule, findings, namespaced=policy.is_namespaced, kinds=kinds)
+    check_conditions(rule, findings)
+    check_elements(rule, findings)
+    check_context(rule, findings)
+    _check_action(rule, policy, findings, kinds)
+
+
+def _check_action(rule: Rule, policy: ClusterPolicy, findings: Findings, kinds: KindTable) -> None:
+    match rule.action:
+        case Validate() as action:
+            check_validate(rule, action, findings)
+            if action.manifests is not None:
+                check_attestors(action.manifests.attestors, findings)
+        case Mutate() as action:
+            check_mutate(rule, action, findings)
+        case Generate() as action:
+            check_generate(rule, action, policy, findings, kinds)
+        case VerifyImages() as action:
+            check_images(rule, action, policy, findings)
+    if rule.image_extractors is not None and not isinstance(rule.action, VerifyImages):
+        text = f"Invalid rule spec for rule '{rule.name}', imageExtractors can only be defined for verifyImages rule"
+        findings.error("image-extractor", (*rule.path, "imageExtractors"), text)

@@ -1,0 +1,45 @@
+"""Collects what is wrong with a policy: errors with code, place and text, and warnings.
+
+This module must not know any check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyverno.errors import PolicyError
+from pyverno.policy.schema import Path, Source, locate, path_text
+
+__all__ = ["Findings", "Problems"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """Everything that validation found; a policy without errors is valid."""
+
+    errors: tuple[PolicyError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects errors and warnings of one document; the same finding counts once."""
+
+    source: Source
+    errors: dict[tuple[str, str], PolicyError] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    def error(self, code: str, path: Path, message: str) -> None:
+        """Record an error; rules made by autogen have the path of their origin, so their errors fall together."""
+        where = path_text(path)
+        problem = PolicyError(message, location=locate(self.source, path), path=where, code=code)
+        self.errors.setdefault((where, message), problem)
+
+    def warn(self, message: str) -> None:
+        """Record a warning."""
+        self.warnings.setdefault(message, None)
+
+    def problems(self) -> Problems:
+        """Return what was found, in the order of the document."""
+        ordered = sorted(self.errors.values(), key=lambda each: (each.location is None, each.location or 0))
+        return Problems(tuple(ordered), tuple(self.warnings))
