@@ -1,0 +1,132 @@
+"""Levels, kinds, messages and exceptions."""
+
+import copy
+
+import pytest
+
+from pyverno.errors import DocumentError, ValueSyntaxError
+from pyverno.podsecurity import compile_excludes, compile_pod_security, evaluate, message
+from pyverno.podsecurity.pod import POD_KINDS
+
+_BAD = {
+    "metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/a": "unconfined"}},
+    "spec": {"hostPID": True, "containers": [{"name": "a", "image": "a"}]},
+}
+
+
+def _resource(kind):
+    if kind == "Pod":
+        return _BAD
+    if kind == "CronJob":
+        return {"spec": {"jobTemplate": {"metadata": _BAD["metadata"], "spec": {"template": {"spec": _BAD["spec"]}}}}}
+    return {"spec": {"template": _BAD}}
+
+
+@pytest.mark.parametrize("kind", sorted(POD_KINDS))
+def test_paths_are_those_of_the_kind(kind):
+    """Metadata always stands under the template, even for a bare Pod."""
+    prefix = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.spec"}.get(kind, "spec.template.spec")
+    outcome = evaluate(_resource(kind), kind, level="baseline")
+    assert [error.field for violation in outcome.violations for error in violation.errors] == [
+        "spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/a]",
+        f"{prefix}.hostPID",
+    ]
+
+
+def test_the_message_lists_groups_without_a_separator():
+    """Reason and fields of each check follow each other."""
+    outcome = evaluate(_BAD, "Pod", level="baseline", version="v1.29")
+    assert message("psa", outcome, level="baseline", version="v1.29") == (
+        "Validation rule 'psa' failed. It violates PodSecurity \"baseline:v1.29\": "
+        "(Forbidden reason: forbidden AppArmor profile, field error list: "
+        "[spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/a] is forbidden, "
+        "forbidden values found: unconfined])"
+        "(Forbidden reason: host namespaces, field error list: "
+        "[spec.hostPID is forbidden, forbidden values found: true])"
+    )
+
+
+def test_the_version_is_shown_as_the_rule_wrote_it():
+    """A rule without a version shows none."""
+    check = compile_pod_security({"level": "baseline"})
+    outcome = check.check(_BAD, "Pod")
+    assert 'PodSecurity "baseline:": ' in message("r", outcome, level=check.level, version=check.version)
+
+
+def test_an_allowed_pod_has_the_passing_message():
+    """Nothing is listed."""
+    outcome = evaluate({}, "Pod", level="restricted")
+    assert message("r", outcome, level="restricted", version="latest") == "Validation rule 'r' passed."
+
+
+def test_the_privileged_level_asks_as_much_as_restricted():
+    """Only baseline narrows the list of checks."""
+    pod = {"spec": {"containers": [{"name": "a"}]}}
+    by_level = {
+        level: evaluate(pod, "Pod", level=level).violations for level in ("privileged", "restricted", "baseline")
+    }
+    assert by_level["privileged"] == by_level["restricted"] != by_level["baseline"] == ()
+
+
+def test_violations_come_in_the_order_of_kubernetes():
+    """Two runs give one text."""
+    pod = {"spec": {"hostPID": True, "containers": [{"name": "a", "securityContext": {"privileged": True}}]}}
+    assert [violation.check_id for violation in evaluate(pod, "Pod", level="restricted").violations] == [
+        "allowPrivilegeEscalation",
+        "capabilities_restricted",
+        "hostNamespaces",
+        "privileged",
+        "runAsNonRoot",
+        "seccompProfile_restricted",
+    ]
+
+
+def test_an_exception_is_asked_only_about_what_the_rule_refuses():
+    """A pod that the rule allows is allowed, not exempted."""
+    check = compile_pod_security({"level": "baseline", "exclude": [{"controlName": "AppArmor"}]})
+    extra = compile_excludes([{"controlName": "Host Namespaces"}])
+    assert check.check({}, "Pod", extra).is_exempted is False
+    exempted = check.check(_BAD, "Pod", extra)
+    assert (exempted.allowed, exempted.is_exempted) == (True, True)
+
+
+def test_an_exception_that_is_too_narrow_leaves_the_rest():
+    """What is left is reported, what is tolerated is not."""
+    check = compile_pod_security({"level": "baseline"})
+    outcome = check.check(_BAD, "Pod", compile_excludes([{"controlName": "AppArmor"}]))
+    assert [violation.check_id for violation in outcome.violations] == ["hostNamespaces"]
+
+
+def test_names_of_containers_are_kept_for_reports():
+    """Checks that Kubernetes words with the containers' duty carry their names."""
+    pod = {"spec": {"containers": [{"name": "a"}, {"name": "b", "securityContext": {"privileged": True}}]}}
+    found = {each.check_id: each.containers for each in evaluate(pod, "Pod", level="restricted").violations}
+    assert (found["privileged"], found["runAsNonRoot"]) == (("b",), ("a", "b"))
+
+
+def test_a_version_that_does_not_parse_is_an_error_of_the_rule():
+    """It is found when the rule is compiled."""
+    with pytest.raises(ValueSyntaxError):
+        compile_pod_security({"level": "baseline", "version": "1.24"})
+
+
+@pytest.mark.parametrize("kind", ["Service", "ConfigMap"])
+def test_a_kind_without_a_pod_is_an_error_not_a_pass(kind):
+    """The engine words it as the rule's error."""
+    with pytest.raises(DocumentError):
+        compile_pod_security({"level": "baseline"}).check({}, kind)
+
+
+def test_the_resource_is_never_changed():
+    """Excludes work on views of the pod."""
+    before = copy.deepcopy(_BAD)
+    excludes = [{"controlName": "Capabilities", "images": ["*"]}, {"controlName": "AppArmor"}]
+    evaluate(_BAD, "Pod", level="restricted", excludes=excludes)
+    assert before == _BAD
+
+
+def test_thousands_of_containers_are_judged_in_one_pass():
+    """Work grows with the pod, not with its square."""
+    pod = {"spec": {"containers": [{"name": str(place), "image": "i"} for place in range(3000)]}}
+    outcome = evaluate(pod, "Pod", level="restricted")
+    assert {len(violation.errors) for violation in outcome.violations} == {3000}
