@@ -1,0 +1,91 @@
+"""A JMESPath expression that stands by itself (`jmesPath`, `list`), in which `{{ variables }}` may be nested.
+
+Values of nested variables are data: they fill holes of the compiled expression and are never parsed. This module must
+never scan what a variable yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyverno.errors import ExpressionSyntaxError, SubstitutionError
+from pyverno.kube.json import JSON
+from pyverno.lang.jmespath import Expression, compile_expression
+from pyverno.lang.runtime import Runtime
+from pyverno.lang.template.syntax import parse_string
+
+__all__ = ["ExpressionText", "compile_expression_text"]
+
+_OLD_OBJECT = ("request.object", "request.oldObject")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionText:
+    """A compiled expression; `inner` are the nested variables with the numbers of the holes they read and fill.
+
+    `on_delete` is the same query with `request.object` read as `request.oldObject`, None when it says nothing of it.
+    """
+
+    text: str
+    expression: Expression
+    inner: tuple[tuple[Expression, tuple[int, ...]], ...] = ()
+    holes: tuple[int, ...] = ()
+    on_delete: ExpressionText | None = None
+
+    def evaluate(
+        self, data: JSON, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False
+    ) -> JSON:
+        """Evaluate on `data`; nested variables are looked up in `scope`.
+
+        Raises UnknownKeyError for a missing key at the top, EvaluationError otherwise.
+        """
+        if delete_request and self.on_delete is not None:
+            return self.on_delete.evaluate(data, scope, runtime)
+        if not self.inner:
+            return self.expression.evaluate(data, runtime)
+        values: list[JSON] = []
+        for expression, holes in self.inner:
+            values.append(expression.evaluate(scope, runtime, [values[hole] for hole in holes]))
+        return self.expression.evaluate(data, runtime, [values[hole] for hole in self.holes])
+
+
+def compile_expression_text(text: str) -> ExpressionText:
+    """Compile the text of a query; raises ExpressionSyntaxError.
+
+    >>> compile_expression_text("a.b").evaluate({"a": {"b": 1}}, {}, Runtime())
+    1
+    """
+    query = _compiled(text)
+    if _OLD_OBJECT[0] in text:
+        # Kyverno: on DELETE the text `request.object` of any query means `request.oldObject`
+        other = _compiled(text.replace(*_OLD_OBJECT))
+        return ExpressionText(query.text, query.expression, query.inner, query.holes, other)
+    return query
+
+
+def _compiled(text: str) -> ExpressionText:
+    if "{{" not in text:
+        return ExpressionText(text, compile_expression(text))
+    try:
+        parsed = parse_string(text)
+    except SubstitutionError as error:
+        raise ExpressionSyntaxError(error.message) from error
+    inner = []
+    for occurrence in parsed.occurrences:
+        if occurrence.constant is not None:
+            raise ExpressionSyntaxError(f"unexpected character in `{text}`")
+        inner.append((compile_expression(occurrence.text), occurrence.holes))
+    if parsed.whole is not None:
+        # the whole text is one variable: it stands for itself
+        expression, holes = inner[parsed.whole]
+        return ExpressionText(text, expression, tuple(inner), holes)
+    outer: list[str] = []
+    numbers: list[int] = []
+    for part in parsed.parts:
+        if isinstance(part, int):
+            outer.append(f"\ue000{len(numbers)}\ue001")
+            numbers.append(part)
+        else:
+            outer.append(part)
+    return ExpressionText(text, compile_expression("".join(outer)), tuple(inner), tuple(numbers))

@@ -1,0 +1,163 @@
+"""JSON patches written as text (YAML or JSON) with variables inside.
+
+The text is parsed once, at load, with placeholders where variables stand: what a variable yields can never become a
+further operation, path or key. A variable that stands unquoted and alone keeps its type, as YAML would read it; a
+quoted one is text. This module must never apply a patch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError
+from pyverno.kube.documents import load_documents
+from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.yaml_scalars import resolve_plain
+from pyverno.lang.runtime import Runtime
+from pyverno.lang.template.syntax import parse_string
+from pyverno.lang.template.template import Template, compile_template
+
+__all__ = ["PatchText", "compile_patch_text"]
+
+_OPEN, _CLOSE = "\ue002", "\ue003"
+_TOKEN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+_QUOTED = "\ue004"
+
+
+@dataclass(frozen=True, slots=True)
+class PatchText:
+    """Compiled operations; `plain` are the paths of values that are one unquoted variable."""
+
+    template: Template
+    plain: frozenset[tuple[str | int, ...]] = frozenset()
+    has_quoted: bool = False
+
+    def render(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> list[JSONObject]:
+        """Return the operations with their variables resolved; raises SubstitutionError or EvaluationError."""
+        rendered = self.template.render(scope, runtime, delete_request=delete_request)
+        if isinstance(rendered, str):
+            # the whole patch is one expression that makes JSON (`… | to_string(@)`)
+            rendered = _parsed(rendered)
+        elif self.plain or self.has_quoted:
+            rendered = self._finish(rendered, ())
+        if isinstance(rendered, dict):
+            rendered = [rendered]
+        if not isinstance(rendered, list) or not all(isinstance(item, dict) for item in rendered):
+            raise EvaluationError("patchesJson6902 must be a list of operations")
+        return rendered
+
+    def _finish(self, value: JSON, path: tuple[str | int, ...]) -> JSON:
+        if isinstance(value, str):
+            if path in self.plain:
+                return resolve_plain(value)
+            return value.replace(_QUOTED, "") if self.has_quoted else value
+        if isinstance(value, list):
+            return [self._finish(item, (*path, index)) for index, item in enumerate(value)]
+        if isinstance(value, dict) and (self.has_quoted or any(place[: len(path)] == path for place in self.plain)):
+            return {
+                (key.replace(_QUOTED, "") if self.has_quoted else key): self._finish(item, (*path, key))
+                for key, item in value.items()
+            }
+        return value
+
+
+def _parsed(text: str) -> JSON:
+    try:
+        return decode(text)
+    except DocumentError as error:
+        raise EvaluationError(f"patchesJson6902 is not JSON: {error.message}") from error
+
+
+def compile_patch_text(text: str) -> PatchText:
+    """Compile the text of `patchesJson6902`; raises ExpressionSyntaxError when it is neither YAML nor JSON.
+
+    >>> patch = compile_patch_text('- {op: add, path: /a, value: "{{ n }}"}')
+    >>> patch.render({"n": 5}, Runtime())
+    [{'op': 'add', 'path': '/a', 'value': '5'}]
+    """
+    tokens: list[str] = []
+    marked = _mark(text, tokens)
+    try:
+        documents = load_documents(marked, file="patchesJson6902")
+    except DocumentError as error:
+        raise ExpressionSyntaxError(f"invalid patchesJson6902: {error.message}", location=error.location) from error
+    if len(documents) != 1:
+        raise ExpressionSyntaxError(f"invalid patchesJson6902: expected one list of operations, found {len(documents)}")
+    plain: set[tuple[str | int, ...]] = set()
+    document = _unmark(documents[0].value, tokens, (), plain)
+    return PatchText(compile_template(document), frozenset(plain), _QUOTED in marked)
+
+
+def _mark(text: str, tokens: list[str]) -> str:
+    """Replace every outermost variable by a token; a token that fills its quotes is marked as text."""
+    pieces: list[str] = []
+    for part in _outermost(text):
+        if isinstance(part, str):
+            pieces.append(part)
+            continue
+        start, end = part
+        number = len(tokens)
+        tokens.append(text[start:end])
+        before, after = text[start - 1 : start], text[end : end + 1]
+        quoted = before in ('"', "'") and before == after
+        pieces.append(f"{_OPEN}{number}{_CLOSE}{_QUOTED if quoted else ''}")
+    return "".join(pieces)
+
+
+def _outermost(text: str) -> list[str | tuple[int, int]]:
+    parts: list[str | tuple[int, int]] = []
+    position = 0
+    while True:
+        start = text.find("{{", position)
+        if start < 0:
+            parts.append(text[position:])
+            return parts
+        if start and text[start - 1] == "\\":
+            parts.append(text[position : start + 2])
+            position = start + 2
+            continue
+        end = _closing(text, start)
+        if end < 0:
+            parts.append(text[position:])
+            return parts
+        parts.append(text[position:start])
+        parts.append((start, end))
+        position = end
+
+
+def _closing(text: str, start: int) -> int:
+    """Return where the variable that opens at `start` ends, or -1; braces nest."""
+    depth = 0
+    position = start
+    while position < len(text):
+        if text.startswith("{{", position):
+            depth += 1
+            position += 2
+        elif text.startswith("}}", position) and depth:
+            depth -= 1
+            position += 2
+            if not depth:
+                return position
+        else:
+            position += 1
+    return -1
+
+
+def _unmark(value: JSON, tokens: list[str], path: tuple[str | int, ...], plain: set[tuple[str | int, ...]]) -> JSON:
+    if isinstance(value, str):
+        if _OPEN not in value:
+            return value
+        whole = _TOKEN.fullmatch(value)
+        if whole and parse_string(tokens[int(whole[1])]).whole is not None:
+            plain.add(path)
+        return _TOKEN.sub(lambda match: tokens[int(match[1])], value)
+    if isinstance(value, list):
+        return [_unmark(item, tokens, (*path, index), plain) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {
+            _TOKEN.sub(lambda match: tokens[int(match[1])], key): _unmark(item, tokens, (*path, key), plain)
+            for key, item in value.items()
+        }
+    return value

@@ -1,0 +1,104 @@
+"""Compatibility: templates whose values are scanned for variables again, as Kyverno does.
+
+Off unless asked for, because it lets data act as a template. Every round looks at the deadline and at the size of the
+text, and there are at most 16 of them. Nothing else may import this module's way of reading values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyverno.errors import BudgetExceededError, SubstitutionError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.runtime import Runtime
+from pyverno.lang.template.location import join_path
+from pyverno.lang.template.slot import Query, byte_length, compile_slot, text_of
+from pyverno.lang.template.syntax import MAX_ROUNDS, PRIVATE, VARIABLE, Occurrence, split_expression
+
+__all__ = ["render_rescanning"]
+
+
+def render_rescanning(
+    document: JSON, path: str, queries: Mapping[str, Query]
+) -> Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]:
+    """Return the closure that renders a document and scans results again; `queries` are those compiled at load."""
+
+    def render(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
+        return _Pass(scope, runtime, deleting, prefix, queries).node(document, path, 0)
+
+    return render
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One rendering."""
+
+    scope: Mapping[str, JSON]
+    runtime: Runtime
+    deleting: bool
+    prefix: str
+    queries: Mapping[str, Query]
+
+    def node(self, value: JSON, path: str, depth: int) -> JSON:
+        """Render a value; `depth` counts values inside values."""
+        if isinstance(value, str):
+            value = self.text(value, path)
+            if not isinstance(value, dict | list):
+                return value
+            depth += 1
+            if depth > MAX_ROUNDS:
+                raise _too_many_rounds()
+        if isinstance(value, dict):
+            return self.map(value, path, depth)
+        if isinstance(value, list):
+            return [self.node(item, join_path(path, index), depth) for index, item in enumerate(value)]
+        return value
+
+    def map(self, entries: JSONObject, path: str, depth: int) -> JSON:
+        result: JSONObject = {}
+        for key, value in entries.items():
+            name = self.text(key, path)
+            if name is not None and not isinstance(name, str):
+                raise SubstitutionError(f'expected string after substituting variables in key "{key}"')
+            result[key if name is None else name] = self.node(value, join_path(path, key), depth)
+        return result
+
+    def text(self, text: str, path: str) -> JSON:
+        """Render a string: scan, replace, and scan the result again."""
+        for _ in range(MAX_ROUNDS):
+            found = VARIABLE.findall(text) if "{{" in text else ()
+            if not found:
+                return text.replace("\\{{", "{{")
+            self.runtime.budget.check_deadline()
+            original = text
+            is_shallow = False
+            for before, variable in found:
+                expression, is_shallow = split_expression(variable)
+                value = self.value(expression, path)
+                if variable == original:
+                    return value
+                inserted = text_of(value)
+                if is_shallow:
+                    inserted = inserted.replace("{{", "\\{{")
+                self.runtime.budget.check_text(byte_length(text) + byte_length(inserted))
+                text = text.replace(before + variable, before + inserted, 1)
+            if is_shallow:
+                return text.replace("\\{{", "{{")
+        if VARIABLE.search(text):
+            raise _too_many_rounds()
+        return text.replace("\\{{", "{{")
+
+    def value(self, text: str, path: str) -> JSON:
+        self.runtime.budget.charge_steps()
+        text_now = text.replace("request.object", "request.oldObject") if self.deleting else text
+        if text != "@" and (known := self.queries.get(text_now)) is not None:
+            return known.evaluate(self.scope, self.runtime, (), self.prefix + path)
+        if PRIVATE.search(text):  # would read as a hole
+            raise Query(text, None).failure(f"incorrect query {text}: invalid character", (), self.prefix + path)
+        slot = compile_slot(Occurrence(text, (), text), path)
+        return slot.evaluate(self.scope, self.runtime, self.deleting, self.prefix, ())
+
+
+def _too_many_rounds() -> BudgetExceededError:
+    return BudgetExceededError(f"variables were substituted more than {MAX_ROUNDS} times", resource="steps")

@@ -1,0 +1,128 @@
+"""One variable of a template: its compiled expression for each kind of request, and the errors of its evaluation.
+
+Values of inner variables enter as holes, as data. This module must never look at the text around a variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyverno.errors import (
+    BudgetExceededError,
+    EvaluationError,
+    ExpressionSyntaxError,
+    PyvernoError,
+    SubstitutionError,
+)
+from pyverno.kube.json import JSON, encode
+from pyverno.lang.jmespath import Expression, compile_expression
+from pyverno.lang.runtime import Runtime
+from pyverno.lang.template.location import place_expression
+from pyverno.lang.template.syntax import HOLE, Occurrence
+
+__all__ = ["Query", "Slot", "byte_length", "compile_query", "compile_slot", "text_of"]
+
+
+def text_of(value: JSON) -> str:
+    """Return a value as it stands inside other text: strings as they are, everything else as compact JSON."""
+    return value if isinstance(value, str) else encode(value)
+
+
+def byte_length(text: str) -> int:
+    """Return the length of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """An expression with its text; when it does not parse, `problem` is the error of every evaluation."""
+
+    text: str
+    expression: Expression | None
+    problem: str = ""
+
+    def evaluate(self, scope: Mapping[str, JSON], runtime: Runtime, holes: Sequence[JSON], path: str) -> JSON:
+        """Return the value; raises SubstitutionError with Kyverno's text, BudgetExceededError as it comes."""
+        expression = self.expression
+        if expression is None:
+            raise self.failure(_filled(self.problem, holes), holes, path)
+        try:
+            return expression.evaluate(scope, runtime, holes)
+        except BudgetExceededError:
+            raise
+        except EvaluationError as error:
+            raise self.failure(f"JMESPath query failed: {error.message}", holes, path) from error
+        except PyvernoError as error:
+            raise self.failure(error.message, holes, path) from error
+        except RecursionError as error:
+            raise self.failure("the value is nested too deeply", holes, path) from error
+
+    def failure(self, reason: str, holes: Sequence[JSON], path: str) -> SubstitutionError:
+        """Return the error that this variable can not be resolved."""
+        return SubstitutionError(f"failed to resolve {_filled(self.text, holes)} at path {path}: {reason}")
+
+
+def _filled(text: str, holes: Sequence[JSON]) -> str:
+    """Return a text with the values of holes in their places, for people to read."""
+    return HOLE.sub(lambda match: text_of(holes[int(match[1])]), text) if holes else text
+
+
+def compile_query(text: str) -> Query:
+    """Compile the expression of a variable; never raises, a problem is reported on evaluation."""
+    if not text:
+        return Query(text, None, "invalid query (nil)")
+    try:
+        return Query(text, compile_expression(text))
+    except (ExpressionSyntaxError, EvaluationError) as error:
+        return Query(text, None, f"incorrect query {text}: {error.message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A variable at its place: one query for ordinary requests, one for DELETE, and `@` looks at `target` first."""
+
+    query: Query
+    delete: Query
+    target: Query | None
+    holes: tuple[int, ...]
+    constant: str | None
+    path: str
+
+    def evaluate(
+        self, scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str, values: Sequence[JSON]
+    ) -> JSON:
+        """Return the value; `values` are those of the earlier slots of the same string."""
+        if self.constant is not None:
+            return self.constant
+        query = self.delete if deleting else self.query
+        if self.target is not None and _has_target(scope):
+            query = self.target
+        return query.evaluate(scope, runtime, tuple([values[hole] for hole in self.holes]), prefix + self.path)
+
+
+def _has_target(scope: Mapping[str, JSON]) -> bool:
+    try:
+        scope["target"]
+    except BudgetExceededError:
+        raise
+    except (KeyError, PyvernoError):  # Kyverno: any error means that there is no target
+        return False
+    return True
+
+
+def compile_slot(occurrence: Occurrence, path: str) -> Slot:
+    """Compile one variable that stands at a path of its document."""
+    text = occurrence.text
+    if occurrence.constant is not None:
+        nothing = Query("", None)
+        return Slot(nothing, nothing, None, (), occurrence.constant, path)
+    target = None
+    if text == "@":
+        target = compile_query(place_expression(path, "target"))
+        text = place_expression(path, "request.object")
+    query = compile_query(text)
+    # COMPAT: Kyverno replaces plain text, wherever it stands in the expression.
+    on_delete = text.replace("request.object", "request.oldObject")
+    delete = query if on_delete == text else compile_query(on_delete)
+    return Slot(query, delete, target, occurrence.holes, None, path)

@@ -1,0 +1,284 @@
+"""Compiled documents with variables: parse once, render often, share everything that does not change.
+
+`compile_template` walks a document once; `Template.render` returns a new document in which static parts are the very
+objects of the original. This module must never scan text that came out of a substitution (that is `rescan`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyverno.errors import SubstitutionError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.jmespath import Expression
+from pyverno.lang.runtime import Runtime
+from pyverno.lang.template.location import join_path
+from pyverno.lang.template.references import resolve_references
+from pyverno.lang.template.rescan import render_rescanning
+from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
+from pyverno.lang.template.syntax import HOLE, VARIABLE, parse_string
+
+__all__ = ["Template", "Variable", "compile_template"]
+
+Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
+
+_ELEMENT_INDEX = re.compile(r"\{\{\s*+elementIndex[0-9]*+\s*+\}\}")
+_TOO_DEEP = "the document is nested too deeply"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable as written: expression text (inner variables in braces), where it stands, and what it compiles to.
+
+    `expression` is None when the text does not parse; `in_key` tells that it stands in a map key, whose `path` is that
+    of the map.
+    """
+
+    text: str
+    path: str
+    expression: Expression | None
+    is_shallow: bool = False
+    in_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A compiled document.
+
+    `document` is what was written, references already resolved; `errors` are the problems known before any rendering;
+    `variables` lists every variable in document order, inner ones first.
+    """
+
+    document: JSON
+    variables: tuple[Variable, ...] = ()
+    errors: tuple[SubstitutionError, ...] = ()
+    _render: Render | None = field(default=None, repr=False)
+    _failure: str = field(default="", repr=False)
+
+    @property
+    def is_static(self) -> bool:
+        """Tell whether rendering returns the document itself, whatever the scope."""
+        return self._render is None and not self._failure
+
+    def render(
+        self, scope: Mapping[str, JSON], runtime: Runtime, *, path: str = "", delete_request: bool = False
+    ) -> JSON:
+        """Return the document with every variable replaced by its value; the original is not changed.
+
+        A string that is one variable becomes its typed value, otherwise values are inserted as text. `path` is put in
+        front of the paths in error texts. On a delete request `request.object` means `request.oldObject`. Raises
+        SubstitutionError, or BudgetExceededError when a text would grow too large.
+
+        >>> compile_template({"n": "{{ a }}", "t": "v={{ a }}"}).render({"a": 5}, Runtime())
+        {'n': 5, 't': 'v=5'}
+        """
+        if self._failure:
+            raise SubstitutionError(self._failure)
+        if self._render is None:
+            return self.document
+        try:
+            return self._render(scope, runtime, delete_request, path)
+        except RecursionError as error:
+            raise SubstitutionError(_TOO_DEEP) from error
+
+    def render_forced(self) -> JSON:
+        """Return the document with stand-ins for values: `0` for elementIndex, `placeholderValue` for the rest.
+
+        This is what policy validation looks at when there is no request. Raises SubstitutionError for references that
+        can not be resolved.
+
+        >>> compile_template({"a": "x-{{ b.{{c}} }}"}).render_forced()
+        {'a': 'x-placeholderValue'}
+        """
+        if self._failure:
+            raise SubstitutionError(self._failure)
+        try:
+            return _forced(self.document)
+        except RecursionError as error:
+            raise SubstitutionError(_TOO_DEEP) from error
+
+
+def compile_template(document: JSON, *, path: str = "", rescan: bool = False) -> Template:
+    """Compile a document; problems are collected in `Template.errors` and raised by `Template.render`.
+
+    `path` is where the document stands in a larger one: it is part of every path in error texts, and the variable `@`
+    is resolved by it. With `rescan`, values are scanned for variables again as Kyverno does, at most 16 rounds deep.
+
+    >>> compile_template({"a": 1}).is_static
+    True
+    """
+    try:
+        resolved = resolve_references(document)
+        compiler = _Compiler()
+        render = compiler.node(resolved, path)
+    except RecursionError:
+        return _broken(document, path, _TOO_DEEP)
+    except SubstitutionError as error:
+        return _broken(document, path, error.message)
+    if rescan and render is not None:
+        render = render_rescanning(resolved, path, compiler.queries())
+    return Template(resolved, tuple(compiler.variables), tuple(compiler.errors), render)
+
+
+def _broken(document: JSON, path: str, message: str) -> Template:
+    compiler = _Compiler()
+    try:
+        compiler.node(document, path)
+    except (RecursionError, SubstitutionError):
+        compiler = _Compiler()
+    errors = (SubstitutionError(message), *compiler.errors)
+    return Template(document, tuple(compiler.variables), errors, None, message)
+
+
+class _Compiler:
+    """Turns nodes of a document into closures, and notes variables and errors on the way."""
+
+    __slots__ = ("errors", "slots", "variables")
+
+    def __init__(self) -> None:
+        self.variables: list[Variable] = []
+        self.errors: list[SubstitutionError] = []
+        self.slots: list[Slot] = []
+
+    def queries(self) -> dict[str, Query]:
+        """Return every compiled query without holes by its text."""
+        queries = [query for slot in self.slots if not slot.holes for query in (slot.query, slot.delete)]
+        return {query.text: query for query in queries}
+
+    def node(self, value: JSON, path: str) -> Render | None:
+        """Return the closure that renders a value, or None when it is static."""
+        if isinstance(value, str):
+            return self.text(value, path)
+        if isinstance(value, dict):
+            return self.map(value, path)
+        if isinstance(value, list):
+            return self.list(value, path)
+        return None
+
+    def list(self, items: list[JSON], path: str) -> Render | None:
+        dynamic = [
+            (index, render)
+            for index, item in enumerate(items)
+            if (render := self.node(item, join_path(path, index))) is not None
+        ]
+        if not dynamic:
+            return None
+
+        def render_list(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
+            result = items.copy()
+            for index, render in dynamic:
+                result[index] = render(scope, runtime, deleting, prefix)
+            return result
+
+        return render_list
+
+    def map(self, entries: JSONObject, path: str) -> Render | None:
+        compiled: list[tuple[str, Render | None, JSON, Render | None]] = []
+        for key, value in entries.items():
+            render_key = self.text(key, path, in_key=True)
+            compiled.append((key, render_key, value, self.node(value, join_path(path, key))))
+        if any(render_key is not None for _, render_key, _, _ in compiled):
+            return _map_with_dynamic_keys(compiled)
+        dynamic = [(key, render) for key, _, _, render in compiled if render is not None]
+        if not dynamic:
+            return None
+
+        def render_map(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
+            result = entries.copy()
+            for key, render in dynamic:
+                result[key] = render(scope, runtime, deleting, prefix)
+            return result
+
+        return render_map
+
+    def text(self, text: str, path: str, *, in_key: bool = False) -> Render | None:
+        if "{{" not in text:
+            return None
+        parsed = parse_string(text)
+        slots = [compile_slot(occurrence, path) for occurrence in parsed.occurrences]
+        self.slots += slots
+        for occurrence, slot in zip(parsed.occurrences, slots, strict=True):
+            if slot.constant is None:
+                self._note(slot, occurrence.source, is_shallow=occurrence.is_shallow, in_key=in_key)
+        if parsed.whole is not None:
+            return _whole(slots[parsed.whole], slots[:-1])
+        if not slots:
+            literal = text.replace("\\{{", "{{")
+            return None if literal == text else lambda scope, runtime, deleting, prefix: literal
+        return _joined(slots, parsed.parts)
+
+    def _note(self, slot: Slot, source: str, *, is_shallow: bool, in_key: bool) -> None:
+        query = slot.query
+        self.variables.append(Variable(source, slot.path, query.expression, is_shallow, in_key))
+        if query.expression is None:
+            reason = HOLE.sub("…", query.problem.replace(query.text, source)) if query.text else query.problem
+            self.errors.append(SubstitutionError(f"failed to resolve {source} at path {slot.path}: {reason}"))
+
+
+def _whole(slot: Slot, inner: list[Slot]) -> Render:
+    if not inner:
+        return lambda scope, runtime, deleting, prefix: slot.evaluate(scope, runtime, deleting, prefix, ())
+
+    def render_nested(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
+        return slot.evaluate(scope, runtime, deleting, prefix, _values(inner, scope, runtime, deleting, prefix))
+
+    return render_nested
+
+
+def _values(slots: list[Slot], scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> list[JSON]:
+    values: list[JSON] = []
+    for slot in slots:
+        values.append(slot.evaluate(scope, runtime, deleting, prefix, values))
+    return values
+
+
+def _joined(slots: list[Slot], parts: tuple[str | int, ...]) -> Render:
+    def render_text(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
+        values = _values(slots, scope, runtime, deleting, prefix)
+        pieces = [part if isinstance(part, str) else text_of(values[part]) for part in parts]
+        runtime.budget.check_text(sum(map(byte_length, pieces)))
+        return "".join(pieces)
+
+    return render_text
+
+
+def _map_with_dynamic_keys(compiled: list[tuple[str, Render | None, JSON, Render | None]]) -> Render:
+    def render_map(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
+        result: JSONObject = {}
+        for key, render_key, static, render in compiled:
+            name = key if render_key is None else render_key(scope, runtime, deleting, prefix)
+            value = static if render is None else render(scope, runtime, deleting, prefix)
+            result[checked_key(key, name)] = value
+        return result
+
+    return render_map
+
+
+def checked_key(key: str, name: JSON) -> str:
+    """Return the new name of a key; null keeps the old one, anything but text is an error."""
+    if name is None:
+        return key
+    if not isinstance(name, str):
+        raise SubstitutionError(f'expected string after substituting variables in key "{key}"')
+    return name
+
+
+def _forced(value: JSON) -> JSON:
+    if isinstance(value, str):
+        return _forced_text(value) if "{{" in value else value
+    if isinstance(value, dict):
+        return {_forced(key): _forced(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_forced(item) for item in value]
+    return value
+
+
+def _forced_text(text: str) -> str:
+    # Kyverno: replaceSubstituteVariables; every pass removes at least two braces, so both loops end
+    while _ELEMENT_INDEX.search(text):
+        text = _ELEMENT_INDEX.sub("0", text)
+    while VARIABLE.search(text):
+        text = VARIABLE.sub(r"\1placeholderValue", text)
+    return text
