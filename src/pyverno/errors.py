@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 __all__ = [
+    "NOWHERE",
     "BudgetExceededError",
     "DocumentError",
     "EvaluationError",
@@ -61,6 +62,10 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+NOWHERE = Location()
+"""The location of what was not read from a file."""
+
+
 class PyvernoError(Exception):
     """Root of all errors raised on purpose by this package.
 
@@ -93,9 +98,7 @@ class PolicyError(PyvernoError):
 
     code = "policy"
 
-    def __init__(
-        self, message: str, *, location: Location | None = None, path: str = "", code: str = "policy"
-    ) -> None:
+    def __init__(self, message: str, *, location: Location | None = None, path: str = "", code: str = "policy") -> None:
         super().__init__(message, location=location, path=path)
         self.code = code  # type: ignore[misc]  # each check has its own stable code
 

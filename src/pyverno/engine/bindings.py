@@ -180,9 +180,7 @@ class ApiCallBinding:
         """Substitute everything first: an error in that is an error even where there is a default."""
         body: JSON = None
         if self.data:
-            body = {
-                key: value.render(run.scope, run.runtime, delete_request=run.is_delete) for key, value in self.data
-            }
+            body = {key: value.render(run.scope, run.runtime, delete_request=run.is_delete) for key, value in self.data}
         if self.url_path is not None:
             path = _text(self.url_path, run, "the urlPath")
             return lambda: run.broker.api_call(path, method=self.method, body=body)
@@ -233,5 +231,3 @@ class GlobalReferenceBinding:
         if found is None:
             raise EvaluationError(f"failed to fetch entry key={name}")
         return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
-
-

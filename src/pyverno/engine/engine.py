@@ -7,8 +7,8 @@ expression language.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
@@ -17,10 +17,11 @@ from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import ADMISSION, Phase
-from pyverno.engine.policyset import PolicySet, Selected
+from pyverno.engine.plan import Candidate, Selected
+from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import CompiledRule, Run
+from pyverno.engine.rule import CompiledRule, Guard, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
 from pyverno.errors import PyvernoError
@@ -54,21 +55,34 @@ class Review:
         return sum(1 for result in self.results if result.status is status)
 
 
-@dataclass(slots=True)
 class _Course:
     """How far a review has come: the current request (with the object as changed so far) and what was said."""
 
-    request: Request
-    resource: Resource
-    scope: Scope
-    runtime: Runtime
-    results: list[RuleResult] = field(default_factory=list)
-    effects: list[Effect] = field(default_factory=list)
+    __slots__ = ("_resource", "_scope", "effects", "request", "results", "runtime")
+
+    def __init__(self, request: Request, runtime: Runtime) -> None:
+        self.request = request
+        self.runtime = runtime
+        self.results: list[RuleResult] = []
+        self.effects: list[Effect] = []
+        self._resource: Resource | None = None
+        self._scope: Scope | None = None
+
+    @property
+    def resource(self) -> Resource:
+        if self._resource is None:
+            self._resource = Resource(self.request.subject)
+        return self._resource
+
+    @property
+    def scope(self) -> Scope:
+        if self._scope is None:
+            self._scope = base_scope(self.request)
+        return self._scope
 
     def move_to(self, request: Request) -> None:
         self.request = request
-        self.resource = Resource(request.subject)
-        self.scope = base_scope(request)
+        self._resource = self._scope = None
 
 
 class Engine:
@@ -89,14 +103,24 @@ class Engine:
         """Run the rules of these phases on a request; raises nothing that a policy or the world can cause."""
         policies = self.policies
         runtime = Runtime(self.host, budget if budget is not None else Budget())
-        course = _Course(request, Resource(request.subject), base_scope(request), runtime)
-        key = IndexKey(request.gvk, request.subresource, request.operation.value, request.namespace)
+        course = _Course(request, runtime)
+        key = IndexKey(
+            request.gvk, request.subresource, request.operation.value, request.namespace, request.is_background
+        )
         for phase in phases:
-            for selected in policies.select(phase, key):
-                self._apply(selected, course)
+            for step in policies.plan(phase, key):
+                if isinstance(step, Selected):
+                    self._apply(step, course)
+                elif _passes(step.check, course.request.object):
+                    course.results.extend(step.results)
+                else:
+                    for selected in step.policies:
+                        self._apply(selected, course)
         return Review(request, course.request.object, tuple(course.results), tuple(course.effects))
 
-    def explain(self, request: Request, phases: Sequence[Phase] = ADMISSION) -> Iterator[tuple[CompiledRule, str | None]]:
+    def explain(
+        self, request: Request, phases: Sequence[Phase] = ADMISSION
+    ) -> Iterator[tuple[CompiledRule, str | None]]:
         """Yield every rule of these phases with the reason why the request is not matched (None = it is)."""
         resource = Resource(request.subject)
         for phase in phases:
@@ -107,25 +131,21 @@ class Engine:
                             yield rule, rule.matcher.mismatch(request, resource)
 
     def _apply(self, selected: Selected, course: _Course) -> None:
-        info = selected.policy.info
-        if course.request.is_background and not info.background:
-            return
-        if not course.request.is_background and not info.admission:
-            return
-        for rule, exceptions in selected.rules:
-            if rule.passes is not None and not exceptions and rule.passed is not None and _passes(rule, course):
+        for candidate in selected.candidates:
+            rule = candidate.rule
+            if candidate.is_fast and rule.passed is not None and _passes(rule.passes, course.request.object):
                 course.results.append(rule.passed)
                 stop = True
             else:
-                stop = self._judge(rule, exceptions, course)
-            if stop and info.apply_one:
+                stop = self._judge(candidate, course)
+            if stop and selected.policy.apply_one:
                 return
 
-    def _judge(self, rule: CompiledRule, exceptions: Sequence[CompiledException], course: _Course) -> bool:
+    def _judge(self, candidate: Candidate, course: _Course) -> bool:
         """Run one rule and record what it said; tell whether it passed or failed."""
         decided = False
-        for verdict in self._verdicts(rule, exceptions, course):
-            result = self._result(rule, verdict, course)
+        for verdict in self._verdicts(candidate, course):
+            result = self._result(candidate.rule, verdict, course)
             course.results.append(result)
             course.effects.extend(verdict.effects)
             decided = decided or result.status in (Status.PASS, Status.FAIL)
@@ -133,15 +153,15 @@ class Engine:
                 course.move_to(course.request.with_object(verdict.patched))
         return decided
 
-    def _verdicts(
-        self, rule: CompiledRule, exceptions: Sequence[CompiledException], course: _Course
-    ) -> Sequence[Verdict]:
-        request = course.request
-        run = self._start(rule, request, course.scope, course.runtime)
+    def _verdicts(self, candidate: Candidate, course: _Course) -> Sequence[Verdict]:
+        rule, request = candidate.rule, course.request
         try:
-            verdicts = _run(run, course.resource, exceptions)
+            if not candidate.is_certain and rule.matcher.mismatch(request, course.resource) is not None:
+                return ()
+            run = self._start(rule, request, course.scope, course.runtime)
+            verdicts = _run(run, candidate.guards, candidate.exceptions, course.resource)
             if self._may_have_failed_before(rule, request, verdicts):
-                return self._excuse(rule, exceptions, course, verdicts)
+                return self._excuse(candidate, course, verdicts)
             return verdicts
         except PyvernoError as error:
             return (Verdict(Status.ERROR, error.message),)
@@ -166,21 +186,19 @@ class Engine:
             and any(verdict.status is Status.FAIL for verdict in verdicts)
         )
 
-    def _excuse(
-        self,
-        rule: CompiledRule,
-        exceptions: Sequence[CompiledException],
-        course: _Course,
-        verdicts: Sequence[Verdict],
-    ) -> Sequence[Verdict]:
+    def _excuse(self, candidate: Candidate, course: _Course, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
         """Let an update pass whose object failed the rule before; see `allowExistingViolations`."""
+        rule = candidate.rule
         # Kyverno: the old object is judged for nobody in particular, so rules for certain users never excuse
         if any(block.has_user_info for block in rule.matcher.blocks):
             return verdicts
         before = course.request.about_old_object()
+        resource = Resource(before.object)
+        if rule.matcher.mismatch(before, resource) is not None:
+            return verdicts
         run = self._start(rule, before, base_scope(before), course.runtime)
         try:
-            earlier = _run(run, Resource(before.object), exceptions)
+            earlier = _run(run, rule.guards, candidate.exceptions, resource)
         except PyvernoError:
             return verdicts
         if any(verdict.status is Status.FAIL for verdict in earlier):
@@ -205,40 +223,35 @@ class Engine:
     def _properties(self, rule: CompiledRule, course: _Course) -> Mapping[str, str]:
         if rule.report_properties is None:
             return {}
-        run = self._start(rule, course.request, course.scope, course.runtime)
         try:
-            return rule.report_properties(run)
+            return rule.report_properties(self._start(rule, course.request, course.scope, course.runtime))
         except PyvernoError:
             # Kyverno: a report property that can not be resolved never changes a verdict
             return {}
 
 
-def _passes(rule: CompiledRule, course: _Course) -> bool:
-    """Tell whether the generated pass-check proves that a rule passes; anything else falls to the exact closures."""
-    subject = course.request.object
-    if subject is None or rule.matcher.mismatch(course.request, course.resource) is not None:
+def _passes(check: Callable[[JSON], bool] | None, subject: JSON) -> bool:
+    """Tell whether a generated pass-check proves that rules pass; anything else falls to the exact closures."""
+    if check is None or subject is None:
         return False
-    check = rule.passes
     try:
-        return check is not None and check(subject) is True
-    except Exception:  # noqa: BLE001 - the closures then find out and say what is wrong
+        return check(subject) is True
+    except Exception:
         return False
 
 
-def _run(run: Run, resource: Resource, exceptions: Sequence[CompiledException]) -> Sequence[Verdict]:
-    rule = run.rule
-    if rule.matcher.mismatch(run.request, resource) is not None:
-        return ()
-    for guard in rule.guards:
+def _run(
+    run: Run, guards: Sequence[Guard], exceptions: Sequence[CompiledException], resource: Resource
+) -> Sequence[Verdict]:
+    """Run a matched rule: guards, then exceptions, then the action."""
+    for guard in guards:
         verdict = guard.check(run)
         if verdict is not None:
             return (verdict,)
     if exceptions:
         applicable = [exception for exception in exceptions if exception.applies(run, resource)]
         if applicable:
-            verdicts = rule.action.exempt(run, applicable)
+            verdicts = run.rule.action.exempt(run, applicable)
             if verdicts is not None:
                 return verdicts
-    return rule.action.run(run)
-
-
+    return run.rule.action.run(run)

@@ -6,16 +6,15 @@ whose match or conditions can not be evaluated does not apply (fail closed). Thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyverno.engine.conditions import Conditions
 from pyverno.engine.match import Matcher
 from pyverno.engine.rule import Run
 from pyverno.errors import ExpressionError
-from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.podsecurity import Exclude
 
 __all__ = ["CompiledException"]
 
@@ -33,7 +32,7 @@ class CompiledException:
     references: tuple[tuple[str, str], ...]
     matcher: Matcher
     conditions: Conditions | None = None
-    pod_security: tuple[Mapping[str, JSON], ...] = ()
+    pod_security: tuple[Exclude, ...] = ()
     background: bool = True
 
     @property

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyverno.engine.conditions import Conditions
+from pyverno.engine.match import IndexKey
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Run
-from pyverno.errors import EvaluationError, ExpressionError
+from pyverno.errors import EvaluationError, ExpressionError, PyvernoError
+from pyverno.kube.json import JSON
+from pyverno.lang.runtime import Runtime
 
 __all__ = ["Preconditions", "joined"]
 
@@ -31,6 +34,36 @@ class Preconditions:
         if outcome.met:
             return None
         return Verdict(Status.SKIP, joined("preconditions not met", outcome.message))
+
+    def surely_holds(self, key: IndexKey) -> bool:
+        """Tell whether conditions that look at nothing but `request.operation` are met for this operation."""
+        known = _NothingElse(request=_OperationOnly(operation=key.operation))
+        try:
+            return self.conditions.check(known, Runtime(), delete_request=key.operation == "DELETE").met
+        except PyvernoError:
+            return False
+
+
+class _OperationOnly(dict[str, JSON]):
+    """The variable `request` as far as an index key knows it; anything else asked of it is not known."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> JSON:
+        raise EvaluationError(f"request.{name} is not known yet")
+
+    def materialise(self) -> JSON:
+        raise EvaluationError("the request is not known yet")
+
+
+class _NothingElse(dict[str, JSON]):
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> JSON:
+        raise EvaluationError(f"{name} is not known yet")
+
+    def materialise(self) -> JSON:
+        raise EvaluationError("the variables are not known yet")
 
 
 def joined(*texts: str) -> str:

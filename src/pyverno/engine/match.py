@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyverno.engine.request import Request, User
 from pyverno.kube.gvk import GVK, KindSelector
@@ -22,14 +23,14 @@ TextTest = Callable[[str], bool]
 LabelTest = Callable[[Mapping[str, str]], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexKey:
-    """What is known of a request before its object is looked at."""
+class IndexKey(NamedTuple):
+    """What is known of a request before its object is looked at; `background` marks a scan."""
 
     gvk: GVK
     subresource: str
     operation: str
     namespace: str
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,17 @@ class Filter:
             return any(test(key.namespace) for test in self.namespaces)
         return True
 
+    @property
+    def is_decided_by_key(self) -> bool:
+        """Tell whether `may_match` says all there is to say: nothing but kinds, operations and namespaces is asked."""
+        return bool(self.kinds or self.operations or self.namespaces) and not (
+            self.names
+            or self.annotations
+            or self.selector is not None
+            or self.namespace_selector is not None
+            or self.has_user_info
+        )
+
     def first_mismatch(self, request: Request, resource: Resource, *, ignore_user: bool = False) -> str | None:
         """Return what does not fit first, in words, or None when the whole block fits."""
         if self.operations and request.operation.value not in self.operations:
@@ -159,7 +171,9 @@ class Filter:
         if self.namespace_selector is None:
             return None
         if request.gvk.kind == "Namespace":
-            return None if self.ignores_namespace_selector_on_namespaces else "a namespaceSelector never fits a Namespace"
+            return (
+                None if self.ignores_namespace_selector_on_namespaces else "a namespaceSelector never fits a Namespace"
+            )
         if not self.namespace_selector(request.namespace_labels or {}):
             return "the namespaceSelector does not select the labels of the namespace"
         return None
@@ -200,6 +214,18 @@ class Matcher:
         if self.any_of:
             return any(block.may_match(key) for block in self.any_of)
         return all(block.may_match(key) for block in self.all_of)
+
+    def surely_matches(self, key: IndexKey) -> bool:
+        """Tell, from the index key alone, whether every request with that key matches."""
+        if self.policy_namespace or (key.gvk.kind == "Namespace" and self._asks_for_namespaces()):
+            return False
+        if any(block.may_match(key) for block in (*self.exclude_any, *self.exclude_all)):
+            return False
+        sure = [block.is_decided_by_key and block.may_match(key) for block in self.blocks]
+        return any(sure) if self.any_of else bool(sure) and all(sure)
+
+    def _asks_for_namespaces(self) -> bool:
+        return any(block.namespaces for block in (*self.blocks, *self.exclude_any, *self.exclude_all))
 
     def mismatch(self, request: Request, resource: Resource) -> str | None:
         """Return in words why the request is not matched, or None when it is."""

@@ -1,31 +1,23 @@
 """An immutable set of compiled policies and exceptions, indexed by what a request is about.
 
-Selection costs the same for ten policies and for ten thousand: the rules for one (kind, subresource, operation,
-namespace) are found once and remembered. `with_policy()` returns a new set; a store swaps one reference. This module
-must never evaluate a rule.
+Selection costs the same for ten policies and for ten thousand: the plan for one (phase, kind, subresource, operation,
+namespace) is made once and remembered. `with_policy()` returns a new set; a store swaps one reference. This module must
+never evaluate a rule on an object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import Phase
-from pyverno.engine.rule import CompiledPolicy, CompiledRule
+from pyverno.engine.plan import Candidate, Plan, Selected, make_plan
+from pyverno.engine.rule import CompiledPolicy
 
-__all__ = ["PolicySet", "Selected"]
+__all__ = ["PolicySet"]
 
 MEMO_LIMIT = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """The rules of one policy that may be about a request, with the exceptions that name them."""
-
-    policy: CompiledPolicy
-    rules: tuple[tuple[CompiledRule, tuple[CompiledException, ...]], ...]
 
 
 class PolicySet:
@@ -37,12 +29,10 @@ class PolicySet:
 
     __slots__ = ("_memo", "exceptions", "policies")
 
-    def __init__(
-        self, policies: Iterable[CompiledPolicy] = (), exceptions: Iterable[CompiledException] = ()
-    ) -> None:
+    def __init__(self, policies: Iterable[CompiledPolicy] = (), exceptions: Iterable[CompiledException] = ()) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: (policy.info.name, policy.info.namespace)))
         self.exceptions = tuple(exceptions)
-        self._memo: dict[tuple[Phase, IndexKey], tuple[Selected, ...]] = {}
+        self._memo: dict[tuple[Phase, IndexKey], Plan] = {}
 
     def __len__(self) -> int:
         return len(self.policies)
@@ -61,30 +51,29 @@ class PolicySet:
         """Return a set with these exceptions instead of the present ones."""
         return PolicySet(self.policies, exceptions)
 
-    def select(self, phase: Phase, key: IndexKey) -> tuple[Selected, ...]:
-        """Return the rules of a phase that may be about a request with this key, in order of policy name."""
+    def plan(self, phase: Phase, key: IndexKey) -> Plan:
+        """Return what a phase does for requests with this key, in order of policy name."""
         found = self._memo.get((phase, key))
         if found is None:
-            found = self._find(phase, key)
+            found = make_plan(self._select(phase, key))
             if len(self._memo) >= MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
                 self._memo = {}
             self._memo[(phase, key)] = found
         return found
 
-    def _find(self, phase: Phase, key: IndexKey) -> tuple[Selected, ...]:
-        selected = []
+    def _select(self, phase: Phase, key: IndexKey) -> Iterable[Selected]:
         for policy in self.policies:
-            if policy.info.kind not in phase.kinds:
+            info = policy.info
+            if info.kind not in phase.kinds or not (info.background if key.background else info.admission):
                 continue
-            rules = tuple(
-                (rule, self._exceptions_for(policy.info.key, rule.info.name))
+            candidates = tuple(
+                Candidate.of(rule, self._exceptions_for(info.key, rule.info.name), key)
                 for rule in policy.rules
                 if rule.stage is phase.stage and rule.may_match(key)
             )
-            if rules:
-                selected.append(Selected(policy, rules))
-        return tuple(selected)
+            if candidates:
+                yield Selected(info, candidates)
 
     def _exceptions_for(self, policy_key: str, rule: str) -> tuple[CompiledException, ...]:
         return tuple(exception for exception in self.exceptions if exception.names_rule(policy_key, rule))

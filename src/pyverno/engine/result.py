@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from pyverno.engine.effects import Effect
     from pyverno.engine.rule import RuleInfo
 
-__all__ = ["FailureAction", "PatternDetail", "PodSecurityDetail", "ResourceRef", "RuleResult", "RuleType", "Status", "Verdict"]
+__all__ = [
+    "FailureAction",
+    "PatternDetail",
+    "PodSecurityDetail",
+    "ResourceRef",
+    "RuleResult",
+    "RuleType",
+    "Status",
+    "Verdict",
+]
 
 NO_PROPERTIES: Mapping[str, str] = {}
 
@@ -25,7 +34,7 @@ NO_PROPERTIES: Mapping[str, str] = {}
 class Status(StrEnum):
     """Outcome of one rule; `warn` is a fail of a policy that is not scored."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - a status, not a password
     FAIL = "fail"
     WARN = "warn"
     ERROR = "error"

@@ -17,9 +17,11 @@ from pyverno.engine.match import IndexKey, Matcher
 from pyverno.engine.request import Request
 from pyverno.engine.result import FailureAction, RuleResult, RuleType, Status, Verdict
 from pyverno.engine.scope import Scope
-from pyverno.errors import Location
+from pyverno.errors import NOWHERE, Location
 from pyverno.kube.json import JSON
+from pyverno.lang.pattern.validate import Pattern
 from pyverno.lang.runtime import Runtime
+from pyverno.podsecurity import Exclude
 
 __all__ = [
     "Action",
@@ -68,7 +70,7 @@ class PolicyInfo:
     background: bool = True
     emit_warning: bool = False
     source: str = "kyverno"
-    location: Location = Location()
+    location: Location = NOWHERE
 
     @property
     def key(self) -> str:
@@ -93,14 +95,14 @@ class RuleInfo:
     policy: PolicyInfo
     name: str
     type: RuleType
-    location: Location = Location()
+    location: Location = NOWHERE
     origin: str = ""
     can_deny: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ActionOverride:
-    """A failure action for some namespaces: compiled tests of name and labels (an override with neither always fits)."""
+    """A failure action for some namespaces: compiled tests of name and labels (one with neither always fits)."""
 
     action: FailureAction
     namespaces: tuple[Callable[[str], bool], ...] = ()
@@ -167,6 +169,10 @@ class Guard(Protocol):
         """Judge the run; errors are raised, never returned as "does not hold"."""
         ...
 
+    def surely_holds(self, key: IndexKey) -> bool:
+        """Tell whether the index key alone shows that the guard lets every such request through."""
+        ...
+
 
 class Exemption(Protocol):
     """What an action needs to know of a PolicyException that applies to the request."""
@@ -177,7 +183,7 @@ class Exemption(Protocol):
         ...
 
     @property
-    def pod_security(self) -> Sequence[Mapping[str, JSON]]:
+    def pod_security(self) -> Sequence[Exclude]:
         """Extra excludes for podSecurity rules; empty = the whole rule is exempt."""
         ...
 
@@ -198,8 +204,9 @@ class Action(Protocol):
 class CompiledRule:
     """One rule, ready to run.
 
-    `passes` is the generated pass-check of the whole rule, when it has one: True means that the action would pass and
-    that nothing else (guards, bindings) can change that. `failure_action` holds unless one of `overrides` fits.
+    `passes` is the generated pass-check of the action, when it has one: True means that the action would pass; then
+    `passed` is the result. `patterns` are what it was generated from, so that the checks of several rules can be
+    fused. `failure_action` holds unless one of `overrides` fits.
     `checks_existing` allows updates of objects that failed before (allowExistingViolations).
     """
 
@@ -216,6 +223,7 @@ class CompiledRule:
     report_properties: Callable[[Run], Mapping[str, str]] | None = None
     passes: Callable[[JSON], bool] | None = None
     passed: RuleResult | None = None
+    patterns: tuple[Pattern, ...] = ()
 
     def action_for(self, namespace: str, labels: Mapping[str, str] | None) -> FailureAction:
         """Return the failure action that holds in a namespace."""

@@ -109,6 +109,8 @@ class AnyPatternCheck(SkippedByException):
             return (Verdict(Status.PASS, self._message_or_empty(run)),)
         pieces, failed = [], []
         for index, pattern in enumerate(patterns):
+            if index == 0 and pattern.passes is not None and pattern.passes(subject) is True:
+                return (Verdict(Status.PASS, f"validation rule '{self.rule}' anyPattern[0] passed."),)
             outcome = pattern.match(subject)
             if outcome.status is Match.PASS:
                 return (Verdict(Status.PASS, f"validation rule '{self.rule}' anyPattern[{index}] passed."),)

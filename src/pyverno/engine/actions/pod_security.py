@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pyverno.engine.result import PodSecurityDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import PyvernoError
-from pyverno.podsecurity import PodSecurityCheck, PodSecurityOutcome, compile_excludes, message
+from pyverno.images import find_images
+from pyverno.kube.json import JSON
+from pyverno.podsecurity import PodSecurityCheck, PodSecurityOutcome, message
 
 __all__ = ["PodSecurityRule"]
 
@@ -27,8 +29,8 @@ class PodSecurityRule:
         try:
             outcome = self.check.check(run.resource, run.request.gvk.kind)
         except PyvernoError as error:
-            return (Verdict(Status.ERROR, error.message),)
-        return (self._verdict(outcome),)
+            return (Verdict(Status.ERROR, f"Error while getting new resource: {error.message}"),)
+        return (self._verdict(outcome, run.resource),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the rule, or judge what an exception leaves of it.
@@ -41,21 +43,38 @@ class PodSecurityRule:
                 return (Verdict(Status.SKIP, text, exceptions=(exemption.key,)),)
         if run.resource is None:
             return ()
+        narrowest: PodSecurityOutcome | None = None
         try:
             for exemption in exemptions:
-                excludes = compile_excludes(list(exemption.pod_security))
-                outcome = self.check.check(run.resource, run.request.gvk.kind, excludes)
+                outcome = self.check.check(run.resource, run.request.gvk.kind, exemption.pod_security)
                 if outcome.is_exempted:
                     text = f"rule is skipped due to policy exceptions {exemption.key}"
                     return (Verdict(Status.SKIP, text, exceptions=(exemption.key,)),)
+                if narrowest is None or len(outcome.violations) < len(narrowest.violations):
+                    narrowest = outcome
         except PyvernoError as error:
-            return (Verdict(Status.ERROR, error.message),)
-        return None
+            return (Verdict(Status.ERROR, f"Error while getting new resource: {error.message}"),)
+        return None if narrowest is None else (self._verdict(narrowest, run.resource),)
 
-    def _verdict(self, outcome: PodSecurityOutcome) -> Verdict:
+    def _verdict(self, outcome: PodSecurityOutcome, resource: JSON) -> Verdict:
         text = message(self.rule, outcome, level=self.check.level, version=self.check.version)
+        images = _images_by_container(resource) if outcome.violations else {}
         checks = tuple(
-            {"id": violation.check_id, "name": violation.control, "images": []} for violation in outcome.violations
+            {
+                "id": violation.check_id,
+                "name": violation.control,
+                "images": [images[name] for name in violation.containers if name in images],
+            }
+            for violation in outcome.violations
         )
         detail = PodSecurityDetail(self.check.level, self.check.version, checks)
         return Verdict(Status.PASS if outcome.allowed else Status.FAIL, text, detail)
+
+
+def _images_by_container(resource: JSON) -> dict[str, str]:
+    """Return the image of every container by its name."""
+    try:
+        found = find_images(resource)
+    except PyvernoError:
+        return {}
+    return {name: image.reference for group in found.values() for name, image in group.items()}

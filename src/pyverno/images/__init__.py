@@ -1,0 +1,22 @@
+"""Container images of resources: which ones a resource names, where, and what their references say.
+
+References are taken apart by `kube.imageref`; here they are found and described the way policies see them. This package
+must never ask a registry: whatever it looks at was fetched before.
+"""
+
+from __future__ import annotations
+
+from pyverno.images.extract import extract_images, find_images
+from pyverno.images.extractors import BUILTIN_EXTRACTORS, Extractor, Extractors, compile_extractors
+from pyverno.images.info import ImageInfo, parse_image
+
+__all__ = [
+    "BUILTIN_EXTRACTORS",
+    "Extractor",
+    "Extractors",
+    "ImageInfo",
+    "compile_extractors",
+    "extract_images",
+    "find_images",
+    "parse_image",
+]

@@ -1,0 +1,103 @@
+"""Where images stand in resources of a kind: the built-in places, and those that a policy declares.
+
+This module must never look at a resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pyverno.errors import ExpressionSyntaxError, ValueSyntaxError
+from pyverno.kube.json import JSON
+from pyverno.lang.jmespath import Expression, compile_expression
+
+__all__ = ["BUILTIN_EXTRACTORS", "Extractor", "Extractors", "compile_extractors"]
+
+DEFAULT_NAME = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class Extractor:
+    """One place: `fields` lead to the objects (`*` means every item or value), `value` is the image field in them.
+
+    `name` is the group the images are listed under; `key` the sibling field that names each of them, empty for its JSON
+    pointer. `expression` turns the text of the field into the reference; `problem` says why it does not parse.
+    """
+
+    fields: tuple[str, ...]
+    value: str
+    name: str = DEFAULT_NAME
+    key: str = ""
+    expression_text: str = ""
+    expression: Expression | None = None
+    problem: str = ""
+
+
+Extractors = Mapping[str, tuple[Extractor, ...]]
+"""Extractors by kind."""
+
+
+def _standard(*prefix: str) -> tuple[Extractor, ...]:
+    groups = ("initContainers", "containers", "ephemeralContainers")
+    return tuple(Extractor((*prefix, group, "*"), "image", group, "name") for group in groups)
+
+
+_TEMPLATE = _standard("spec", "template", "spec")
+
+BUILTIN_EXTRACTORS: Extractors = MappingProxyType(
+    {
+        "Pod": _standard("spec"),
+        "DaemonSet": _TEMPLATE,
+        "Deployment": _TEMPLATE,
+        "ReplicaSet": _TEMPLATE,
+        "ReplicationController": _TEMPLATE,
+        "StatefulSet": _TEMPLATE,
+        "Job": _TEMPLATE,
+        "CronJob": _standard("spec", "jobTemplate", "spec", "template", "spec"),
+    }
+)
+"""The places of pods and of the kinds that hold pod templates."""
+
+
+def compile_extractors(document: JSON) -> Extractors:
+    """Compile the field `imageExtractors` of a rule: a map from kinds to lists of places.
+
+    Raises ValueSyntaxError when an entry has no path. An expression that does not parse is kept, and fails when an
+    image is found.
+
+    >>> compile_extractors({"Task": [{"path": "/spec/steps/*", "value": "image", "key": "name"}]})["Task"][0].fields
+    ('spec', 'steps', '*')
+    """
+    if not isinstance(document, dict):
+        return MappingProxyType({})
+    compiled = {
+        kind: tuple(_extractor(entry) for entry in (entries if isinstance(entries, list) else ()))
+        for kind, entries in document.items()
+    }
+    return MappingProxyType(compiled)
+
+
+def _extractor(entry: JSON) -> Extractor:
+    fields = tuple(segment for part in _text(entry, "path").split("/") if (segment := part.strip(" ")))
+    value = _text(entry, "value")
+    if not value:
+        if not fields:
+            raise ValueSyntaxError("an image extractor needs a path")
+        fields, value = fields[:-1], fields[-1]
+    text = _text(entry, "jmesPath")
+    expression, problem = None, ""
+    if text:
+        try:
+            expression = compile_expression(text)
+        except ExpressionSyntaxError as error:
+            problem = f"invalid jmespath {text}: {error.message}"
+    return Extractor(
+        fields, value, _text(entry, "name") or DEFAULT_NAME, _text(entry, "key"), text, expression, problem
+    )
+
+
+def _text(entry: JSON, name: str) -> str:
+    value = entry.get(name) if isinstance(entry, dict) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,80 @@
+"""Equals and NotEquals. They must never treat a bool as a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyverno.kube.json import JSON, equal, is_number
+from pyverno.kube.wildcard import compile_wildcard
+from pyverno.lang.pattern.operators_values import duration_of, float_of, integer_of, quantity_of, seconds_of
+
+__all__ = ["compile_equals", "compile_not_equals"]
+
+Check = Callable[[JSON], bool]
+
+
+def compile_equals(value: JSON) -> Check:
+    """Return the check that a key equals a value.
+
+    >>> compile_equals("1024Mi")("1Gi"), compile_equals("abc")("a*"), compile_equals(None)(None)
+    (True, False, False)
+    """
+    # Kyverno: pkg/engine/variables/operator, equal
+    if isinstance(value, bool):
+        return lambda key: key is value
+    if isinstance(value, str):
+        return _equals_text(value)
+    if is_number(value):
+        return _equals_number(value)
+    if isinstance(value, dict | list):
+        kind = dict if isinstance(value, dict) else list
+        return lambda key: isinstance(key, kind) and equal(key, value)
+    return lambda _key: False
+
+
+def compile_not_equals(value: JSON) -> Check:
+    """Return the check that a key differs from a value; a null key satisfies nothing.
+
+    >>> compile_not_equals("a")("b"), compile_not_equals("a")(1), compile_not_equals("a")(None)
+    (True, True, False)
+    """
+    equals = compile_equals(value)
+    return lambda key: key is not None and not equals(key)
+
+
+def _equals_number(value: float) -> Check:
+    seconds = seconds_of(value)
+
+    def check(key: JSON) -> bool:
+        if isinstance(key, str):
+            # a duration in the key equals a number of seconds; no other text equals a number
+            return key != "0" and seconds is not None and duration_of(key) == seconds
+        return is_number(key) and bool(key == value)
+
+    return check
+
+
+def _equals_text(value: str) -> Check:
+    duration = duration_of(value) if value != "0" else None
+    quantity = quantity_of(value)
+    integer = integer_of(value)
+    number = float_of(value)
+    matches = compile_wildcard(value)
+
+    def equals(key: str) -> bool:
+        if duration is not None and key != "0" and (key_duration := duration_of(key)) is not None:
+            return key_duration == duration
+        if (key_quantity := quantity_of(key)) is not None:
+            return quantity is not None and key_quantity == quantity
+        return matches(key)
+
+    def check(key: JSON) -> bool:
+        if isinstance(key, str):
+            return equals(key)
+        if isinstance(key, bool):
+            return False
+        if isinstance(key, int):
+            return integer is not None and key == integer
+        return isinstance(key, float) and number is not None and key == number
+
+    return check

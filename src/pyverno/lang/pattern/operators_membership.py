@@ -1,0 +1,266 @@
+"""AnyIn, AllIn, AnyNotIn, AllNotIn, and the deprecated In and NotIn.
+
+Everything is compared as text, with wildcards on either side. They must never hold for a null or map key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from pyverno.errors import DocumentError
+from pyverno.kube.json import JSON, decode, go_text, is_number
+from pyverno.kube.wildcard import compile_wildcard, has_wildcard, match
+from pyverno.lang.pattern.operators_values import duration_of, quantity_of
+
+__all__ = ["MEMBERSHIP", "compile_in", "compile_not_in"]
+
+Check = Callable[[JSON], bool]
+Test = Callable[[str], bool]
+Keys = Callable[[list[str]], bool]
+
+# Kyverno: pkg/engine/operator. The sign may be `|`, by a slip that is kept.
+_ENDPOINT = r"([-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+)"
+_INSIDE = re.compile(f"{_ENDPOINT}-{_ENDPOINT}")
+_OUTSIDE = re.compile(f"{_ENDPOINT}!-{_ENDPOINT}")
+
+
+def _any(test: Test) -> Keys:
+    return lambda keys: any(map(test, keys))
+
+
+def _all(test: Test) -> Keys:
+    return lambda keys: all(map(test, keys))
+
+
+def _any_not(test: Test) -> Keys:
+    return lambda keys: not all(map(test, keys))
+
+
+def _all_not(test: Test) -> Keys:
+    return lambda keys: not any(map(test, keys))
+
+
+def _compile_any_in(value: JSON) -> Check:
+    return _membership(value, _any, takes_scalars=True)
+
+
+def _compile_all_in(value: JSON) -> Check:
+    return _membership(value, _all)
+
+
+def _compile_any_not_in(value: JSON) -> Check:
+    return _membership(value, _any_not, takes_scalars=True, outside=True)
+
+
+def _compile_all_not_in(value: JSON) -> Check:
+    return _membership(value, _all_not)
+
+
+MEMBERSHIP: Mapping[str, tuple[str, Callable[[JSON], Check]]] = MappingProxyType(
+    {
+        "AnyIn": ("some key is one of the values", _compile_any_in),
+        "AllIn": ("every key is one of the values", _compile_all_in),
+        "AnyNotIn": ("some key is none of the values", _compile_any_not_in),
+        "AllNotIn": ("no key is one of the values", _compile_all_not_in),
+    }
+)
+"""The operators of this family: what they mean, and how to compile them for a value."""
+
+
+def _scalar_text(key: JSON) -> str | None:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool) or is_number(key):
+        return go_text(key)
+    return None
+
+
+def _never(_keys: list[str]) -> bool:
+    return False
+
+
+def _membership(
+    value: JSON, quantify: Callable[[Test], Keys], *, takes_scalars: bool = False, outside: bool = False
+) -> Check:
+    is_negated = quantify in (_any_not, _all_not)
+    one = _one_key(value)
+    many = _many_keys(value, quantify, takes_scalars=takes_scalars, outside=outside)
+
+    def check(key: JSON) -> bool:
+        if isinstance(key, list):
+            return many([go_text(item) for item in key])
+        text = _scalar_text(key)
+        if text is None or one is None:
+            return False
+        found = one(text)
+        # None: the value is JSON but no list of texts, which fails the negated operators as well
+        return False if found is None else found is not is_negated
+
+    return check
+
+
+def _one_key(value: JSON) -> Callable[[str], bool | None] | None:
+    """Return the test of a scalar key; None for values of a type that holds nothing."""
+    if isinstance(value, list):
+        return _holds([go_text(item) for item in value])
+    if not isinstance(value, str):
+        return None
+    matches = compile_wildcard(value)
+    if _is_range(value):
+        inside = _compile_pattern(value)
+        return lambda key: matches(key) or inside(key)
+    texts = _texts(value)
+    if texts is None:
+        return lambda key: True if matches(key) else None
+    members = frozenset(texts)
+    return lambda key: matches(key) or key in members
+
+
+def _many_keys(value: JSON, quantify: Callable[[Test], Keys], *, takes_scalars: bool, outside: bool) -> Keys:
+    if isinstance(value, list):
+        return quantify(_holds([go_text(item) for item in value]))
+    if not isinstance(value, str):
+        text = _scalar_text(value) if takes_scalars else None
+        return _never if text is None else quantify(_holds([text]))
+    equal_to_value = quantify in (_any, _all)
+    rest = _many_keys_against_text(value, quantify, outside=outside)
+    return lambda keys: equal_to_value if keys == [value] else rest(keys)
+
+
+def _many_keys_against_text(value: str, quantify: Callable[[Test], Keys], *, outside: bool) -> Keys:
+    if _is_range(value):
+        # COMPAT: the first `-` becomes `!-`, also when it is a sign
+        return _any(_compile_pattern(value.replace("-", "!-", 1))) if outside else quantify(_compile_pattern(value))
+    texts = _texts(value)
+    return _never if texts is None else quantify(_holds(texts))
+
+
+def _texts(value: str) -> list[str] | None:
+    """Return the texts of a JSON array, the value alone when it is not JSON, None when it is JSON of another kind."""
+    try:
+        decoded = decode(value)
+    except DocumentError:
+        return [value]
+    return _strings(decoded)
+
+
+def _strings(decoded: JSON) -> list[str] | None:
+    if decoded is None:
+        return []
+    if not isinstance(decoded, list):
+        return None
+    texts = ["" if item is None else item for item in decoded]  # Go leaves the zero value where null stands
+    return texts if all(isinstance(item, str) for item in texts) else None
+
+
+def _holds(texts: Iterable[str]) -> Test:
+    """Return the test whether a key matches one of the texts, either side being the pattern."""
+    members = tuple(texts)
+    literals = frozenset(text for text in members if not has_wildcard(text))
+    patterns = tuple(compile_wildcard(text) for text in members if has_wildcard(text))
+
+    def holds(key: str) -> bool:
+        if key in literals or any(matches(key) for matches in patterns):
+            return True
+        return has_wildcard(key) and any(match(key, text) for text in members)
+
+    return holds
+
+
+def _is_range(value: str) -> bool:
+    return _INSIDE.fullmatch(value) is not None
+
+
+def _compile_pattern(pattern: str) -> Test:
+    """Return the test of a text against a range, as the pattern language reads it (`|` separates alternatives)."""
+    # Kyverno: how package pkg/engine/pattern reads text patterns
+    alternatives = tuple(_compile_alternative(piece.strip(" ")) for piece in pattern.split("|"))
+    return lambda key: key == pattern or any(test(key) for test in alternatives)
+
+
+def _compile_alternative(piece: str) -> Test:
+    if piece.startswith("!") and len(piece) > 1:
+        same = _compile_comparison(piece[1:].strip(), lambda order: order == 0, compile_wildcard(piece[1:].strip()))
+        return lambda key: not same(key)
+    if found := _OUTSIDE.fullmatch(piece):
+        below = _compile_comparison(found[1], lambda order: order < 0)
+        above = _compile_comparison(found[2], lambda order: order > 0)
+        return lambda key: below(key) or above(key)
+    if found := _INSIDE.fullmatch(piece):
+        at_least = _compile_comparison(found[1], lambda order: order >= 0)
+        at_most = _compile_comparison(found[2], lambda order: order <= 0)
+        return lambda key: at_least(key) and at_most(key)
+    return _compile_comparison(piece, lambda order: order == 0, compile_wildcard(piece))
+
+
+def _compile_comparison(operand: str, accepts: Callable[[int], bool], otherwise: Test | None = None) -> Test:
+    """Return the comparison of a text with an operand: as durations, else as quantities, else by `otherwise`."""
+    duration = duration_of(operand)
+    quantity = quantity_of(operand)
+
+    def compare(key: str) -> bool:
+        if duration is not None and (key_duration := duration_of(key)) is not None:
+            return accepts((key_duration > duration) - (key_duration < duration))
+        if quantity is not None and (key_quantity := quantity_of(key)) is not None:
+            return accepts((key_quantity > quantity) - (key_quantity < quantity))
+        return otherwise is not None and otherwise(key)
+
+    return compare
+
+
+def compile_in(value: JSON) -> Check:
+    """Return the check of the deprecated operator In.
+
+    >>> compile_in(["*"])("a"), compile_in(["*"])(["a"])
+    (True, False)
+    """
+    return _deprecated(value, is_negated=False)
+
+
+def compile_not_in(value: JSON) -> Check:
+    """Return the check of the deprecated operator NotIn.
+
+    >>> compile_not_in("b")("a"), compile_not_in(["b"])("a")
+    (False, True)
+    """
+    return _deprecated(value, is_negated=True)
+
+
+def _deprecated(value: JSON, *, is_negated: bool) -> Check:
+    # Kyverno: pkg/engine/variables/operator, in
+    one = _holds([go_text(item) for item in value]) if isinstance(value, list) else None
+    matches = compile_wildcard(value) if isinstance(value, str) else None
+    texts = _deprecated_texts(value)
+    members = None if texts is None else frozenset(texts)
+
+    def check_one(key: str) -> bool:
+        if one is not None:
+            return one(key) is not is_negated
+        if matches is not None and matches(key):
+            return not is_negated
+        return members is not None and (key in members) is not is_negated
+
+    def check(key: JSON) -> bool:
+        if not isinstance(key, list):
+            text = _scalar_text(key)
+            return text is not None and check_one(text)
+        if not all(isinstance(item, str) for item in key):
+            return False
+        if isinstance(value, str) and key == [value]:
+            return True  # COMPAT: also for NotIn
+        return members is not None and members.issuperset(key) is not is_negated
+
+    return check
+
+
+def _deprecated_texts(value: JSON) -> list[str] | None:
+    if isinstance(value, list):
+        return value if all(isinstance(item, str) for item in value) else None
+    if not isinstance(value, str):
+        return None
+    try:
+        return _strings(decode(value))
+    except DocumentError:
+        return None
