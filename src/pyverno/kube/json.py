@@ -36,8 +36,10 @@ JSONObject: TypeAlias = dict[str, Any]
 """A JSON object."""
 
 _FAST_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-# A float token always follows one of these characters in compact JSON; a hit inside a string only costs time.
-_MAYBE_FLOAT = re.compile(rb"(?:^|[:,\[])-?[0-9]+[.e]")
+# A float token always follows one of these in compact JSON; a hit inside a string only costs time.
+_MAYBE_FLOAT = re.compile(rb"[:,\[]-?[0-9]+[.e]")
+# The same with fewer hits inside strings, but slower: it decides after the first one.
+_LIKELY_FLOAT = re.compile(rb'(?:":|[,\[])-?[0-9]+[.e]')
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -86,7 +88,9 @@ def encode(value: JSON) -> str:
     except TypeError:  # deep, large integers, surrogates, or not JSON at all
         return _compact(value)
     # orjson writes NaN as null and floats in its own form: both need the exact path.
-    if b"null" in raw or _MAYBE_FLOAT.search(raw):
+    if isinstance(value, float) or b"null" in raw:
+        return _compact(value)
+    if _MAYBE_FLOAT.search(raw) and _LIKELY_FLOAT.search(raw):
         return _compact(value)
     return _escape_html(raw.decode())
 
@@ -294,6 +298,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _escape_html(text: str) -> str:
-    if _NEEDS_HTML_ESCAPE.search(text):
+    # Five substring scans are several times faster than one search by character class.
+    if "<" in text or ">" in text or "&" in text or "\u2028" in text or "\u2029" in text:
         return _NEEDS_HTML_ESCAPE.sub(_escaped, text)
     return text

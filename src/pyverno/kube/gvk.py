@@ -1,0 +1,137 @@
+"""Names of kinds: group, version and kind (or resource), and the selectors by which policies name them.
+
+This module must never know which kinds exist (see `kinds`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.wildcard import match as fits
+
+__all__ = ["GVK", "GVR", "KindSelector", "join_api_version", "parse_api_version", "parse_kind_selector"]
+
+_VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?|\*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GVK:
+    """Group (empty for the core group), version and kind.
+
+    >>> GVK("apps", "v1", "Deployment").api_version
+    'apps/v1'
+    """
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """The text that stands in `apiVersion`."""
+        return join_api_version(self.group, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.api_version}/{self.kind}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GVR:
+    """Group (empty for the core group), version and resource in plural form, such as `deployments`.
+
+    >>> str(GVR("apps", "v1", "deployments"))
+    'apps/v1/deployments'
+    """
+
+    group: str
+    version: str
+    resource: str
+
+    @property
+    def api_version(self) -> str:
+        """The text that stands in `apiVersion`."""
+        return join_api_version(self.group, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.api_version}/{self.resource}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KindSelector:
+    """Four wildcard patterns; an empty subresource means the main resource.
+
+    >>> parse_kind_selector("apps/*/Deployment.scale")
+    KindSelector(group='apps', version='*', kind='Deployment', subresource='scale')
+    """
+
+    group: str
+    version: str
+    kind: str
+    subresource: str = ""
+
+    @property
+    def has_wildcard(self) -> bool:
+        """Whether the kind itself is a pattern."""
+        return has_wildcard(self.kind)
+
+    def matches(self, gvk: GVK, subresource: str = "", *, is_ephemeral_pod: bool = False) -> bool:
+        """Tell whether a kind and subresource are selected.
+
+        With `is_ephemeral_pod` a selector of Pod also takes its `ephemeralcontainers` subresource.
+        """
+        if not (fits(self.group, gvk.group) and fits(self.version, gvk.version) and fits(self.kind, gvk.kind)):
+            return False
+        if fits(self.subresource, subresource):
+            return True
+        return is_ephemeral_pod and gvk.kind == "Pod" and subresource == "ephemeralcontainers"
+
+
+def parse_api_version(text: str) -> tuple[str, str]:
+    """Split an `apiVersion` into group and version.
+
+    >>> parse_api_version("apps/v1"), parse_api_version("v1")
+    (('apps', 'v1'), ('', 'v1'))
+    """
+    group, slash, version = text.partition("/")
+    return (group, version) if slash else ("", group)
+
+
+def join_api_version(group: str, version: str) -> str:
+    """Write group and version as `apiVersion`.
+
+    >>> join_api_version("", "v1")
+    'v1'
+    """
+    return f"{group}/{version}" if group else version
+
+
+@lru_cache(maxsize=2048)
+def parse_kind_selector(text: str) -> KindSelector:
+    """Read a kind as policies write it; texts of more than four parts select nothing.
+
+    >>> parse_kind_selector("Pod"), parse_kind_selector("*/*").subresource
+    (KindSelector(group='*', version='*', kind='Pod', subresource=''), '*')
+    """
+    # Kyverno: pkg/utils/kube, ParseKindSelector
+    *before, last = text.split("/")
+    match (*before, *last.split(".")):
+        case (kind,):
+            return KindSelector("*", "*", kind)
+        case ("*", "*"):
+            return KindSelector("*", "*", "*", "*")
+        case ("*", subresource) if subresource == subresource.lower():
+            return KindSelector("*", "*", "*", subresource)
+        case (version, kind) if _VERSION.fullmatch(version):
+            return KindSelector("*", version, kind)
+        case (kind, subresource):
+            return KindSelector("*", "*", kind, subresource)
+        case (version, kind, subresource) if _VERSION.fullmatch(version):
+            return KindSelector("*", version, kind, subresource)
+        case (group, version, kind):
+            return KindSelector(group, version, kind)
+        case (group, version, kind, subresource):
+            return KindSelector(group, version, kind, subresource)
+    return KindSelector("", "", "", "")

@@ -1,0 +1,183 @@
+"""Kyverno's wildcards: `*` is any run of characters, `?` exactly one; nothing else is special.
+
+A pattern is cut at its stars; the first and last piece are anchored and each piece between them is taken where it
+first fits, which is enough because a star may always swallow more. No recursion, no backtracking, no regular
+expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+__all__ = ["compile_wildcard", "first_match", "has_wildcard", "match", "match_either", "separate_wildcards"]
+
+
+def has_wildcard(text: str) -> bool:
+    """Tell whether a text holds `*` or `?`.
+
+    >>> has_wildcard("a*"), has_wildcard("a")
+    (True, False)
+    """
+    return "*" in text or "?" in text
+
+
+def match(pattern: str, text: str) -> bool:
+    """Tell whether the whole text fits the pattern; the empty pattern fits only the empty text.
+
+    >>> match("a*b", "a/x/b"), match("a?", "a")
+    (True, False)
+    """
+    if pattern == "*":
+        return True
+    if "?" not in pattern and "*" not in pattern:
+        return pattern == text
+    return _compiled(pattern)(text)
+
+
+def match_either(left: str, right: str) -> bool:
+    """Tell whether one of two texts, taken as pattern, fits the other.
+
+    >>> match_either("a1", "a*")
+    True
+    """
+    return match(left, right) or match(right, left)
+
+
+def first_match(patterns: Iterable[str], texts: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first pair of pattern and text that fit, patterns in the outer loop; None when none do.
+
+    >>> first_match(["a*", "b*"], ["b1", "b2"])
+    ('b*', 'b1')
+    """
+    candidates = tuple(texts)
+    for pattern in patterns:
+        for text in candidates:
+            if match(pattern, text):
+                return pattern, text
+    return None
+
+
+def separate_wildcards(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split texts into those with wildcards and those without, each in the given order.
+
+    >>> separate_wildcards(["a*", "b"])
+    (('a*',), ('b',))
+    """
+    given = tuple(texts)
+    return tuple(filter(has_wildcard, given)), tuple(text for text in given if not has_wildcard(text))
+
+
+def compile_wildcard(pattern: str) -> Callable[[str], bool]:
+    """Return the test for one pattern, specialised for its shape.
+
+    >>> compile_wildcard("nginx:*")("nginx:1.27")
+    True
+    """
+    if "?" in pattern:
+        return _with_single(pattern)
+    if "*" not in pattern:
+        return lambda text: text == pattern
+    pieces = pattern.split("*")
+    prefix, suffix = pieces[0], pieces[-1]
+    middle = tuple(piece for piece in pieces[1:-1] if piece)
+    if not middle:
+        return _outer(prefix, suffix)
+    if len(middle) == 1 and not prefix and not suffix:
+        inner = middle[0]
+        return lambda text: inner in text
+    least = len(prefix) + len(suffix) + sum(map(len, middle))
+
+    def ordered(text: str) -> bool:
+        if len(text) < least or not text.startswith(prefix) or not text.endswith(suffix):
+            return False
+        position, end = len(prefix), len(text) - len(suffix)
+        for piece in middle:
+            position = text.find(piece, position, end)
+            if position < 0:
+                return False
+            position += len(piece)
+        return True
+
+    return ordered
+
+
+def _outer(prefix: str, suffix: str) -> Callable[[str], bool]:
+    """Return the test for `prefix*suffix`, either of them possibly empty."""
+    if not prefix and not suffix:
+        return lambda _text: True
+    if not suffix:
+        return lambda text: text.startswith(prefix)
+    if not prefix:
+        return lambda text: text.endswith(suffix)
+    least = len(prefix) + len(suffix)
+    return lambda text: len(text) >= least and text.startswith(prefix) and text.endswith(suffix)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> Callable[[str], bool]:
+    return compile_wildcard(pattern)
+
+
+class _Piece:
+    """A run between stars that may hold `?`: its literal fragments, each with its offset."""
+
+    __slots__ = ("anchor", "anchor_offset", "length", "others")
+
+    def __init__(self, text: str) -> None:
+        self.length = len(text)
+        fragments: list[tuple[int, str]] = []
+        offset = 0
+        for fragment in text.split("?"):
+            if fragment:
+                fragments.append((offset, fragment))
+            offset += len(fragment) + 1
+        # The longest fragment is searched for, the others are checked around it.
+        self.anchor_offset, self.anchor = max(fragments, key=lambda pair: len(pair[1]), default=(0, ""))
+        self.others = tuple(pair for pair in fragments if pair[0] != self.anchor_offset)
+
+    def fits(self, text: str, position: int) -> bool:
+        """Tell whether the piece stands at this position."""
+        return (
+            position >= 0
+            and position + self.length <= len(text)
+            and text.startswith(self.anchor, position + self.anchor_offset)
+            and all(text.startswith(fragment, position + offset) for offset, fragment in self.others)
+        )
+
+    def find(self, text: str, position: int, end: int) -> int:
+        """Return the first position where the piece fits wholly before `end`, or -1."""
+        last = end - self.length
+        while position <= last:
+            found = text.find(self.anchor, position + self.anchor_offset, last + self.anchor_offset + len(self.anchor))
+            if found < 0:
+                return -1
+            position = found - self.anchor_offset
+            if self.fits(text, position):
+                return position
+            position += 1
+        return -1
+
+
+def _with_single(pattern: str) -> Callable[[str], bool]:
+    """Return the test for a pattern with `?`."""
+    pieces = tuple(map(_Piece, pattern.split("*")))
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 1:
+        return lambda text: len(text) == first.length and first.fits(text, 0)
+    middle = tuple(piece for piece in pieces[1:-1] if piece.length)
+    least = sum(piece.length for piece in pieces)
+
+    def ordered(text: str) -> bool:
+        end = len(text) - last.length
+        if len(text) < least or not first.fits(text, 0) or not last.fits(text, end):
+            return False
+        position = first.length
+        for piece in middle:
+            position = piece.find(text, position, end)
+            if position < 0:
+                return False
+            position += piece.length
+        return True
+
+    return ordered

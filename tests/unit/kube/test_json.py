@@ -1,0 +1,148 @@
+"""JSON as Go reads and writes it."""
+
+import pytest
+
+from pyverno.errors import DocumentError
+from pyverno.kube.json import decode, encode, encode_indent, equal, float_text, go_text, is_number
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1e16, "10000000000000000"),
+        (1e-6, "0.000001"),
+        (1e-7, "1e-7"),
+        (1e21, "1e+21"),
+        (-0.0, "-0"),
+        (1.5e-10, "1.5e-10"),
+        (100.5, "100.5"),
+        (5e-324, "5e-324"),
+    ],
+)
+def test_floats_are_written_as_go_writes_them(value, expected):
+    """Digits between 1e-6 and 1e21, else an exponent without padding."""
+    assert expected == float_text(value)
+    assert f"[{expected}]" == encode([value])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"b": 1, "a": [True, None]}, '{"a":[true,null],"b":1}'),
+        ("<a>&\u2028", r'"\u003ca\u003e\u0026\u2028"'),
+        ("\b\f\n\x01\x7fé", '"\\b\\f\\n\\u0001\x7fé"'),
+        ("\ud800", '"\ufffd"'),
+        (2**70, str(2**70)),
+        ({}, "{}"),
+        ("1:2.5", '"1:2.5"'),
+    ],
+)
+def test_encode_is_compact_sorted_and_escaped(value, expected):
+    """The text equals that of json.Marshal."""
+    assert expected == encode(value)
+
+
+def test_encode_refuses_what_json_does_not_have():
+    """NaN would silently become null in other writers."""
+    for value in (float("nan"), {"a": float("inf")}, {1: "x"}, {"a": object()}):
+        with pytest.raises(DocumentError):
+            encode(value)
+
+
+def test_indented_text_keeps_empty_containers_on_their_line():
+    """As json.MarshalIndent does."""
+    assert '{\n  "a": [\n    1,\n    {}\n  ],\n  "b": []\n}' == encode_indent({"b": [], "a": [1, {}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("abc", "invalid character 'a' looking for beginning of value"),
+        ("", "unexpected end of JSON input"),
+        ('{"a" 1}', "invalid character '1' after object key"),
+        ('{"a":1 x}', "invalid character 'x' after object key:value pair"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("[1,]", "invalid character ']' looking for beginning of value"),
+        ("{,}", "invalid character ',' looking for beginning of object key string"),
+        ("1 2", "invalid character '2' after top-level value"),
+        ("tru", "invalid character ' ' in literal true (expecting 'e')"),
+        ("-x", "invalid character 'x' in numeric literal"),
+        ('"\\x"', "invalid character 'x' in string escape code"),
+        ("'a'", "invalid character '\\'' looking for beginning of value"),
+        ("1e400", "json: cannot unmarshal number 1e400 into Go value of type float64"),
+        ("NaN", "invalid character 'N' looking for beginning of value"),
+        ("[" * 10_001, "exceeded max depth"),
+    ],
+)
+def test_decode_errors_have_go_texts(text, message):
+    """The messages reach users through parse_json."""
+    with pytest.raises(DocumentError) as caught:
+        decode(text)
+    assert message == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b'"a\xffb"', "a\ufffdb"),
+        ('"\\ud800"', "\ufffd"),
+        ('"\\ud83d\\ude00"', "😀"),
+        ("9223372036854775807", 9223372036854775807),
+        ("9223372036854775808", 9223372036854775808.0),
+        ('{"a":1,"a":2}', {"a": 2}),
+    ],
+)
+def test_decode_repairs_text_and_bounds_integers(text, expected):
+    """Broken text becomes U+FFFD, integers beyond 64 bits become floats."""
+    found = decode(text)
+    assert expected == found
+    assert type(expected) is type(found)
+
+
+def test_deep_documents_survive_every_function():
+    """Ten thousand levels are read, written, compared and printed."""
+    text = "[" * 10_000 + "]" * 10_000
+    value = decode(text)
+    assert text == encode(value)
+    assert equal(value, decode(text))
+    assert text == go_text(value)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        ([1], [True], False),
+        ({"a": [1.0]}, {"a": [1]}, True),
+        ({"a": 1}, {"b": 1}, False),
+        (None, 0, False),
+        ([], {}, False),
+        (0, False, False),
+    ],
+)
+def test_equality_is_by_value_but_bools_stand_apart(left, right, expected):
+    """Python's own equality would take True for 1."""
+    assert expected is equal(left, right)
+    assert expected is equal(right, left)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "<nil>"),
+        ({"b": 1, "a": None}, "map[a:<nil> b:1]"),
+        ([1, "x", [True]], "[1 x [true]]"),
+        (1000000.0, "1000000"),
+        (0.00001, "1e-05"),
+        (1234567.5, "1.2345675e+06"),
+    ],
+)
+def test_go_text_is_what_percent_v_prints(value, expected):
+    """Whole numbers are written in digits."""
+    assert expected == go_text(value)
+
+
+def test_a_bool_is_not_a_number():
+    """Although Python says so."""
+    assert (True, True, False, False) == (is_number(1), is_number(1.5), is_number(True), is_number("1"))

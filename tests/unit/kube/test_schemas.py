@@ -1,0 +1,60 @@
+"""The schemas on board: merge keys and complete definitions of every Kubernetes version."""
+
+from __future__ import annotations
+
+from pyverno.kube.schemas import VERSIONS, merge_table, schema_set
+
+CONTAINER = "io.k8s.api.core.v1.Container"
+POD_SPEC = "io.k8s.api.core.v1.PodSpec"
+
+
+def test_merge_keys_of_containers_and_their_lists() -> None:
+    """Lists merge by the keys that Kubernetes' API marks."""
+    table = merge_table()
+    keys = {name: table.field(POD_SPEC, name) for name in ("containers", "hostAliases", "topologySpreadConstraints")}
+    assert {
+        "containers": ("name",),
+        "hostAliases": ("ip",),
+        "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    } == {name: field.keys for name, field in keys.items() if field}
+    ports = table.field(CONTAINER, "ports")
+    assert ports is not None
+    assert (("containerPort", "protocol"), True) == (ports.keys, ports.is_merged_list)
+    assert table.field(POD_SPEC, "tolerations") is None
+
+
+def test_lists_of_scalars_merge_without_keys() -> None:
+    """Finalizers merge by value."""
+    field = merge_table().field("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "finalizers")
+    assert field is not None
+    assert ((), True) == (field.keys, field.is_merged_list)
+
+
+def test_kinds_resolve_also_in_versions_no_longer_served() -> None:
+    """A known kind in an unknown version counts as its newest version; unknown kinds have no type."""
+    table = merge_table()
+    assert "io.k8s.api.batch.v1.CronJob" == table.type_of("batch", "v1beta1", "CronJob")
+    assert "io.k8s.api.core.v1.Pod" == table.type_of("", "v1", "Pod")
+    assert table.type_of("example.com", "v1", "Pod") is None
+
+
+def test_every_version_has_complete_schemas() -> None:
+    """Definitions keep types, references and x-kubernetes marks, and lose descriptions."""
+    for version in VERSIONS:
+        schemas = schema_set(version)
+        deployment = schemas.find("apps", "v1", "Deployment")
+        assert deployment is not None
+        assert "io.k8s.api.apps.v1.DeploymentSpec" in str(deployment["properties"]["spec"])
+        ports = schemas.definitions[CONTAINER]["properties"]["ports"]
+        assert ["containerPort", "protocol"] == ports["x-kubernetes-list-map-keys"]
+        assert "description" not in ports
+    properties = schema_set("1.30").definitions[
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+    ]
+    assert "description" in properties["properties"]
+
+
+def test_unknown_versions_take_the_nearest() -> None:
+    """Older and newer clusters get the closest schemas on board."""
+    assert ("1.25", "1.37", "1.30") == tuple(schema_set(text).version for text in ("1.20", "v1.99", "v1.30.4"))
+    assert schema_set("1.30").find("example.com", "v1", "Thing") is None
