@@ -1,0 +1,142 @@
+"""Kubernetes' own schemas, read from the package's data files when they are first asked for.
+
+`merge_table` is small and quick: which lists merge, and by which keys. `schema_set` is everything else about one
+Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. Files are made by `scripts/build_schemas.py`. This
+module must never judge a value against a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+
+from pyverno.kube.json import JSONObject
+
+__all__ = ["VERSIONS", "MergeField", "MergeTable", "SchemaSet", "merge_table", "schema_set"]
+
+VERSIONS: Final = tuple(f"1.{minor}" for minor in range(25, 38))
+"""Kubernetes versions whose schemas are on board, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeField:
+    """How strategic merge treats one field: its strategies, merge keys, and the type of its value or elements."""
+
+    type: str | None = None
+    strategies: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    @property
+    def is_merged_list(self) -> bool:
+        """Whether the field is a list whose elements merge (by `keys`, or by value when there are none)."""
+        return "merge" in self.strategies
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTable:
+    """Merge behaviour of all built-in kinds, by the names of their schema definitions."""
+
+    _kinds: Mapping[str, str]
+    _types: Mapping[str, Mapping[str, JSONObject]]
+
+    def type_of(self, group: str, version: str, kind: str) -> str | None:
+        """Definition name of a kind; a version that is not known counts as the newest one known.
+
+        >>> merge_table().type_of("apps", "v1", "Deployment")
+        'io.k8s.api.apps.v1.Deployment'
+        """
+        name = self._kinds.get(f"{group}/{version}/{kind}")
+        if name is None:
+            start, end = f"{group}/", f"/{kind}"
+            known = [text for text in self._kinds if text.startswith(start) and text.endswith(end)]
+            name = self._kinds[max(known, key=_rank)] if known else None
+        return name
+
+    def field(self, type_name: str, field: str) -> MergeField | None:
+        """One field of a definition; None when nothing in or below it merges.
+
+        >>> merge_table().field("io.k8s.api.core.v1.Container", "ports").keys
+        ('containerPort', 'protocol')
+        """
+        entry = self._types.get(type_name, {}).get(field)
+        if entry is None:
+            return None
+        strategies = tuple(entry["strategy"].split(",")) if "strategy" in entry else ()
+        return MergeField(entry.get("type"), strategies, tuple(entry.get("keys", ())))
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSet:
+    """The schemas of one Kubernetes version; `$ref` holds the bare name of another definition."""
+
+    version: str
+    definitions: Mapping[str, JSONObject]
+    kinds: Mapping[tuple[str, str, str], str]
+
+    def find(self, group: str, version: str, kind: str) -> JSONObject | None:
+        """The schema of a kind, or None when this Kubernetes does not know it.
+
+        >>> sorted(schema_set("1.30").find("", "v1", "ConfigMap")["properties"])
+        ['apiVersion', 'binaryData', 'data', 'immutable', 'kind', 'metadata']
+        """
+        name = self.kinds.get((group, version, kind))
+        return self.definitions[name] if name else None
+
+
+def _read(name: str) -> bytes:
+    import pkgutil  # a tenth of the start-up cost of importlib.resources, and works from archives as well
+
+    content = pkgutil.get_data("pyverno.kube", f"data/{name}")
+    if content is None:
+        raise FileNotFoundError(name)
+    return content
+
+
+@cache
+def merge_table() -> MergeTable:
+    """The merge keys of all built-in kinds (read once, about a millisecond)."""
+    raw = orjson.loads(_read("merge_keys.json"))
+    return MergeTable(raw["kinds"], raw["types"])
+
+
+def _rank(text: str) -> tuple[int, str]:
+    """Order of `group/version/kind` texts: stable versions after beta after alpha."""
+    version = text.split("/")[1]
+    return (0 if "alpha" in version else 1 if "beta" in version else 2, version)
+
+
+@cache
+def _archive() -> Any:
+    import lzma
+
+    return orjson.loads(lzma.decompress(_read("schemas.json.xz")))
+
+
+@cache
+def schema_set(version: str = VERSIONS[-1]) -> SchemaSet:
+    """The schemas of a Kubernetes version (`1.25` ...); the nearest one on board when it is older or newer.
+
+    The first call unpacks all versions (about 20 milliseconds).
+    """
+    archive = _archive()
+    chosen = version if version in VERSIONS else _nearest(version)
+    bodies = archive["definitions"]
+    definitions = {name: bodies[index] for name, index in archive["versions"][chosen].items()}
+    kinds = {
+        (kind["group"], kind["version"], kind["kind"]): name
+        for name, body in definitions.items()
+        for kind in body.get("x-kubernetes-group-version-kind", ())
+        if len(body["x-kubernetes-group-version-kind"]) == 1
+    }
+    return SchemaSet(chosen, MappingProxyType(definitions), MappingProxyType(kinds))
+
+
+def _nearest(version: str) -> str:
+    minor = version.removeprefix("v").split(".")[1:2]
+    number = int(minor[0]) if minor and minor[0].isdecimal() else 37
+    return f"1.{min(max(number, 25), 37)}"
