@@ -1,0 +1,648 @@
+"""Turns a syntax tree into one closure, once; running it parses and looks up nothing.
+
+A missing key travels as a `Missing` value instead of an exception, and is turned into null in exactly the places in
+which the fork that Kyverno uses drops its NotFoundError. Every projected element, flattened element and function call
+is charged to the budget. This module must never know a particular function (see `functions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyverno.errors import DocumentError, EvaluationError
+from pyverno.kube.json import JSON, decode, equal, is_number
+from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
+from pyverno.lang.jmespath.function import Function
+from pyverno.lang.jmespath.parser import BARE_HOLE
+from pyverno.lang.jmespath.tokens import HOLE
+from pyverno.lang.jmespath.values import ExpRef, Holes, Missing, Run, check_size, is_false, text_of, whole
+from pyverno.lang.runtime import Runtime
+
+__all__ = ["compile_node", "field_names"]
+
+MAX_COPIES: Final = 64
+"""How often multi-selections may repeat their input before each of them has its result measured."""
+
+_NEVER_MISSING: Final = frozenset(NodeType) - {
+    NodeType.FIELD,
+    NodeType.SUBEXPRESSION,
+    NodeType.INDEX_EXPRESSION,
+    NodeType.AND,
+}
+
+
+def compile_node(node: Node, functions: Mapping[str, Function]) -> Run:
+    """Return the closure of a tree; it gives a `Missing` where the whole expression ends on an unknown key."""
+    return _Compiler(functions, copies=_copies(node)).loud(node)
+
+
+def field_names(node: Node) -> tuple[str, ...] | None:
+    """Return the names of a tree that is a plain chain of fields (`a.b.c`), None for any other.
+
+    >>> from pyverno.lang.jmespath.parser import parse
+    >>> field_names(parse("a.b.c")), field_names(parse("a[0]"))
+    (('a', 'b', 'c'), None)
+    """
+    steps = _steps(node)
+    if all(step.type is NodeType.FIELD and not HOLE.search(step.value) for step in steps):
+        return tuple(step.value for step in steps)
+    return None
+
+
+def _steps(node: Node) -> list[Node]:
+    """Unfold `a.b[0].c` into the nodes that run one after the other."""
+    found: list[Node] = []
+    todo = [node]
+    while todo:
+        current = todo.pop()
+        if current.type in (NodeType.SUBEXPRESSION, NodeType.INDEX_EXPRESSION):
+            todo.extend((current.children[1], current.children[0]))
+        else:
+            found.append(current)
+    needed = [step for step in found if step.type not in (NodeType.IDENTITY, NodeType.CURRENT)]
+    return needed or found[:1]
+
+
+def _operands(node: Node) -> list[Node]:
+    """Unfold `a || b || c` (any left-growing chain of one kind) into its operands."""
+    found: list[Node] = []
+    while node.children and node.children[0].type is node.type:
+        found.append(node.children[1])
+        node = node.children[0]
+    return [*node.children, *reversed(found)]
+
+
+def _copies(node: Node) -> int:
+    """Bound how often an expression can repeat its input inside its output: only multi-selections repeat."""
+    copies, todo = 1, [node]
+    while todo:
+        current = todo.pop()
+        if current.type in (NodeType.MULTI_SELECT_HASH, NodeType.MULTI_SELECT_LIST):
+            copies = min(copies * len(current.children), MAX_COPIES + 1)
+        todo.extend(current.children)
+    return copies
+
+
+class _Compiler:
+    def __init__(self, functions: Mapping[str, Function], copies: int) -> None:
+        self.functions = functions
+        self.measured = copies > MAX_COPIES
+
+    def loud(self, node: Node) -> Run:
+        """Compile a node whose missing key shows as `Missing`."""
+        return _LOUD[node.type](self, node)
+
+    def quiet(self, node: Node) -> Run:
+        """Compile a node whose missing key is null."""
+        names = field_names(node)
+        if names is not None:
+            return _chain(names, quiet=True)
+        run = self.loud(node)
+        if node.type in _NEVER_MISSING:
+            return run
+
+        def quiet(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            result = run(value, runtime, holes)
+            return None if result.__class__ is Missing else result
+
+        return quiet
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def current(self, _node: Node) -> Run:
+        return lambda value, _runtime, _holes: whole(value)
+
+    def literal(self, node: Node) -> Run:
+        constant = node.value
+        fill = _filler(constant)
+        if fill is None:
+            return lambda _value, _runtime, _holes: constant
+        return lambda _value, runtime, holes: fill(runtime, holes)
+
+    def field(self, node: Node) -> Run:
+        if not HOLE.search(node.value):
+            return _chain((node.value,))
+        fill = _text_filler(node.value)
+
+        def field(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            return _walk(value, (fill(runtime, holes),))
+
+        return field
+
+    def index(self, node: Node) -> Run:
+        if isinstance(node.value, str):
+            number = _number_filler(node.value)
+            return lambda value, runtime, holes: _item(value, number(runtime, holes))
+        constant: int = node.value
+        return lambda value, _runtime, _holes: _item(value, constant)
+
+    def slice(self, node: Node) -> Run:
+        written: SliceParts = node.value
+        parts = [_number_filler(part) if isinstance(part, str) else part for part in written]
+
+        def slice_list(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            if not isinstance(value, list):
+                return None
+            start, stop, step = (part(runtime, holes) if callable(part) else part for part in parts)
+            if step == 0:
+                raise EvaluationError("Invalid slice, step cannot be 0")
+            result = value[start:stop:step]
+            runtime.budget.charge_steps(len(result))
+            return result
+
+        return slice_list
+
+    def steps(self, node: Node) -> Run:
+        names: list[str] = []
+        runs: list[Run] = []
+        for step in _steps(node):
+            if step.type is NodeType.FIELD and not HOLE.search(step.value):
+                names.append(step.value)
+                continue
+            if names:
+                runs.append(_chain(tuple(names)))
+                names = []
+            runs.append(self.loud(step))
+        if names:
+            runs.append(_chain(tuple(names)))
+        return _sequence(tuple(runs))
+
+    # --- projections ------------------------------------------------------------------------------------------------
+
+    def flatten(self, node: Node) -> Run:
+        left = self.quiet(node.children[0])
+
+        def flatten(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            try:
+                items = left(value, runtime, holes)
+            except EvaluationError:
+                return None
+            if not isinstance(items, list):
+                return None
+            result: list[JSON] = []
+            for item in items:
+                if isinstance(item, list):
+                    result.extend(item)
+                else:
+                    result.append(item)
+            runtime.budget.charge_steps(len(items) + len(result) + 1)
+            return result
+
+        return flatten
+
+    def projection(self, node: Node) -> Run:
+        if node.children[0].type is NodeType.FLATTEN:
+            return self.flat_projection(node)
+        left = self.quiet(node.children[0])
+        project = self.projector(node.children[1])
+
+        def projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            items = left(value, runtime, holes)
+            if not isinstance(items, list):
+                return None
+            runtime.budget.charge_steps(len(items) + 1)
+            return project(items, runtime, holes)
+
+        return projection
+
+    def flat_projection(self, node: Node) -> Run:
+        """Compile `left[].right`: flattening has charged the elements already."""
+        flatten = self.flatten(node.children[0])
+        project = self.projector(node.children[1])
+
+        def flat_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            items = flatten(value, runtime, holes)
+            return None if items is None else project(items, runtime, holes)
+
+        return flat_projection
+
+    def projector(self, right: Node) -> Callable[[list[JSON], Runtime, Holes], list[JSON]]:
+        """Compile the right side of a projection over a list; null results are dropped."""
+        if right.type is NodeType.IDENTITY:
+            return lambda items, _runtime, _holes: [item for item in items if item is not None]
+        run = self.quiet(right)
+
+        def project(items: list[JSON], runtime: Runtime, holes: Holes) -> list[JSON]:
+            return [result for item in items if (result := run(item, runtime, holes)) is not None]
+
+        return project
+
+    def filter_projection(self, node: Node) -> Run:
+        left, condition = self.quiet(node.children[0]), self.quiet(node.children[2])
+        project = self.projector(node.children[1])
+
+        def filter_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            try:
+                items = left(value, runtime, holes)
+            except EvaluationError:
+                return None
+            if not isinstance(items, list):
+                return None
+            runtime.budget.charge_steps(len(items) + 1)
+            kept = []
+            for item in items:
+                met = condition(item, runtime, holes)
+                if met is True or not is_false(met):
+                    kept.append(item)
+            return project(kept, runtime, holes)
+
+        return filter_projection
+
+    def value_projection(self, node: Node) -> Run:
+        left = self.quiet(node.children[0])
+        project = self.projector(node.children[1])
+
+        def value_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            try:
+                items = whole(left(value, runtime, holes))
+            except EvaluationError:
+                return None
+            if not isinstance(items, dict):
+                return None
+            runtime.budget.charge_steps(len(items) + 1)
+            if not items:
+                return []
+            # COMPAT: upstream projects as many nulls as there are values first
+            nulls = project([None], runtime, holes) * len(items)
+            return nulls + project(list(items.values()), runtime, holes)
+
+        return value_projection
+
+    # --- operators --------------------------------------------------------------------------------------------------
+
+    def comparator(self, node: Node) -> Run:
+        left, right = (self.quiet(child) for child in node.children)
+        compare = _COMPARATORS[node.value]
+
+        def comparator(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            return compare(left(value, runtime, holes), right(value, runtime, holes))
+
+        return comparator
+
+    def either(self, node: Node) -> Run:
+        *runs, last = (self.quiet(operand) for operand in _operands(node))
+
+        def either(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            for run in runs:
+                result = run(value, runtime, holes)
+                if not is_false(result):
+                    return result
+            return last(value, runtime, holes)
+
+        return either
+
+    def both(self, node: Node) -> Run:
+        operands = _operands(node)
+        runs, last = [self.quiet(operand) for operand in operands[:-1]], self.loud(operands[-1])
+
+        def both(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            for run in runs:
+                result = run(value, runtime, holes)
+                if is_false(result):
+                    return result
+            return last(value, runtime, holes)
+
+        return both
+
+    def negation(self, node: Node) -> Run:
+        run = self.quiet(node.children[0])
+        return lambda value, runtime, holes: is_false(run(value, runtime, holes))
+
+    def pipe(self, node: Node) -> Run:
+        runs = tuple(self.quiet(operand) for operand in _operands(node))
+
+        def pipe(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            for run in runs:
+                value = run(value, runtime, holes)
+            return value
+
+        return pipe
+
+    # --- selections and functions -----------------------------------------------------------------------------------
+
+    def multi_select_list(self, node: Node) -> Run:
+        runs = tuple(self.quiet(child) for child in node.children)
+        measured = self.measured
+
+        def multi_select_list(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            if value is None:
+                return None
+            result = [run(value, runtime, holes) for run in runs]
+            if measured:
+                check_size(result, runtime.budget)
+            return result
+
+        return multi_select_list
+
+    def multi_select_hash(self, node: Node) -> Run:
+        members = tuple((_key(child.value), self.quiet(child.children[0])) for child in node.children)
+        measured = self.measured
+
+        def multi_select_hash(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            if value is None:
+                return None
+            result = {
+                (key if isinstance(key, str) else key(runtime, holes)): run(value, runtime, holes)
+                for key, run in members
+            }
+            if measured:
+                check_size(result, runtime.budget)
+            return result
+
+        return multi_select_hash
+
+    def expression_reference(self, _node: Node) -> Run:
+        def expression_reference(_value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+            raise EvaluationError("an expression reference stands only for an argument of a function")
+
+        return expression_reference
+
+    def call(self, node: Node) -> Run:
+        function = self.functions.get(node.value)
+        arguments = tuple(self.argument(child) for child in node.children)
+        if function is None:
+            unknown = f"unknown function: {node.value}"
+
+            def fail(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+                for argument in arguments:
+                    argument(value, runtime, holes)
+                raise EvaluationError(unknown)
+
+            return fail
+        check, implementation = function.check, function.implementation
+
+        def call(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            runtime.budget.charge_steps()
+            values = [argument(value, runtime, holes) for argument in arguments]
+            return implementation(runtime, *check(values))
+
+        return call
+
+    def argument(self, node: Node) -> Run:
+        if node.type is not NodeType.EXPREF:
+            return self.quiet(node)
+        run = self.quiet(node.children[0])
+        return lambda _value, runtime, holes: ExpRef(run, runtime, holes)
+
+
+_LOUD: Final[dict[NodeType, Callable[[_Compiler, Node], Run]]] = {
+    NodeType.COMPARATOR: _Compiler.comparator,
+    NodeType.CURRENT: _Compiler.current,
+    NodeType.EXPREF: _Compiler.expression_reference,
+    NodeType.FUNCTION: _Compiler.call,
+    NodeType.FIELD: _Compiler.field,
+    NodeType.FILTER_PROJECTION: _Compiler.filter_projection,
+    NodeType.FLATTEN: _Compiler.flatten,
+    NodeType.IDENTITY: lambda _compiler, _node: lambda value, _runtime, _holes: value,
+    NodeType.INDEX: _Compiler.index,
+    NodeType.INDEX_EXPRESSION: _Compiler.steps,
+    NodeType.LITERAL: _Compiler.literal,
+    NodeType.MULTI_SELECT_HASH: _Compiler.multi_select_hash,
+    NodeType.MULTI_SELECT_LIST: _Compiler.multi_select_list,
+    NodeType.OR: _Compiler.either,
+    NodeType.AND: _Compiler.both,
+    NodeType.NOT: _Compiler.negation,
+    NodeType.PIPE: _Compiler.pipe,
+    NodeType.PROJECTION: _Compiler.projection,
+    NodeType.SUBEXPRESSION: _Compiler.steps,
+    NodeType.SLICE: _Compiler.slice,
+    NodeType.VALUE_PROJECTION: _Compiler.value_projection,
+}
+
+
+# --- fields and items ----------------------------------------------------------------------------------------------
+
+
+def _walk(value: JSON, names: tuple[str, ...]) -> JSON:
+    """Follow fields with all the care: a map must have the key, anything else gives null."""
+    for name in names:
+        if not isinstance(value, dict):
+            return None
+        try:
+            value = value[name]
+        except KeyError:
+            return Missing(name)
+    return value
+
+
+def _walk_quietly(value: JSON, names: tuple[str, ...]) -> JSON:
+    for name in names:
+        if value.__class__ is dict:
+            value = value.get(name)  # a document that loads lazily is of a subclass
+            continue
+        if not isinstance(value, dict):
+            return None
+        try:
+            value = value[name]
+        except KeyError:
+            return None
+    return value
+
+
+def _chain(names: tuple[str, ...], *, quiet: bool = False) -> Run:
+    """Compile a chain of fields: indexing straight on, and the careful walk when that fails."""
+    if quiet and len(names) == 1:
+        return _quiet_field(names)
+    walk = _walk_quietly if quiet else _walk
+    make = _CHAINS.get(len(names))
+    if make is not None:
+        return make(names, walk)
+
+    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+        return walk(value, names)
+
+    return chain
+
+
+def _quiet_field(names: tuple[str, ...]) -> Run:
+    """Compile the most frequent chain, a single field that may well be missing."""
+    (name,) = names
+
+    def field(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+        return value.get(name) if value.__class__ is dict else _walk_quietly(value, names)
+
+    return field
+
+
+_Walk = Callable[[JSON, tuple[str, ...]], JSON]
+
+
+def _chain_of_1(names: tuple[str, ...], walk: _Walk) -> Run:
+    (first,) = names
+
+    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+        try:
+            return value[first]
+        except (KeyError, TypeError):
+            return walk(value, names)
+
+    return chain
+
+
+def _chain_of_2(names: tuple[str, ...], walk: _Walk) -> Run:
+    first, second = names
+
+    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+        try:
+            return value[first][second]
+        except (KeyError, TypeError):
+            return walk(value, names)
+
+    return chain
+
+
+def _chain_of_3(names: tuple[str, ...], walk: _Walk) -> Run:
+    first, second, third = names
+
+    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+        try:
+            return value[first][second][third]
+        except (KeyError, TypeError):
+            return walk(value, names)
+
+    return chain
+
+
+def _chain_of_4(names: tuple[str, ...], walk: _Walk) -> Run:
+    first, second, third, fourth = names
+
+    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+        try:
+            return value[first][second][third][fourth]
+        except (KeyError, TypeError):
+            return walk(value, names)
+
+    return chain
+
+
+_CHAINS: Final = {1: _chain_of_1, 2: _chain_of_2, 3: _chain_of_3, 4: _chain_of_4}
+
+
+def _sequence(runs: tuple[Run, ...]) -> Run:
+    if len(runs) == 1:
+        return runs[0]
+    if len(runs) == 2:
+        first, second = runs
+
+        def pair(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            value = first(value, runtime, holes)
+            return value if value.__class__ is Missing else second(value, runtime, holes)
+
+        return pair
+
+    def sequence(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        for run in runs:
+            value = run(value, runtime, holes)
+            if value.__class__ is Missing:
+                break
+        return value
+
+    return sequence
+
+
+def _item(value: JSON, index: int) -> JSON:
+    if isinstance(value, list) and -len(value) <= index < len(value):
+        return value[index]
+    return None
+
+
+# --- comparisons ---------------------------------------------------------------------------------------------------
+
+
+def _same(left: JSON, right: JSON) -> bool:
+    if left.__class__ is str or right.__class__ is str:
+        return bool(left == right)
+    return equal(left, right)
+
+
+_COMPARATORS: Final[dict[str, Callable[[JSON, JSON], JSON]]] = {
+    "tEQ": _same,
+    "tNE": lambda left, right: not _same(left, right),
+    "tLT": lambda left, right: left < right if is_number(left) and is_number(right) else None,
+    "tLTE": lambda left, right: left <= right if is_number(left) and is_number(right) else None,
+    "tGT": lambda left, right: left > right if is_number(left) and is_number(right) else None,
+    "tGTE": lambda left, right: left >= right if is_number(left) and is_number(right) else None,
+}
+
+
+# --- holes ---------------------------------------------------------------------------------------------------------
+
+_Fill = Callable[[Runtime, Holes], JSON]
+
+
+def _hole(holes: Holes, index: int) -> JSON:
+    if index >= len(holes):
+        raise EvaluationError(f"no value was given for the nested variable {index}")
+    return holes[index]
+
+
+def _bare(value: JSON) -> JSON:
+    """Return a hole's value where a JSON literal has a whole value: the text of a label may well be a number."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return decode(value)
+    except DocumentError as error:
+        raise EvaluationError(error.message) from error
+
+
+def _key(text: str) -> str | Callable[[Runtime, Holes], str]:
+    return _text_filler(text) if HOLE.search(text) else text
+
+
+def _text_filler(text: str) -> Callable[[Runtime, Holes], str]:
+    """Compile a text with holes: values are inserted as data, after all parsing is done."""
+    pieces = HOLE.split(text)
+    literals, indices = pieces[::2], [int(piece) for piece in pieces[1::2]]
+
+    def fill(runtime: Runtime, holes: Holes) -> str:
+        result = [literals[0]]
+        for index, literal in zip(indices, literals[1:], strict=True):
+            result.append(text_of(_hole(holes, index)))
+            result.append(literal)
+        runtime.budget.check_text(sum(map(len, result)))
+        return "".join(result)
+
+    return fill
+
+
+def _number_filler(text: str) -> Callable[[Runtime, Holes], int]:
+    fill = _text_filler(text)
+
+    def number(runtime: Runtime, holes: Holes) -> int:
+        shown = fill(runtime, holes)
+        digits = shown.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
+            raise EvaluationError(f"an index must be a whole number but got: {shown[:64]}")
+        return int(shown)
+
+    return number
+
+
+def _filler(value: JSON) -> _Fill | None:
+    """Compile a literal with holes in its texts and keys; None when it has none."""
+    if isinstance(value, str):
+        bare = BARE_HOLE.fullmatch(value)
+        if bare is not None:
+            index = int(bare.group(1))
+            return lambda _runtime, holes: _bare(_hole(holes, index))
+        return _text_filler(value) if HOLE.search(value) else None
+    if isinstance(value, list):
+        items = [(item, _filler(item)) for item in value]
+        if all(fill is None for _, fill in items):
+            return None
+        return lambda runtime, holes: [fill(runtime, holes) if fill else item for item, fill in items]
+    if isinstance(value, dict):
+        return _object_filler(value)
+    return None
+
+
+def _object_filler(value: dict[str, JSON]) -> _Fill | None:
+    members = [(_key(key), item, _filler(item)) for key, item in value.items()]
+    if all(isinstance(key, str) and fill is None for key, _, fill in members):
+        return None
+    return lambda runtime, holes: {
+        (key if isinstance(key, str) else key(runtime, holes)): fill(runtime, holes) if fill else item
+        for key, item, fill in members
+    }

@@ -1,0 +1,180 @@
+"""Functions with regular expressions: RE2 only, linear in the text, with Go's texts of errors.
+
+Patterns come from policies and from data alike, so they are bounded in length and compiled by google-re2 alone; this
+module must never use the standard library's `re` on them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import re2
+
+from pyverno.errors import EvaluationError
+from pyverno.kube.json import JSON
+from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, function
+from pyverno.lang.jmespath.functions.text import scalar_text
+from pyverno.lang.runtime import Budget, Runtime
+
+__all__ = ["FUNCTIONS", "MAX_PATTERN", "compile_pattern"]
+
+MAX_PATTERN: Final = 1024
+"""Longest accepted pattern, in bytes."""
+
+_GO_REASONS: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+    "pattern too large": "expression too large",
+}
+_WHOLE_PATTERN: Final = frozenset({"missing )", "unexpected )"})
+
+# Go: regexp.Expand. `$$` is a dollar; a `$` that starts nothing stands for itself.
+_REFERENCE: Final = re.compile(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> Any:
+    """Return a compiled RE2 pattern for UTF-8 bytes; the most recent ones are remembered.
+
+    Raises EvaluationError with Go's text, or when the pattern is longer than MAX_PATTERN bytes.
+
+    >>> compile_pattern("a+").search(b"caab").span()
+    (1, 3)
+    """
+    if len(pattern.encode("utf-8", "replace")) > MAX_PATTERN:
+        raise EvaluationError(f"error parsing regexp: pattern is longer than {MAX_PATTERN} bytes")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise EvaluationError(f"error parsing regexp: {_go_reason(error, pattern)}") from None
+
+
+@function(
+    "regex_match", STRING, (STRING, NUMBER), returns=BOOL, note="tells whether a regular expression matches somewhere"
+)
+def regex_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
+    """Tell whether an RE2 expression matches somewhere in a text or number; anchor it with `^` and `$`.
+
+    >>> regex_match('^1[0-9]$', `12`)
+    true
+    >>> regex_match('(', 'x')
+    error: error parsing regexp: missing closing ): `(`
+    """
+    return compile_pattern(pattern).search(_utf8(value)) is not None
+
+
+@function(
+    "regex_replace_all",
+    STRING,
+    (STRING, NUMBER),
+    (STRING, NUMBER),
+    returns=STRING,
+    note="replaces every match of a regular expression; `$1` and `${name}` stand for groups",
+)
+def regex_replace_all(runtime: Runtime, pattern: str, source: JSON, replacement: JSON) -> JSON:
+    """Replace every match; `$1` and `${name}` stand for groups, an unknown group is empty.
+
+    >>> regex_replace_all('([a-z])([0-9])', 'a1b2', '$2$1')
+    "1a2b"
+    """
+    compiled = _compile_for("regex_replace_all", pattern)
+    return _replace(compiled, _utf8(source), _expander(compiled, scalar_text(replacement)), runtime.budget)
+
+
+@function(
+    "regex_replace_all_literal",
+    STRING,
+    (STRING, NUMBER),
+    (STRING, NUMBER),
+    returns=STRING,
+    note="replaces every match of a regular expression by a fixed text",
+)
+def regex_replace_all_literal(runtime: Runtime, pattern: str, source: JSON, replacement: JSON) -> JSON:
+    """Replace every match by a text, in which `$` means nothing.
+
+    >>> regex_replace_all_literal('([a-z])', 'ab', '$1')
+    "$1$1"
+    """
+    compiled = _compile_for("regex_replace_all_literal", pattern)
+    literal = _utf8(replacement)
+    return _replace(compiled, _utf8(source), lambda _found: literal, runtime.budget)
+
+
+def _utf8(value: JSON) -> bytes:
+    return scalar_text(value).encode("utf-8", "replace")
+
+
+def _compile_for(name: str, pattern: str) -> Any:
+    try:
+        return compile_pattern(pattern)
+    except EvaluationError as error:
+        raise failure(name, error.message) from None
+
+
+def _replace(pattern: Any, source: bytes, expand: Callable[[Any], bytes], budget: Budget) -> str:
+    """Replace matches as Go does: an empty match right behind another match counts for nothing."""
+    pieces: list[bytes] = []
+    size, end = len(source), 0
+    for found in pattern.finditer(source):
+        start, stop = found.span()
+        if stop == start and (_splits_rune(source, start) or (stop == end and start)):
+            continue
+        replacement = expand(found)
+        budget.charge_steps()
+        size += len(replacement) - (stop - start)
+        budget.check_text(size)
+        pieces += (source[end:start], replacement)
+        end = stop
+    pieces.append(source[end:])
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _splits_rune(source: bytes, position: int) -> bool:
+    return position < len(source) and source[position] & 0xC0 == 0x80
+
+
+def _expander(pattern: Any, template: str) -> Callable[[Any], bytes]:
+    """Compile a replacement: a list of fixed pieces and group numbers (None for a group that is not there)."""
+    pieces: list[bytes | int | None] = []
+    position = 0
+    for reference in _REFERENCE.finditer(template):
+        pieces.append(_utf8(template[position : reference.start()]))
+        name = reference.group(2) or reference.group(3)
+        pieces.append(b"$" if name is None else _group(pattern, name))
+        position = reference.end()
+    pieces.append(_utf8(template[position:]))
+    if len(pieces) == 1:
+        literal = _utf8(template)
+        return lambda _found: literal
+    return lambda found: b"".join(
+        piece if isinstance(piece, bytes) else (found.group(piece) or b"") for piece in pieces if piece is not None
+    )
+
+
+def _group(pattern: Any, name: str) -> int | None:
+    if name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") and len(name) < 9:
+        return int(name) if int(name) <= pattern.groups else None
+    return next((index for key, index in pattern.groupindex.items() if key in (name, name.encode())), None)
+
+
+def _go_reason(error: Exception, pattern: str) -> str:
+    raw = error.args[0] if error.args else b""
+    text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+    reason, _, part = text.partition(": ")
+    if reason in _WHOLE_PATTERN:
+        part = pattern
+    return f"{_GO_REASONS.get(reason, reason)}: `{part}`"
+
+
+FUNCTIONS: Final = (regex_match, regex_replace_all, regex_replace_all_literal)

@@ -1,0 +1,390 @@
+"""The functions that JMESPath itself defines, with the behaviour of the fork that Kyverno uses.
+
+`sum` is Kyverno's own (see `numbers`). Maps have no order upstream; here `keys` and `values` follow the sorted keys,
+so that they correspond. This module must never hold a function that the JMESPath specification does not know.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Final
+
+from pyverno.errors import EvaluationError
+from pyverno.kube.json import JSON, JSONObject, encode, equal, is_number
+from pyverno.lang.jmespath.function import (
+    ANY,
+    ARRAY,
+    ARRAY_OF_NUMBERS,
+    ARRAY_OF_STRINGS,
+    BOOL,
+    EXPREF,
+    NUMBER,
+    OBJECT,
+    STRING,
+    function,
+)
+from pyverno.lang.jmespath.values import ExpRef, check_size
+from pyverno.lang.runtime import Runtime
+
+__all__ = ["FUNCTIONS"]
+
+_FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+@function("abs", NUMBER, returns=NUMBER, note="gives the distance of a number from zero", standard=True)
+def absolute(_runtime: Runtime, value: float) -> JSON:
+    """Return the absolute value.
+
+    >>> abs(`-2.5`)
+    2.5
+    """
+    return abs(value)
+
+
+@function("avg", ARRAY_OF_NUMBERS, returns=NUMBER, note="gives the mean of a list of numbers", standard=True)
+def average(runtime: Runtime, items: list[float]) -> JSON:
+    """Return the mean; an empty list gives NaN, as upstream.
+
+    >>> avg(`[1, 2, 6]`)
+    3
+    """
+    runtime.budget.charge_steps(len(items))
+    return math.fsum(items) / len(items) if items else math.nan
+
+
+@function("ceil", NUMBER, returns=NUMBER, note="rounds a number up", standard=True)
+def ceil(_runtime: Runtime, value: float) -> JSON:
+    """Return the smallest whole number that is not below.
+
+    >>> ceil(`1.001`)
+    2
+    """
+    return math.ceil(value) if math.isfinite(value) else value
+
+
+@function("contains", (ARRAY, STRING), ANY, returns=BOOL, note="tells whether a list or text has a part", standard=True)
+def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
+    """Tell whether a list has an equal item, or a text the other text inside; a text never contains a non-text.
+
+    >>> contains(`["a", {"b": 1}]`, `{"b": 1}`)
+    true
+    >>> contains('abc', 'bc')
+    true
+    """
+    if isinstance(whole, str):
+        return isinstance(part, str) and part in whole
+    runtime.budget.charge_steps(len(whole))
+    return any(equal(item, part) for item in whole)
+
+
+@function("ends_with", STRING, STRING, returns=BOOL, note="tells whether a text ends with another", standard=True)
+def ends_with(_runtime: Runtime, text: str, suffix: str) -> JSON:
+    """Tell whether a text ends with another.
+
+    >>> ends_with('nginx:latest', ':latest')
+    true
+    """
+    return text.endswith(suffix)
+
+
+@function("floor", NUMBER, returns=NUMBER, note="rounds a number down", standard=True)
+def floor(_runtime: Runtime, value: float) -> JSON:
+    """Return the largest whole number that is not above.
+
+    >>> floor(`-1.5`)
+    -2
+    """
+    return math.floor(value) if math.isfinite(value) else value
+
+
+@function("join", STRING, ARRAY_OF_STRINGS, returns=STRING, note="joins texts with a separator", standard=True)
+def join(runtime: Runtime, separator: str, items: list[str]) -> JSON:
+    """Join a list of texts.
+
+    >>> join('-', ['a', 'b'])
+    "a-b"
+    """
+    runtime.budget.charge_steps(len(items))
+    runtime.budget.check_text(sum(map(len, items)) + len(separator) * max(len(items) - 1, 0))
+    return separator.join(items)
+
+
+@function("keys", OBJECT, returns=ARRAY, note="lists the keys of an object", standard=True)
+def keys(runtime: Runtime, value: JSONObject) -> JSON:
+    """List the keys, sorted.
+
+    >>> keys(`{"b": 1, "a": 2}`)
+    ["a", "b"]
+    """
+    runtime.budget.charge_steps(len(value))
+    return sorted(value)
+
+
+@function("length", (STRING, ARRAY, OBJECT), returns=NUMBER, note="counts characters, items or keys", standard=True)
+def length(_runtime: Runtime, value: str | list[JSON] | JSONObject) -> JSON:
+    """Count the characters (code points) of a text, the items of a list or the keys of an object.
+
+    >>> length('héllo')
+    5
+    """
+    return len(value)
+
+
+@function("map", EXPREF, ARRAY, returns=ARRAY, note="applies an expression to every item", standard=True)
+def apply_to_all(runtime: Runtime, expression: ExpRef, items: list[JSON]) -> JSON:
+    """Apply an expression to every item; nulls stay in the list.
+
+    >>> map(&a, `[{"a": 1}, {"b": 2}]`)
+    [1, null]
+    """
+    runtime.budget.charge_steps(len(items))
+    return [expression(item) for item in items]
+
+
+@function(
+    "max", (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS), returns=ANY, note="finds the largest number or text", standard=True
+)
+def largest(runtime: Runtime, items: list[JSON]) -> JSON:
+    """Find the largest of a list of numbers or of texts; null when it is empty.
+
+    >>> max(`[1, 3, 2]`)
+    3
+    """
+    runtime.budget.charge_steps(len(items))
+    return max(items, default=None)
+
+
+@function("max_by", ARRAY, EXPREF, returns=ANY, note="finds the item with the largest key", standard=True)
+def largest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
+    """Find the first item whose key is the largest; null when the list is empty.
+
+    >>> max_by(`[{"a": 1}, {"a": 2}]`, &a)
+    {"a": 2}
+    """
+    return _best(runtime, items, expression, max)
+
+
+@function("merge", OBJECT, returns=OBJECT, note="joins objects, later keys win", variadic=True, standard=True)
+def merge(runtime: Runtime, *objects: JSONObject) -> JSON:
+    """Join objects; of equal keys the last one wins.
+
+    >>> merge(`{"a": 1, "b": 1}`, `{"b": 2}`)
+    {"a": 1, "b": 2}
+    """
+    runtime.budget.charge_steps(sum(map(len, objects)))
+    result: JSONObject = {}
+    for one in objects:
+        result.update(one)
+    return result
+
+
+@function(
+    "min", (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS), returns=ANY, note="finds the smallest number or text", standard=True
+)
+def smallest(runtime: Runtime, items: list[JSON]) -> JSON:
+    """Find the smallest of a list of numbers or of texts; null when it is empty.
+
+    >>> min(['b', 'a'])
+    "a"
+    """
+    runtime.budget.charge_steps(len(items))
+    return min(items, default=None)
+
+
+@function("min_by", ARRAY, EXPREF, returns=ANY, note="finds the item with the smallest key", standard=True)
+def smallest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
+    """Find the first item whose key is the smallest; null when the list is empty.
+
+    >>> min_by(`[{"a": 1}, {"a": 2}]`, &a)
+    {"a": 1}
+    """
+    return _best(runtime, items, expression, min)
+
+
+@function("not_null", ANY, returns=ANY, note="gives the first argument that is not null", variadic=True, standard=True)
+def not_null(_runtime: Runtime, *values: JSON) -> JSON:
+    """Return the first argument that is not null; a missing key counts as null.
+
+    >>> not_null(missing, 'default')
+    "default"
+    """
+    return next((value for value in values if value is not None), None)
+
+
+@function("reverse", (ARRAY, STRING), returns=ANY, note="turns a list or text around", standard=True)
+def reverse(runtime: Runtime, value: list[JSON] | str) -> JSON:
+    """Turn the order of a list or of the characters of a text around.
+
+    >>> reverse('abc')
+    "cba"
+    """
+    if isinstance(value, list):
+        runtime.budget.charge_steps(len(value))
+    return value[::-1]
+
+
+@function("sort", (ARRAY_OF_STRINGS, ARRAY_OF_NUMBERS), returns=ARRAY, note="sorts numbers or texts", standard=True)
+def sort(runtime: Runtime, items: list[JSON]) -> JSON:
+    """Sort a list of numbers, or of texts by their bytes.
+
+    >>> sort(['b', 'a', 'B'])
+    ["B", "a", "b"]
+    """
+    runtime.budget.charge_steps(len(items))
+    return sorted(items)
+
+
+@function("sort_by", ARRAY, EXPREF, returns=ARRAY, note="sorts items by a key", standard=True)
+def sort_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
+    """Sort items by a key; all keys must be numbers or all texts. Items with equal keys keep their order.
+
+    >>> sort_by(`[{"a": 2}, {"a": 1}]`, &a)[].a
+    [1, 2]
+    """
+    runtime.budget.charge_steps(len(items))
+    if len(items) < 2:
+        return items
+    is_same_type = _key_type(expression(items[0]))
+    keys = []
+    for item in items:
+        try:
+            key = expression(item)
+        except EvaluationError as error:
+            raise EvaluationError("error in sort_by comparison") from error
+        if not is_same_type(key):
+            raise EvaluationError("error in sort_by comparison")
+        keys.append(key)
+    order = sorted(range(len(items)), key=keys.__getitem__)
+    return [items[index] for index in order]
+
+
+@function("starts_with", STRING, STRING, returns=BOOL, note="tells whether a text starts with another", standard=True)
+def starts_with(_runtime: Runtime, text: str, prefix: str) -> JSON:
+    """Tell whether a text starts with another.
+
+    >>> starts_with('kube-system', 'kube-')
+    true
+    """
+    return text.startswith(prefix)
+
+
+@function("to_array", ANY, returns=ARRAY, note="wraps a value in a list unless it is one", standard=True)
+def to_array(_runtime: Runtime, value: JSON) -> JSON:
+    """Return a list as it is, anything else as a list of one.
+
+    >>> to_array('a')
+    ["a"]
+    """
+    return value if isinstance(value, list) else [value]
+
+
+@function("to_number", ANY, returns=NUMBER, note="reads a number from a text", standard=True)
+def to_number(_runtime: Runtime, value: JSON) -> JSON:
+    """Read a number from a text; null when it is none or too large, and for anything but texts and numbers.
+
+    >>> to_number('1.5e3')
+    1500
+    >>> to_number('abc')
+    null
+    """
+    if is_number(value):
+        return value
+    if not isinstance(value, str) or not _FLOAT.fullmatch(value):
+        return None
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+@function("to_string", ANY, returns=STRING, note="writes a value as JSON, texts stay as they are", standard=True)
+def to_string(runtime: Runtime, value: JSON) -> JSON:
+    r"""Return a text as it is, anything else as compact JSON with sorted keys and `<`, `>`, `&` escaped.
+
+    >>> to_string(`{"b": 1.0, "a": [true, null]}`)
+    "{\"a\":[true,null],\"b\":1}"
+    """
+    if isinstance(value, str):
+        return value
+    check_size(value, runtime.budget)
+    return encode(value)
+
+
+@function("type", ANY, returns=STRING, note="names the type of a value", standard=True)
+def type_name(_runtime: Runtime, value: JSON) -> JSON:
+    """Name the type: number, string, boolean, array, object or null.
+
+    >>> type(`true`)
+    "boolean"
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if is_number(value):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+@function("values", OBJECT, returns=ARRAY, note="lists the values of an object", standard=True)
+def values(runtime: Runtime, value: JSONObject) -> JSON:
+    """List the values in the order of the sorted keys.
+
+    >>> values(`{"b": 1, "a": 2}`)
+    [2, 1]
+    """
+    runtime.budget.charge_steps(len(value))
+    return [value[key] for key in sorted(value)]
+
+
+def _key_type(key: JSON) -> Callable[[JSON], bool]:
+    if is_number(key):
+        return is_number
+    if isinstance(key, str):
+        return lambda value: isinstance(value, str)
+    raise EvaluationError("invalid type, must be number of string")
+
+
+def _best(runtime: Runtime, items: list[JSON], expression: ExpRef, choose: Callable[..., int]) -> JSON:
+    runtime.budget.charge_steps(len(items))
+    if len(items) < 2:
+        return items[0] if items else None
+    first = expression(items[0])
+    is_same_type = _key_type(first)
+    keys = [first, *(expression(item) for item in items[1:])]
+    if not all(map(is_same_type, keys)):
+        raise EvaluationError(f"invalid type, must be {'number' if is_number(first) else 'string'}")
+    return items[choose(range(len(items)), key=keys.__getitem__)]
+
+
+FUNCTIONS: Final = (
+    absolute,
+    average,
+    ceil,
+    contains,
+    ends_with,
+    floor,
+    join,
+    keys,
+    length,
+    apply_to_all,
+    largest,
+    largest_by,
+    merge,
+    smallest,
+    smallest_by,
+    not_null,
+    reverse,
+    sort,
+    sort_by,
+    starts_with,
+    to_array,
+    to_number,
+    to_string,
+    type_name,
+    values,
+)

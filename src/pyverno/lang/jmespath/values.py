@@ -1,0 +1,95 @@
+"""What the closures and the functions know about values: the missing key, truth, types and sizes.
+
+This module must never know a node or a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pyverno.kube.json import JSON, encode
+from pyverno.lang.runtime import Budget, Runtime
+
+__all__ = ["ExpRef", "Holes", "Missing", "Run", "check_size", "is_false", "text_of", "whole"]
+
+Holes: TypeAlias = Sequence[JSON]
+"""The values of an expression's holes, by index."""
+
+Run: TypeAlias = Callable[[JSON, Runtime, Holes], JSON]
+"""A compiled node: from the current value to the result, which is a `Missing` when a map lacks the key."""
+
+
+class Missing:
+    """Result of a field that a map does not have; never leaves the package (`Expression.evaluate` raises instead)."""
+
+    __slots__ = ("key",)  # no dataclass: one is made for every missing key
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpRef:
+    """The argument `&expression` of a function."""
+
+    run: Run
+    runtime: Runtime
+    holes: Holes
+
+    def __call__(self, value: JSON) -> JSON:
+        """Return the expression's result on a value; a missing key gives None."""
+        result = self.run(value, self.runtime, self.holes)
+        return None if result.__class__ is Missing else result
+
+
+def is_false(value: JSON) -> bool:
+    """Tell whether JMESPath takes a value as false: null, false, and empty texts, lists and maps; never a number.
+
+    >>> [is_false(value) for value in (None, False, "", [], {}, 0, "0")]
+    [True, True, True, True, True, False, False]
+    """
+    return not value and value.__class__ is not int and value.__class__ is not float
+
+
+def whole(value: JSON) -> JSON:
+    """Return a lazily loading root document as one with all its keys; anything else as it is."""
+    if value.__class__ is dict or not isinstance(value, dict):
+        return value
+    load = getattr(value, "materialise", None)
+    return value if load is None else load()
+
+
+def text_of(value: JSON) -> str:
+    """Return a hole's value as the text to insert: texts as they are, anything else as compact JSON."""
+    return value if isinstance(value, str) else encode(value)
+
+
+_FLAT_SIZE: Final = 5
+
+
+def check_size(value: JSON, budget: Budget) -> None:
+    """Raise BudgetExceededError when a value would be too large written out.
+
+    Values share structure, so a small one in memory may be a huge one in text; the walk stops at the limit.
+    """
+    limit = budget.text_bytes
+    total, nodes = 0, 0
+    todo = [value]
+    while todo:
+        current = todo.pop()
+        nodes += 1
+        if isinstance(current, str):
+            total += len(current) + 2
+        elif isinstance(current, dict):
+            total += 2 + sum(map(len, current)) + 4 * len(current)
+            todo.extend(current.values())
+        elif isinstance(current, list):
+            total += 2 + len(current)
+            todo.extend(current)
+        else:
+            total += _FLAT_SIZE
+        if total > limit:
+            budget.check_text(total)
+    budget.charge_steps(1 + nodes // 16)

@@ -1,0 +1,72 @@
+"""Every function documents itself: its examples run, its signature and note are there."""
+
+import pytest
+
+from pyverno.errors import EvaluationError
+from pyverno.kube.json import decode, equal
+from pyverno.lang.jmespath import FUNCTIONS
+from pyverno.lang.runtime import Runtime
+from tests.unit.lang.jmespath.worlds import evaluate
+
+EXAMPLES = [(name, text, expected) for name, found in FUNCTIONS.items() for text, expected in found.examples]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), EXAMPLES)
+def test_the_example_of_a_docstring_holds(name, text, expected):
+    """`>>> expression` gives the JSON on the next line, or that error."""
+    assert f"{name}(" in text
+    if expected.startswith("error: "):
+        with pytest.raises(EvaluationError) as caught:
+            evaluate(text, {})
+        assert expected.removeprefix("error: ") == caught.value.message
+    else:
+        assert equal(decode(expected), evaluate(text, {}))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_has_note_documentation_and_example(name):
+    """Generated pages and `jp function` need all three."""
+    found = FUNCTIONS[name]
+    assert name == found.name
+    assert found.note
+    assert not found.note.endswith(".")
+    assert found.documentation
+    assert found.examples
+
+
+def test_all_functions_of_the_language_are_there():
+    """26 standard names, of which `sum` is Kyverno's, and Kyverno's own."""
+    standard = {name for name, found in FUNCTIONS.items() if found.standard}
+    assert 25 == len(standard)
+    assert "sum" not in standard
+    assert 51 == len(FUNCTIONS) - len(standard)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("split", "split(string, string) array[string]"),
+        ("lookup", "lookup(object|array, string|number) any"),
+        ("time_now", "time_now() string"),
+        ("label_match", "label_match(object, object) bool"),
+    ],
+)
+def test_signatures_are_written_as_upstream(name, expected):
+    """`jp function` prints them."""
+    assert expected == FUNCTIONS[name].signature
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("base64_decode", [123], "JMESPath function 'base64_decode': argument #1 is not of type string"),
+        ("pattern_match", ["foo", []], "JMESPath function 'pattern_match': argument #2 is not of type String or Real"),
+        ("truncate", ["foo", True], "JMESPath function 'truncate': argument #2 is not of type float64"),
+        ("sha1", [], "JMESPath function 'sha1': 1 argument is out of bounds (0)"),
+    ],
+)
+def test_a_direct_call_names_function_and_argument(name, arguments, message):
+    """The check of Kyverno's own handlers, behind that of the language."""
+    with pytest.raises(EvaluationError) as caught:
+        FUNCTIONS[name].apply(arguments, Runtime())
+    assert message == caught.value.message
