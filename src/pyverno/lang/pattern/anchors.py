@@ -1,0 +1,114 @@
+"""Anchor keys: the parenthesised map keys of patterns and overlays, and how they are spelled.
+
+    (k)   condition          the rule applies only where k matches
+    =(k)  equality           k, when present, must match
+    ^(k)  existence          some element of list k must match
+    X(k)  negation           k must be absent
+    <(k)  global condition   the rule applies only where k, when present, matches
+    +(k)  add if absent      mutate only
+
+This module knows the grammar of keys. It must not know what an anchor does to a match (see `validate`, `mutate`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pyverno.kube.json import JSON
+
+__all__ = ["CONDITIONS", "GO_SPACE", "Anchor", "Modifier", "has_anchor_keys", "parse_anchor", "strip_anchors"]
+
+GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""The characters that Go's strings.TrimSpace removes; Python's own strip() removes four control characters more."""
+
+
+class Modifier(StrEnum):
+    """The character before the parenthesis; its text is that character."""
+
+    CONDITION = ""
+    GLOBAL = "<"
+    NEGATION = "X"
+    ADD_IF_ABSENT = "+"
+    EQUALITY = "="
+    EXISTENCE = "^"
+
+
+CONDITIONS = frozenset({Modifier.CONDITION, Modifier.GLOBAL})
+"""The two anchors that decide whether a rule applies at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One parsed anchor key.
+
+    >>> str(Anchor(Modifier.EQUALITY, "hostPID"))
+    '=(hostPID)'
+    """
+
+    modifier: Modifier
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.modifier.value}({self.key})"
+
+
+def parse_anchor(text: str) -> Anchor | None:
+    """Parse a map key; None when it is a plain key.
+
+    Blanks around the key are ignored; the text between the parentheses is taken as it is, but must not be empty
+    and must not contain a line break.
+
+    >>> parse_anchor("X(hostPath)")
+    Anchor(modifier=<Modifier.NEGATION: 'X'>, key='hostPath')
+    >>> parse_anchor("hostPath") is None
+    True
+    """
+    # Kyverno: pkg/engine/anchor, ^(?P<modifier>[+<=X^])?\((?P<key>.+)\)$ on the trimmed text
+    if not text or ")" not in text:
+        return None
+    trimmed = text.strip(GO_SPACE)
+    if trimmed[:1] == "(":
+        modifier, start = Modifier.CONDITION, 1
+    elif trimmed[:1] in _PREFIXES and trimmed[1:2] == "(":
+        modifier, start = _PREFIXES[trimmed[0]], 2
+    else:
+        return None
+    key = trimmed[start:-1]
+    if trimmed[-1] != ")" or not key or "\n" in key:
+        return None
+    return Anchor(modifier, key)
+
+
+_PREFIXES = {modifier.value: modifier for modifier in Modifier if modifier.value}
+
+
+def has_anchor_keys(pattern: JSON, modifiers: frozenset[Modifier]) -> bool:
+    """Tell whether a map anywhere in the pattern has a key with one of these anchors.
+
+    >>> has_anchor_keys({"a": [{"=(b)": 1}]}, frozenset({Modifier.EQUALITY}))
+    True
+    """
+    pending = [pattern]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            for key in node:
+                anchor = parse_anchor(key)
+                if anchor is not None and anchor.modifier in modifiers:
+                    return True
+            pending.extend(node.values())
+        elif isinstance(node, list):
+            pending.extend(node)
+    return False
+
+
+def strip_anchors(path: str) -> str:
+    """Remove the anchors from every segment of a slash separated path.
+
+    >>> strip_anchors("/spec/=(containers)/X(image)")
+    '/spec/containers/image'
+    """
+    anchored = ((segment, parse_anchor(segment)) for segment in path.split("/") if segment)
+    segments = [segment if anchor is None else anchor.key for segment, anchor in anchored]
+    return ("/" if path.startswith("/") else "") + "/".join(segments)

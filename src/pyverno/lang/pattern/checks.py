@@ -1,0 +1,373 @@
+"""The exact tier of the pattern language: maps, lists, anchors and leaves as closures.
+
+A check looks at one element of the resource and returns None or a `Problem`; a step looks at one key of a map. Order
+of keys, what skips what, and every text follow the upstream engine. This module must never import the generated tier
+(`passcheck`), which it is the judge of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from pyverno.kube.json import JSON, JSONObject, go_text, is_number
+from pyverno.lang.pattern.anchors import Anchor, Modifier, has_anchor_keys, parse_anchor
+from pyverno.lang.pattern.leaf import Leaf, as_float, compile_leaf
+from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_tag, text_entries
+from pyverno.lang.pattern.outcome import Cause, Path, Problem, go_type, path_text
+from pyverno.lang.pattern.steps import (
+    STEPS,
+    Check,
+    Element,
+    Ledger,
+    Step,
+    existence_step,
+    negation_step,
+    plain_step,
+    presence_step,
+)
+
+__all__ = ["compile_labels", "compile_scalar", "element_check"]
+
+
+class _Entry(NamedTuple):
+    key: str
+    anchor: Anchor | None
+    step: Step
+    has_anchors: bool
+
+
+class _Plan(NamedTuple):
+    """The entries of one map in the order of their evaluation."""
+
+    tracked: tuple[tuple[str, str], ...]
+    anchors: tuple[Step, ...]
+    others: tuple[Step, ...]
+    has_anchors: bool
+
+
+def element_check(pattern: JSON, *, float_numbers: bool = False) -> Check:
+    """Compile the pattern of one element into its check."""
+    return _element(pattern, float_numbers).check
+
+
+def compile_scalar(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
+    """Compile a scalar pattern so that a list satisfies it when every element does.
+
+    >>> compile_scalar("a*")(["a1", "a2"]), compile_scalar("a*")([]), compile_scalar("a*")(["b"])
+    (True, True, False)
+    """
+    leaf = compile_leaf(pattern, float_numbers=float_numbers)
+
+    def matches(value: JSON) -> bool:
+        return all(map(leaf, value)) if isinstance(value, list) else leaf(value)
+
+    return matches
+
+
+def _element(pattern: JSON, floats: bool) -> Element:
+    if isinstance(pattern, dict):
+        return _map(pattern, floats)
+    if isinstance(pattern, list):
+        return _list(pattern, floats)
+    return _scalar(pattern, floats)
+
+
+def _scalar(pattern: JSON, floats: bool) -> Element:
+    leaf = compile_leaf(pattern, float_numbers=floats)
+    shown = as_float(pattern) if floats and is_number(pattern) else pattern
+
+    def check(value: JSON, path: Path, _ledger: Ledger) -> Problem | None:
+        if all(map(leaf, value)) if isinstance(value, list) else leaf(value):
+            return None
+        return _mismatch_problem(value, shown, path)
+
+    return Element(check, has_anchors=False, leaf=leaf)
+
+
+def _mismatch_problem(value: JSON, pattern: JSON, path: Path) -> Problem:
+    def describe() -> str:
+        return f"resource value '{go_text(value)}' does not match '{go_text(pattern)}' at path {path_text(path)}"
+
+    return Problem(Cause.MISMATCH, path, describe)
+
+
+# --- maps -----------------------------------------------------------------------------------------------------------
+
+
+def _map(pattern: JSONObject, floats: bool) -> Element:
+    metadata = find_tag(pattern, "metadata")
+    plan = _plan(_entry(key, value, floats, key == metadata) for key, value in pattern.items())
+    # labels that are no text are dropped when this map is reached; the maps around it still see their anchors
+    has_anchors = plan.has_anchors or (metadata is not None and has_anchor_keys(pattern[metadata], _JUDGED))
+    return Element(_map_check(plan), has_anchors)
+
+
+def _metadata_map(pattern: JSONObject, floats: bool) -> Element:
+    metadata = find_tag(pattern, "metadata")
+    tags = {find_tag(pattern, tag) for tag in TAGS}
+
+    def entries() -> Iterable[_Entry]:
+        for key, value in pattern.items():
+            if key in tags and isinstance(value, dict):
+                element = compile_labels(value, float_numbers=floats)
+                yield _entry_of(key, parse_anchor(key), value, element)
+            else:
+                yield _entry(key, value, floats, key == metadata)
+
+    plan = _plan(entries())
+    return Element(_map_check(plan), plan.has_anchors)
+
+
+def compile_labels(pattern: JSONObject, *, float_numbers: bool) -> Element:
+    """Compile the pattern of a labels or annotations map, whose keys may depend on the resource."""
+    texts = text_entries(pattern)
+    keyed: list[tuple[KeyResolver, Element, str]] = []
+    fixed: list[_Entry] = []
+    for key, text in texts.items():
+        resolve = compile_key(key)
+        if resolve is None:
+            fixed.append(_entry(key, text, float_numbers, is_metadata=False))
+        else:
+            keyed.append((resolve, _scalar(text, float_numbers), text))
+    if not keyed:
+        plan = _plan(fixed)
+        return Element(_map_check(plan), plan.has_anchors)
+
+    def plan_for(labels: JSONObject) -> _Plan:
+        found = ((resolve(labels), element, text) for resolve, element, text in keyed)
+        return _plan((*fixed, *(_entry_of(key, parse_anchor(key), text, element) for key, element, text in found)))
+
+    return Element(_dynamic_map_check(plan_for), has_anchors=plan_for({}).has_anchors)
+
+
+def _plan(entries: Iterable[_Entry]) -> _Plan:
+    # Kyverno: pkg/engine/validate. First the anchors in the order of their texts; then the other keys, of which
+    # global anchors and values with anchors inside come first, last key foremost.
+    ordered = sorted(entries, key=lambda entry: entry.key)
+    anchors, front, back = [], [], []
+    tracked: list[tuple[str, str]] = []
+    has_anchors = False
+    for entry in ordered:
+        modifier = entry.anchor.modifier if entry.anchor is not None else Modifier.ADD_IF_ABSENT
+        has_anchors = has_anchors or entry.has_anchors or modifier is not Modifier.ADD_IF_ABSENT
+        if entry.anchor is not None and modifier in _TRACKED:
+            tracked.append((entry.key, entry.anchor.key))
+        if modifier in _PHASE_ONE:
+            anchors.append(entry.step)
+        elif modifier is Modifier.GLOBAL or entry.has_anchors:
+            front.append(entry.step)
+        else:
+            back.append(entry.step)
+    return _Plan(tuple(tracked), tuple(anchors), (*reversed(front), *back), has_anchors)
+
+
+_JUDGED = frozenset(Modifier) - {Modifier.ADD_IF_ABSENT}
+_PHASE_ONE = frozenset({Modifier.CONDITION, Modifier.EQUALITY, Modifier.EXISTENCE, Modifier.NEGATION})
+_TRACKED = frozenset({Modifier.CONDITION, Modifier.EXISTENCE})
+
+
+def _map_check(plan: _Plan) -> Check:
+    if plan.tracked or (plan.anchors and plan.others):
+        return _dynamic_map_check(lambda _value: plan)
+    return _anchors_check(plan.anchors) if plan.anchors else _keys_check(plan.others)
+
+
+def _anchors_check(steps: tuple[Step, ...]) -> Check:
+    """Check a map whose keys are all anchors, as most maps of security policies are."""
+
+    def check(value: JSON, path: Path, ledger: Ledger) -> Problem | None:
+        if not isinstance(value, dict):
+            return _structure_problem(value, path)
+        for index, step in enumerate(steps):
+            problem = step(value, path, ledger)
+            if problem is not None:
+                if not problem.is_skip:
+                    return problem
+                return _after_skip(problem, _answers(steps[index + 1 :], value, path, ledger), path, index > 0)
+        return None
+
+    return check
+
+
+def _keys_check(steps: tuple[Step, ...]) -> Check:
+    def check(value: JSON, path: Path, ledger: Ledger) -> Problem | None:
+        if not isinstance(value, dict):
+            return _structure_problem(value, path)
+        for step in steps:
+            problem = step(value, path, ledger)
+            if problem is not None:
+                return problem
+        return None
+
+    return check
+
+
+def _dynamic_map_check(plan_for: Callable[[JSONObject], _Plan]) -> Check:
+    def check(value: JSON, path: Path, ledger: Ledger) -> Problem | None:
+        if not isinstance(value, dict):
+            return _structure_problem(value, path)
+        return _follow(plan_for(value), value, path, ledger)
+
+    return check
+
+
+def _follow(plan: _Plan, value: JSONObject, path: Path, ledger: Ledger) -> Problem | None:
+    for text, key in plan.tracked:
+        if not ledger.get(text):
+            ledger[text] = key in value
+    if plan.anchors:
+        problem = _check_anchors(plan.anchors, value, path, ledger)
+        if problem is not None:
+            return problem
+    for step in plan.others:
+        problem = step(value, path, ledger)
+        if problem is not None:
+            return problem
+    return None
+
+
+# Problems are made outside of the checks, whose variables would otherwise all be closure cells.
+def _structure_problem(value: JSON, path: Path) -> Problem:
+    def describe() -> str:
+        types = f"Expected {go_type({})}, found {go_type(value)}"
+        return f"pattern and resource have different structures. Path: {path_text(path)}. {types}"
+
+    return Problem(Cause.MISMATCH, path, describe)
+
+
+def _check_anchors(steps: tuple[Step, ...], value: JSONObject, path: Path, ledger: Ledger) -> Problem | None:
+    for index, step in enumerate(steps):
+        problem = step(value, path, ledger)
+        if problem is not None:
+            if not problem.is_skip:
+                return problem
+            return _after_skip(problem, _answers(steps[index + 1 :], value, path, ledger), path, index > 0)
+    return None
+
+
+def _answers(steps: tuple[Step, ...], value: JSONObject, path: Path, ledger: Ledger) -> Iterable[Problem | None]:
+    return (step(value, path, ledger) for step in steps)
+
+
+def _after_skip(first: Problem, rest: Iterable[Problem | None], path: Path, has_applied: bool) -> Problem | None:
+    """Go on after the first skip: a violation counts only while no condition of this very map failed."""
+    skips = [first]
+    is_skipped = first.cause is Cause.CONDITION
+    for problem in rest:
+        if problem is None:
+            has_applied = True
+        elif problem.is_skip:
+            skips.append(problem)
+            is_skipped = is_skipped or problem.cause is Cause.CONDITION
+        elif not is_skipped:
+            return problem
+    return _all_skipped(skips, path) if is_skipped or not has_applied else None
+
+
+def _all_skipped(skips: list[Problem], path: Path) -> Problem:
+    return Problem.skip(Cause.ALL_SKIPPED, path, lambda: "; ".join(skip.describe() for skip in skips))
+
+
+# --- keys of a map --------------------------------------------------------------------------------------------------
+
+
+def _entry(key: str, pattern: JSON, floats: bool, is_metadata: bool) -> _Entry:
+    anchor = parse_anchor(key)
+    if anchor is not None and anchor.modifier is Modifier.EXISTENCE:
+        return _Entry(key, anchor, _existence(anchor.key, pattern, floats), has_anchors=False)
+    if anchor is not None and anchor.modifier is Modifier.NEGATION:
+        return _Entry(key, anchor, negation_step(anchor.key), has_anchors=False)
+    if is_metadata and isinstance(pattern, dict):
+        element = _metadata_map(pattern, floats)
+    else:
+        element = _element(pattern, floats)
+    return _entry_of(key, anchor, pattern, element)
+
+
+def _entry_of(key: str, anchor: Anchor | None, pattern: JSON, element: Element) -> _Entry:
+    if anchor is None or anchor.modifier is Modifier.ADD_IF_ABSENT:
+        step = presence_step(key) if pattern == "*" else plain_step(key, element)
+    elif anchor.modifier is Modifier.EXISTENCE:
+        step = _existence(anchor.key, pattern, floats=False)
+    elif anchor.modifier is Modifier.NEGATION:
+        step = negation_step(anchor.key)
+    else:
+        step = STEPS[anchor.modifier](anchor.key, element)
+    return _Entry(key, anchor, step, element.has_anchors)
+
+
+def _existence(key: str, pattern: JSON, floats: bool) -> Step:
+    candidates = pattern if isinstance(pattern, list) else []
+    wanted = (_element(item, floats).check if isinstance(item, dict) else None for item in candidates)
+    return existence_step(key, pattern, tuple(wanted), floats=floats)
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------
+
+
+def _list(pattern: list[JSON], floats: bool) -> Element:
+    elements = [_element(item, floats) for item in pattern]
+    has_anchors = any(element.has_anchors for element in elements)
+    if not pattern:
+        return Element(_list_check(_empty_pattern), has_anchors)
+    first = elements[0].check
+    if isinstance(pattern[0], dict):
+        return Element(_maps_check(first), has_anchors)
+    if isinstance(pattern[0], list):
+        return Element(_list_check(_positional(tuple(element.check for element in elements))), has_anchors)
+    return Element(_list_check(first), has_anchors)  # a scalar judges the whole list, see compile_scalar
+
+
+def _list_check(inner: Callable[[list[JSON], Path, Ledger], Problem | None]) -> Check:
+    def check(value: JSON, path: Path, ledger: Ledger) -> Problem | None:
+        if isinstance(value, list):
+            return inner(value, path, ledger)
+        return _overlay_problem(path)
+
+    return check
+
+
+def _overlay_problem(path: Path) -> Problem:
+    text = "validation rule failed at path {}, resource does not satisfy the expected overlay pattern"
+    return Problem(Cause.MISMATCH, path, lambda: text.format(path_text(path)))
+
+
+def _empty_pattern(_items: list[JSON], path: Path, _ledger: Ledger) -> Problem | None:
+    return Problem(Cause.MISMATCH, path, lambda: "pattern Array empty")
+
+
+def _maps_check(check: Check) -> Check:
+    def check_all(value: JSON, path: Path, ledger: Ledger) -> Problem | None:
+        if not isinstance(value, list):
+            return _overlay_problem(path)
+        skips: list[Problem] = []
+        index = 0
+        for item in value:
+            problem = check(item, (path, index), ledger)
+            if problem is not None:
+                if not problem.is_skip:
+                    return problem
+                skips.append(problem)
+            index += 1  # enumerate costs more in this innermost loop
+        return _all_skipped(skips, path) if skips and len(skips) == index else None
+
+    return check_all
+
+
+def _positional(checks: tuple[Check, ...]) -> Check:
+    def check_each(items: list[JSON], path: Path, ledger: Ledger) -> Problem | None:
+        if len(items) < len(checks):
+            lengths = f"resource Array len is {len(items)} and pattern Array len is {len(checks)}"
+            text = f"validate Array failed, array length mismatch, {lengths}"
+            return Problem(Cause.MISMATCH, None, lambda: text)
+        skips: list[Problem] = []
+        for index, (check, item) in enumerate(zip(checks, items, strict=False)):
+            problem = check(item, (path, index), ledger)
+            if problem is not None:
+                if not problem.is_skip:
+                    return problem
+                skips.append(problem)
+        return _all_skipped(skips, path) if len(skips) == len(checks) else None
+
+    return check_each

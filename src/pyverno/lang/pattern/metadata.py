@@ -1,0 +1,79 @@
+"""Wildcard keys under metadata.labels and metadata.annotations of a pattern.
+
+Such a key stands for the first key of the resource that it matches, in the order of their texts; without a match it
+keeps its wildcard and is a missing key. Where the resource has the map, entries of the pattern whose value is no
+text are dropped. This module says which key stands for which; it must not match values (see `checks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.wildcard import compile_wildcard, has_wildcard
+from pyverno.lang.pattern.anchors import Anchor, parse_anchor
+
+__all__ = ["TAGS", "compile_key", "expand_keys", "find_tag", "text_entries"]
+
+TAGS = ("labels", "annotations")
+"""The maps under `metadata` whose keys may hold wildcards."""
+
+KeyResolver = Callable[[Mapping[str, JSON]], str]
+
+
+def find_tag(pattern: JSONObject, tag: str) -> str | None:
+    """Return the key of a pattern that stands for a tag: the plain one, else the first anchored one.
+
+    >>> find_tag({"=(metadata)": {}}, "metadata")
+    '=(metadata)'
+    """
+    if tag in pattern:
+        return tag
+    for key in sorted(pattern):
+        anchor = parse_anchor(key)
+        if anchor is not None and anchor.key == tag:
+            return key
+    return None
+
+
+def text_entries(entries: Mapping[str, JSON]) -> dict[str, str]:
+    """Return the entries whose value is a text.
+
+    >>> text_entries({"a": "b", "c": None})
+    {'a': 'b'}
+    """
+    return {key: value for key, value in entries.items() if isinstance(value, str)}
+
+
+def compile_key(key: str) -> KeyResolver | None:
+    """Compile a key with wildcards into what it becomes for the labels of a resource; None for any other key.
+
+    >>> compile_key("=(app*)")({"app.kubernetes.io/name": "x"})
+    '=(app.kubernetes.io/name)'
+    """
+    if not has_wildcard(key):
+        return None
+    anchor = parse_anchor(key)
+    matches = compile_wildcard(key if anchor is None else anchor.key)
+
+    def resolve(labels: Mapping[str, JSON]) -> str:
+        # Kyverno: pkg/engine/wildcards takes the first match of a Go map, which has no order; here the least key
+        found = min((name for name, text in labels.items() if isinstance(text, str) and matches(name)), default=None)
+        if anchor is None:
+            return key if found is None else found
+        return str(anchor if found is None else Anchor(anchor.modifier, found))
+
+    return resolve
+
+
+def expand_keys(pattern: Mapping[str, JSON], labels: Mapping[str, JSON]) -> list[tuple[str, str]]:
+    """Return the entries that a labels pattern has for these labels: keys resolved, values that are no text dropped.
+
+    >>> expand_keys({"a*": "x", "b": None}, {"abc": "y"})
+    [('abc', 'x')]
+    """
+    expanded = []
+    for key, value in text_entries(pattern).items():
+        resolve = compile_key(key)
+        expanded.append((key if resolve is None else resolve(labels), value))
+    return expanded

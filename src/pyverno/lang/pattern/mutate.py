@@ -1,0 +1,261 @@
+"""Overlays of strategic merge mutation: anchors are decided against the resource, what remains is a plain patch.
+
+`(k)` and `<(k)` say whether the patch (or a list element of it) applies, `+(k)` keeps k only where the resource has
+none; `=( )`, `^( )` and `X( )` are plain keys here. A list element with anchors becomes one element per resource
+element that fits, tied to it by name. This module must never merge the patch (see `kube.strategicmerge`), and it
+works on a copy: neither overlay nor resource is changed.
+"""
+
+from __future__ import annotations
+
+from pyverno.errors import ExpressionError, PatchError
+from pyverno.kube.json import JSON, JSONObject, encode, is_number
+from pyverno.lang.pattern.anchors import CONDITIONS, Anchor, Modifier, has_anchor_keys, parse_anchor
+from pyverno.lang.pattern.leaf import as_float
+from pyverno.lang.pattern.outcome import Status
+from pyverno.lang.pattern.validate import compile_pattern
+
+__all__ = ["Overlay", "compile_overlay"]
+
+_ANCHORS = CONDITIONS | {Modifier.ADD_IF_ABSENT}
+_ADD = frozenset({Modifier.ADD_IF_ABSENT})
+_GLOBAL = frozenset({Modifier.GLOBAL})
+_CONDITION = frozenset({Modifier.CONDITION})
+_TOO_DEEP = "the overlay is nested too deeply"
+
+
+class Overlay:
+    """A compiled overlay; immutable and safe to share between threads."""
+
+    __slots__ = ("_plain", "tree")
+
+    def __init__(self, tree: JSON) -> None:
+        self.tree = tree
+        self._plain: tuple[JSON] | None = None
+        if not has_anchor_keys(tree, _ANCHORS):
+            pruned = _without_conditions(_copy(tree))
+            self._plain = (tree if pruned == tree else pruned,)
+
+    def resolve(self, resource: JSON) -> JSON | None:
+        """Return the plain patch for a resource; None when a condition says that the patch does not apply.
+
+        Raises PatchError when the overlay has a list of maps where the resource has a map or a scalar, and
+        ExpressionError when the overlay is nested too deeply.
+
+        >>> compile_overlay({"metadata": {"labels": {"+(team)": "none"}}}).resolve({"metadata": {}})
+        {'metadata': {'labels': {'team': 'none'}}}
+        >>> compile_overlay({"(kind)": "Deployment", "spec": {"replicas": 2}}).resolve({"kind": "Pod"}) is None
+        True
+        """
+        if self._plain is not None:
+            return self._plain[0]
+        try:
+            patch = _copy(self.tree)
+            _walk(patch, resource, present=True)
+            return _without_conditions(patch)
+        except _ConditionError:
+            return None
+        except RecursionError:
+            raise ExpressionError(_TOO_DEEP) from None
+
+
+def compile_overlay(overlay: JSON) -> Overlay:
+    """Compile an overlay, as under `mutate.patchStrategicMerge`.
+
+    An overlay without any anchor resolves to the same patch for every resource. Raises ExpressionError when it is
+    nested too deeply.
+
+    >>> compile_overlay({"spec": {"replicas": 2}}).resolve({})
+    {'spec': {'replicas': 2}}
+    """
+    try:
+        return Overlay(overlay)
+    except RecursionError:
+        raise ExpressionError(_TOO_DEEP) from None
+
+
+class _ConditionError(Exception):
+    """A condition does not hold for the element at hand."""
+
+
+class _GlobalConditionError(_ConditionError):
+    """A global condition does not hold for the element at hand."""
+
+
+class _Made(dict[str, JSON]):
+    """A patch element made for one resource element; a plain map once the patch is finished."""
+
+
+class _Added(dict[str, JSON]):
+    """The value of a condition that had `+( )` keys: no condition any more, but a part of the patch."""
+
+
+def _copy(value: JSON) -> JSON:
+    """Copy maps and lists with sorted keys, the order in which the upstream engine sees them."""
+    if isinstance(value, dict):
+        copied = {key: _copy(value[key]) for key in sorted(value)}
+        return _Added(copied) if isinstance(value, _Added) else copied
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+# --- step 1: decide the anchors against the resource -----------------------------------------------------------------
+
+
+def _walk(patch: JSON, resource: JSON, *, present: bool) -> None:
+    """Decide the anchors of one patch element in place; `present` says whether the resource has the element."""
+    # Kyverno does this in pkg/engine/mutate/patch, preProcessRecursive
+    if isinstance(patch, dict):
+        _walk_map(patch, resource)
+    elif isinstance(patch, list) and patch and isinstance(patch[0], dict):
+        _walk_list(patch, resource, present=present)
+
+
+def _walk_map(patch: JSONObject, resource: JSON) -> None:
+    fields = resource if isinstance(resource, dict) else {}
+    _decide_additions(patch, fields)
+    for modifiers, error in ((_GLOBAL, _GlobalConditionError), (_CONDITION, _ConditionError)):
+        for anchor, text in _anchored_keys(patch, modifiers):
+            if anchor.key not in fields:
+                raise error
+            # COMPAT: a condition with `+( )` keys right inside is not tested, it becomes a part of the patch
+            if _decide_additions(patch[text], fields[anchor.key]):
+                patch[text] = _Added(patch[text])
+            elif not _holds(patch[text], fields[anchor.key]):
+                raise error
+    for key in list(patch):
+        plain = parse_anchor(key)
+        if plain is None or plain.modifier not in _ANCHORS:
+            _walk(patch[key], fields.get(key), present=key in fields)
+
+
+def _anchored_keys(patch: JSON, modifiers: frozenset[Modifier]) -> list[tuple[Anchor, str]]:
+    if not isinstance(patch, dict):
+        return []
+    anchored = ((parse_anchor(key), key) for key in patch)
+    return [(anchor, key) for anchor, key in anchored if anchor is not None and anchor.modifier in modifiers]
+
+
+def _decide_additions(patch: JSON, resource: JSON) -> bool:
+    """Drop or unwrap the `+( )` keys of one map; tell whether there were any."""
+    additions = _anchored_keys(patch, _ADD)
+    for anchor, text in additions:
+        value = patch.pop(text)
+        if not (isinstance(resource, dict) and anchor.key in resource):
+            patch[anchor.key] = value
+    return bool(additions)
+
+
+def _holds(condition: JSON, value: JSON) -> bool:
+    pattern = compile_pattern(_condition_value(condition), float_numbers=True)
+    return pattern.match(_condition_value(value)).status is Status.PASS
+
+
+def _condition_value(value: JSON) -> JSON:
+    """Render a scalar as its text, and the numbers inside a map or list as floats, as the upstream engine does."""
+    if isinstance(value, (dict, list)):
+        return _with_floats(value)
+    return value if isinstance(value, str) else encode(value)
+
+
+def _with_floats(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: _with_floats(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_floats(item) for item in value]
+    return as_float(value) if is_number(value) else value
+
+
+def _walk_list(patch: list[JSON], resource: JSON, *, present: bool) -> None:
+    if resource is not None and not isinstance(resource, list):
+        raise PatchError("failed to preProcess rule: wrong node kind: expected SequenceNode")
+    # Kyverno leaves what it made for one outer element in the copy that the next outer element gets; here it goes
+    patch[:] = [element for element in patch if not isinstance(element, _Made)]
+    for element in list(patch):
+        if not has_anchor_keys(element, _ANCHORS):
+            continue
+        # COMPAT: all resource elements share one copy, so `+( )` is decided by the first of them
+        shared = _copy(element)
+        if present:
+            patch.extend(_fitted(shared, resource or []))
+        else:
+            _walk_absent(shared)
+
+
+def _fitted(shared: JSON, items: list[JSON]) -> list[_Made]:
+    """Return one patch element for each named resource element that meets the conditions."""
+    is_gate = has_anchor_keys(shared, _GLOBAL)
+    refusal: _GlobalConditionError | None = None
+    has_passed = False
+    fitted: list[_Made] = []
+    for item in items:
+        try:
+            _walk(shared, item, present=True)
+        except _GlobalConditionError as error:
+            refusal = error
+        except _ConditionError:
+            continue
+        else:
+            has_passed = has_passed or is_gate
+            if not is_gate and (named := _named(shared, item)) is not None:
+                fitted.append(named)
+    if refusal is not None and not has_passed:
+        raise refusal
+    return fitted
+
+
+def _walk_absent(shared: JSON) -> None:
+    try:
+        _walk(shared, None, present=False)
+    except _GlobalConditionError:
+        raise
+    except _ConditionError:
+        return
+
+
+def _named(shared: JSON, item: JSON) -> _Made | None:
+    name = item.get("name") if isinstance(item, dict) else None
+    if name is None or name in ({}, []):
+        return None
+    element = _copy(shared)
+    return None if _delete_anchors(element) else _Made({**element, "name": name})
+
+
+# --- step 2: remove the conditions from the patch --------------------------------------------------------------------
+
+
+def _without_conditions(patch: JSON) -> JSON:
+    # Kyverno does this in pkg/engine/mutate/patch, deleteConditionElements. There a condition on a map or list stays
+    # as a part of the patch, and writes its wildcards into the resource; here what was tested goes.
+    if isinstance(patch, dict):
+        _delete_in_map(patch)
+    return patch
+
+
+def _delete_anchors(node: JSON) -> bool:
+    """Remove the conditions below a node in place; tell whether the node itself is to go."""
+    if isinstance(node, dict):
+        return _delete_in_map(node)
+    return isinstance(node, list) and _delete_in_list(node)
+
+
+def _delete_in_map(node: JSONObject) -> bool:
+    for anchor, text in _anchored_keys(node, CONDITIONS):
+        condition = node.pop(text)
+        if isinstance(condition, _Added):
+            node[anchor.key] = dict(condition)
+    for key in list(node):
+        if _delete_anchors(node[key]):
+            del node[key]
+    return not node
+
+
+def _delete_in_list(node: list[JSON]) -> bool:
+    # Kyverno deletes by index while the list shrinks and so hits wrong elements; here exactly the anchored ones go
+    kept = [
+        dict(element) if isinstance(element, _Made) else element
+        for element in node
+        if not has_anchor_keys(element, _ANCHORS) and not _delete_anchors(element)
+    ]
+    is_emptied = bool(node) and not kept
+    node[:] = kept
+    return is_emptied

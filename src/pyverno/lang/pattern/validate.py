@@ -1,0 +1,86 @@
+"""Validation patterns: compile once, then match resources.
+
+`Pattern.match` is exact: verdict, path and text of the upstream engine. `Pattern.passes` is a generated function for
+the common case that everything is fine. What a rule makes of the outcome is not for this module to know.
+"""
+
+from __future__ import annotations
+
+from pyverno.errors import ExpressionError
+from pyverno.kube.json import JSON
+from pyverno.lang.pattern.checks import element_check
+from pyverno.lang.pattern.outcome import Cause, Outcome, Problem, Status, path_text
+from pyverno.lang.pattern.passcheck import PassCheck, compile_passes
+from pyverno.lang.pattern.steps import Check, Ledger
+
+__all__ = ["Pattern", "compile_pattern"]
+
+_PASS = Outcome(Status.PASS)
+_TOO_DEEP = "the pattern is nested too deeply"
+
+
+class Pattern:
+    """A compiled validation pattern; immutable and safe to share between threads."""
+
+    __slots__ = ("_check", "_passes", "float_numbers", "tree")
+
+    def __init__(self, tree: JSON, check: Check, *, float_numbers: bool) -> None:
+        self.tree = tree
+        self.float_numbers = float_numbers
+        self._check = check
+        self._passes: PassCheck | bool | None = False
+
+    def match(self, resource: JSON) -> Outcome:
+        """Match a resource (or any element) against the pattern.
+
+        SKIP: a condition does not hold, the pattern does not apply. FAIL: violated at `path`. ERROR: violated at no
+        known path, or while a condition or existence key of the pattern was in no map that was looked at. Raises
+        ExpressionError when the pattern is nested too deeply to follow.
+
+        >>> compile_pattern({"spec": {"=(hostPID)": False}}).match({"spec": {"hostPID": True}})
+        Outcome(status=<Status.FAIL: 'fail'>, path='/spec/hostPID/')
+        """
+        ledger: Ledger = {}
+        try:
+            problem = self._check(resource, (), ledger)
+        except RecursionError:
+            raise ExpressionError(_TOO_DEEP) from None
+        return _PASS if problem is None else _outcome(problem, ledger)
+
+    @property
+    def passes(self) -> PassCheck | None:
+        """The generated pass-check, made on first use: True means that `match` gives PASS, anything else nothing.
+
+        None when there is none for this pattern.
+
+        >>> compile_pattern({"kind": "Pod | Deployment"}).passes({"kind": "Pod"})
+        True
+        """
+        if self._passes is False:
+            self._passes = compile_passes(self)  # two threads may both do this; the results are equal
+        return self._passes or None  # type: ignore[return-value]  # never True
+
+
+def compile_pattern(pattern: JSON, *, float_numbers: bool = False) -> Pattern:
+    """Compile a pattern, as under `validate.pattern`; with `float_numbers` as under `validate.anyPattern`.
+
+    Raises ExpressionError when the pattern is nested too deeply.
+
+    >>> compile_pattern({"(kind)": "Pod", "spec": "*"}).match({"kind": "Job"}).message
+    "conditional anchor mismatch: resource value 'Job' does not match 'Pod' at path /kind/"
+    """
+    try:
+        check = element_check(pattern, float_numbers=float_numbers)
+    except RecursionError:
+        raise ExpressionError(_TOO_DEEP) from None
+    return Pattern(pattern, check, float_numbers=float_numbers)
+
+
+def _outcome(problem: Problem, ledger: Ledger) -> Outcome:
+    # the order of these questions is that of Kyverno's pkg/engine/validate
+    if problem.is_skip:
+        return Outcome(Status.SKIP, problem=problem)
+    has_missing_keys = problem.cause is not Cause.NEGATION and not all(ledger.values())
+    if problem.path is None or has_missing_keys:
+        return Outcome(Status.ERROR, problem=problem)
+    return Outcome(Status.FAIL, path_text(problem.path), problem)

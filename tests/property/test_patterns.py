@@ -1,0 +1,160 @@
+"""Laws of validation patterns and overlays, over generated patterns and resources."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyverno.errors import PatchError
+from pyverno.kube.json import JSON
+from pyverno.lang.pattern import passcheck
+from pyverno.lang.pattern.anchors import parse_anchor
+from pyverno.lang.pattern.mutate import compile_overlay
+from pyverno.lang.pattern.outcome import Status
+from pyverno.lang.pattern.validate import compile_pattern
+from tests.bench.naive import naive_match
+from tests.property.profile import examples
+
+KEYS = st.sampled_from(["a", "b", "c", "name", "metadata", "labels", "annotations"])
+LABEL_KEYS = st.sampled_from(["a", "ab", "abc", "b", "a*", "?b", "*"])
+MODIFIERS = st.sampled_from(["", "=", "X", "^", "<", "+"])
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 70),
+    st.sampled_from([0.0, 1.0, 1.5, 60.0, 1e21, 1e-7, 2**53 + 1]),
+    st.sampled_from(["", "0", "1", "5", "5.0", "1m", "60s", "60", "1Gi", "1024Mi", "a", "ab", "true", "false", "null"]),
+)
+LEAVES = st.one_of(
+    SCALARS,
+    st.sampled_from(["*", "?*", "a*", "?", "!a", "!a*", ">0", "<5", ">=1", "<=60", "1-10", "1!-10", "!1-5", "a | b"]),
+    st.sampled_from(
+        ["1m", ">=60s", "<1Gi", "0", ">1 & <5", "true | false", "!", ">", "|", "&", "a|", "1m-1h", "-5--1"]
+    ),
+    st.text(alphabet="ab15m*?!<>=|&- ", max_size=6),
+)
+
+
+def anchored(keys: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Generate keys of which half carry an anchor."""
+    plain_or_anchored = st.tuples(st.booleans(), MODIFIERS, keys)
+    return plain_or_anchored.map(lambda drawn: f"{drawn[1]}({drawn[2]})" if drawn[0] else drawn[2])
+
+
+def patterns_over(children: st.SearchStrategy[JSON]) -> st.SearchStrategy[JSON]:
+    """Generate maps and lists around patterns, labels with wildcard keys among them."""
+    labels = st.dictionaries(anchored(LABEL_KEYS), LEAVES, max_size=3)
+    metadata = st.dictionaries(
+        st.sampled_from(["labels", "=(labels)", "annotations", "name"]), labels | LEAVES, max_size=2
+    )
+    return st.one_of(
+        st.dictionaries(anchored(KEYS), children, max_size=4),
+        st.lists(children, max_size=2),
+        st.dictionaries(st.sampled_from(["metadata", "=(metadata)", "a"]), metadata, max_size=2),
+    )
+
+
+PATTERNS = st.recursive(LEAVES, patterns_over, max_leaves=10)
+RESOURCES = st.recursive(
+    SCALARS,
+    lambda children: st.one_of(
+        st.dictionaries(KEYS, children, max_size=4),
+        st.lists(children, max_size=3),
+        st.fixed_dictionaries({"metadata": st.fixed_dictionaries({"labels": st.dictionaries(LABEL_KEYS, SCALARS)})}),
+    ),
+    max_leaves=12,
+)
+
+
+@st.composite
+def related(draw: Callable[..., JSON]) -> tuple[JSON, JSON]:
+    """Generate a pattern with a resource of much the same shape, so that many pairs pass or nearly do."""
+    pattern = draw(PATTERNS)
+    return pattern, _shaped(draw, pattern)
+
+
+def _shaped(draw: Callable[..., JSON], pattern: JSON) -> JSON:
+    if draw(st.integers(0, 11)) == 0:
+        return draw(RESOURCES)
+    if isinstance(pattern, dict):
+        return {
+            _plain(key): _shaped(draw, value)
+            for key, value in pattern.items()
+            if draw(st.integers(0, 4)) or _is_bare(key)
+        }
+    if isinstance(pattern, list):
+        return (
+            [_shaped(draw, pattern[index % len(pattern)]) for index in range(draw(st.integers(0, 3)))]
+            if pattern
+            else []
+        )
+    return draw(st.sampled_from([pattern, 1, 3, "a", "ab", True, False, "60s", None, [pattern], "1Gi"]))
+
+
+def _is_bare(key: str) -> bool:
+    return parse_anchor(key) is None
+
+
+def _plain(key: str) -> str:
+    anchor = parse_anchor(key)
+    return (key if anchor is None else anchor.key).replace("*", "x").replace("?", "y")
+
+
+PAIRS = st.one_of(related(), st.tuples(PATTERNS, RESOURCES))
+quick = settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@quick
+@given(PAIRS, st.booleans())
+def test_compiled_and_naive_agree(pair: tuple[JSON, JSON], float_numbers: bool) -> None:
+    """The closures give the status, path and message of the plain interpreter."""
+    pattern, resource = pair
+    outcome = compile_pattern(pattern, float_numbers=float_numbers).match(resource)
+    expected = naive_match(pattern, resource, float_numbers=float_numbers)
+    assert (outcome.status.value, outcome.path, outcome.message) == expected
+
+
+@quick
+@given(PAIRS, st.booleans())
+def test_a_passed_check_means_that_the_pattern_passes(pair: tuple[JSON, JSON], float_numbers: bool) -> None:
+    """The generated tier never says "passes" where the exact tier does not."""
+    pattern, resource = pair
+    compiled = compile_pattern(pattern, float_numbers=float_numbers)
+    if compiled.passes is not None and compiled.passes(resource) is True:
+        assert compiled.match(resource).status is Status.PASS
+
+
+@quick
+@given(st.lists(PATTERNS, min_size=1, max_size=3), st.data())
+def test_fused_checks_keep_the_law(patterns: list[JSON], data: st.DataObject) -> None:
+    """A fused check passes only where every pattern passes, a check of alternatives only where one does."""
+    resource = data.draw(RESOURCES | st.just(_merged(data.draw, patterns)))
+    compiled = [compile_pattern(pattern) for pattern in patterns]
+    statuses = [pattern.match(resource).status for pattern in compiled]
+    together, either = passcheck.fuse(compiled), passcheck.compile_any(compiled)
+    if together is not None and together(resource) is True:
+        assert set(statuses) == {Status.PASS}
+    if either is not None and either(resource) is True:
+        assert Status.PASS in statuses
+
+
+def _merged(draw: Callable[..., JSON], patterns: list[JSON]) -> JSON:
+    shapes = [_shaped(draw, pattern) for pattern in patterns]
+    maps = [shape for shape in shapes if isinstance(shape, dict)]
+    return {key: value for shape in maps for key, value in shape.items()} if maps else shapes[0]
+
+
+@quick
+@given(PAIRS)
+def test_inputs_stay_as_they_are(pair: tuple[JSON, JSON]) -> None:
+    """Neither matching nor resolving an overlay changes pattern or resource, and nothing but a clean error escapes."""
+    before = copy.deepcopy(pair)
+    pattern, resource = pair
+    compile_pattern(pattern).match(resource)
+    with contextlib.suppress(PatchError):
+        compile_overlay(pattern).resolve(resource)
+    assert pair == before

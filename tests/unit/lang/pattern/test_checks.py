@@ -1,0 +1,24 @@
+"""Claims about the exact checks that no verdict shows."""
+
+from pyverno.lang.pattern.checks import compile_labels, compile_scalar, element_check
+
+
+def test_a_scalar_judges_every_element_of_a_list() -> None:
+    """An empty list satisfies any scalar; a list inside the list satisfies none."""
+    matches = compile_scalar("a*")
+    assert [matches([]), matches(["a", "ab"]), matches(["a", "b"]), matches([["a"]])] == [True, True, False, False]
+
+
+def test_condition_and_existence_keys_are_booked() -> None:
+    """A key counts as seen once any map had it; negation, equality and global keys are not booked."""
+    ledger: dict[str, bool] = {}
+    check = element_check([{"(a)": "1", "^(b)": [], "=(c)": "", "X(d)": "", "<(e)": ""}])
+    check([{"a": "1"}, {}], (), ledger)
+    assert ledger == {"(a)": True, "^(b)": False}
+
+
+def test_labels_book_the_keys_that_they_became() -> None:
+    """Wildcards are resolved before keys are booked."""
+    ledger: dict[str, bool] = {}
+    compile_labels({"(a*)": "x"}, float_numbers=False).check({"ab": "x"}, (), ledger)
+    assert ledger == {"(ab)": True}

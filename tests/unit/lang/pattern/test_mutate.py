@@ -1,0 +1,112 @@
+"""Claims about overlays: what remains of them for a resource."""
+
+import copy
+
+import pytest
+
+from pyverno.errors import ExpressionError, PatchError
+from pyverno.kube.json import JSON
+from pyverno.lang.pattern.mutate import compile_overlay
+
+POD: JSON = {
+    "kind": "Pod",
+    "metadata": {"name": "web", "labels": {"app": "x"}},
+    "spec": {"replicas": 2, "containers": [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:2"}]},
+}
+
+CASES: list[tuple[JSON, JSON]] = [
+    # no anchors
+    ({"spec": {"hostPID": None}}, {"spec": {"hostPID": None}}),
+    ({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, {"spec": {"volumes": [{"name": "v"}]}}),
+    # add if absent
+    ({"metadata": {"labels": {"+(team)": "none"}}}, {"metadata": {"labels": {"team": "none"}}}),
+    ({"metadata": {"labels": {"+(app)": "none"}}}, {}),
+    ({"metadata": {"+(annotations)": {"+(a)": "b"}}}, {"metadata": {"annotations": {"a": "b"}}}),
+    # conditions in maps
+    ({"(kind)": "Deployment", "spec": {"a": 1}}, None),
+    ({"(kind)": "P*", "spec": {"a": 1}}, {"spec": {"a": 1}}),
+    ({"(missing)": "*", "spec": {"a": 1}}, None),
+    ({"<(missing)": "*", "spec": {"a": 1}}, None),
+    ({"metadata": {"(name)": "q*", "labels": {"a": "b"}}}, None),
+    ({"metadata": {"(name)": "w*", "labels": {"a": "b"}}}, {"metadata": {"labels": {"a": "b"}}}),
+    ({"spec": {"(replicas)": 2, "a": 1}}, {"spec": {"a": 1}}),
+    ({"spec": {"(replicas)": "2", "a": 1}}, {"spec": {"a": 1}}),
+    ({"spec": {"(replicas)": ">1", "a": 1}}, {"spec": {"a": 1}}),
+    ({"spec": {"(containers)": [{"image": "*:*"}], "a": 1}}, {"spec": {"a": 1}}),
+    # a condition on a map with additions inside is merged
+    ({"spec": {"(x)": {"+(u)": 1}}}, None),
+    ({"metadata": {"x": 1, "(labels)": {"+(u)": "1"}}}, {"metadata": {"labels": {"u": "1"}, "x": 1}}),
+    ({"(metadata)": {"+(annotations)": {"a": "b"}}}, {"metadata": {"annotations": {"a": "b"}}}),
+    ({"(metadata)": {"name": "w*"}, "spec": {"a": 1}}, {"spec": {"a": 1}}),
+    # other anchors are plain keys
+    ({"spec": {"=(a)": {"X(b)": 1}}}, {"spec": {"=(a)": {"X(b)": 1}}}),
+    # lists of maps
+    (
+        {"spec": {"containers": [{"(image)": "x:*", "imagePullPolicy": "Always"}]}},
+        {"spec": {"containers": [{"imagePullPolicy": "Always", "name": "a"}]}},
+    ),
+    (
+        {"spec": {"containers": [{"(image)": "x:*", "p": "A"}, {"(image)": "y:*", "p": "B"}]}},
+        {"spec": {"containers": [{"p": "A", "name": "a"}, {"p": "B", "name": "b"}]}},
+    ),
+    (
+        {"spec": {"containers": [{"(name)": "*", "+(image)": "z", "+(tty)": True}]}},
+        {"spec": {"containers": [{"name": "a", "tty": True}, {"name": "b", "tty": True}]}},
+    ),
+    ({"spec": {"containers": [{"(image)": "q:*", "p": 1}]}}, {}),
+    ({"spec": {"containers": [{"(image)": "x:*"}], "a": 1}}, {"spec": {"a": 1}}),
+    ({"spec": {"containers": [{"<(image)": "z:*"}], "hostNetwork": False}}, None),
+    ({"spec": {"containers": [{"<(image)": "x:*"}], "hostNetwork": False}}, {"spec": {"hostNetwork": False}}),
+    ({"spec": {"volumes": [{"(name)": "*", "p": 1}], "a": 1}}, {"spec": {"a": 1}}),
+    ({"spec": {"volumes": [{"<(name)": "*"}], "a": 1}}, None),
+]
+
+
+@pytest.mark.parametrize(("overlay", "expected"), CASES)
+def test_an_overlay_resolves(overlay: JSON, expected: JSON) -> None:
+    """Conditions are decided, additions unwrapped, list elements tied to names; inputs stay as they are."""
+    before = copy.deepcopy((overlay, POD))
+    assert compile_overlay(overlay).resolve(POD) == expected
+    assert (overlay, POD) == before
+
+
+def test_an_overlay_without_anchors_is_its_own_patch() -> None:
+    """Nothing is copied where nothing depends on the resource."""
+    overlay = {"spec": {"a": [{"b": None}]}}
+    assert compile_overlay(overlay).resolve(POD) is overlay
+
+
+def test_nameless_elements_are_ignored() -> None:
+    """Without a name an element can not be found again by the merge."""
+    overlay = {"l": [{"(x)": "1", "y": "2"}]}
+    resource = {"l": [{"x": "1"}, {"x": "1", "name": ""}]}
+    assert compile_overlay(overlay).resolve(resource) == {"l": [{"y": "2", "name": ""}]}
+
+
+def test_what_was_made_for_one_element_does_not_reach_the_next() -> None:
+    """Nested lists start anew for each outer element."""
+    overlay = {"c": [{"(name)": "*", "m": [{"(path)": "/x", "ro": True}], "t": 1}]}
+    resource = {
+        "c": [{"name": "a", "m": [{"name": "v", "path": "/x"}]}, {"name": "b", "m": [{"name": "w", "path": "/y"}]}]
+    }
+    expected = {"c": [{"m": [{"name": "v", "ro": True}], "name": "a", "t": 1}, {"name": "b", "t": 1}]}
+    resolved = compile_overlay(overlay).resolve(resource)
+    assert resolved == expected
+    assert {type(element) for element in resolved["c"]} == {dict}
+    assert {type(element) for element in resolved["c"][0]["m"]} == {dict}
+
+
+def test_a_list_overlay_needs_a_list() -> None:
+    """A map where the overlay has a list of maps is a patch error."""
+    with pytest.raises(PatchError, match="failed to preProcess rule"):
+        compile_overlay({"spec": {"containers": [{"(name)": "*"}]}}).resolve({"spec": {"containers": {}}})
+
+
+def test_an_overlay_that_is_too_deep_is_a_clean_error() -> None:
+    """Ten thousand levels raise the typed error, with and without anchors."""
+    for key in ("a", "+(a)", "(a)"):
+        overlay: JSON = 1
+        for _ in range(10_000):
+            overlay = {key: overlay}
+        with pytest.raises(ExpressionError, match="nested too deeply"):
+            compile_overlay(overlay).resolve({})
