@@ -86,6 +86,7 @@ class Evaluation:
             namespace_labels=self._labels(namespace),
             namespace_object=self.namespaces.get(namespace),
             gvk=gvk,
+            gvr=None if (known := self.kinds.find(gvk)) is None else known.gvr,
             subresource=subresource,
         )
 

@@ -15,7 +15,6 @@ from pyverno.compiler.matching import lower_matcher
 from pyverno.compiler.mutating import lower_mutate
 from pyverno.compiler.passcheck import pass_check
 from pyverno.compiler.validating import lower_validate
-from pyverno.engine.actions.pattern import passed_message
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import FailureAction, RuleType
 from pyverno.engine.rule import (
@@ -90,7 +89,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         action = Unavailable("; ".join(str(error) for error in broken), ignores_delete=False)
     validate = rule.action if isinstance(rule.action, Validate) else None
     plain = validate is not None and not overrides and not rule.report_properties and not broken
-    passes, patterns = pass_check(action) if plain else (None, ())
+    passing = pass_check(action) if plain else None
     return CompiledRule(
         info=rule_info,
         stage=stage,
@@ -103,9 +102,9 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         checks_existing=validate is not None and validate.allow_existing_violations,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,
-        passes=passes,
-        passed=passed_result(rule_info, passed_message(rule.name), failure_action) if passes else None,
-        patterns=patterns if passes else (),
+        passes=passing.check if passing else None,
+        passed=passed_result(rule_info, passing.message, failure_action) if passing else None,
+        patterns=passing.patterns if passing else (),
     )
 
 

@@ -16,7 +16,7 @@ from pyverno.lang.pattern.operators import compile_operator, operator
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import Template, compile_template
 
-__all__ = ["Condition", "ConditionBlock", "ConditionOutcome", "Conditions", "compile_conditions"]
+__all__ = ["Condition", "ConditionBlock", "ConditionOutcome", "Conditions", "as_float", "compile_conditions"]
 
 _EXACT_FLOAT = 2**53
 _FREE_PAIRS = 10_000
@@ -183,10 +183,10 @@ def _test(key: Template, name: str, value: Template) -> Test:
         return _unknown_operator(key, value)
     if not value.is_static:
         return _both_dynamic(key, compare, value)
-    check = compile_operator(name, _as_float(value.document))
+    check = compile_operator(name, as_float(value.document))
     assert check is not None  # noqa: S101 - the operator was found above
     if key.is_static:
-        constant = check(_as_float(key.document))
+        constant = check(as_float(key.document))
         return lambda _scope, _runtime, _deleting: constant
     document = value.document
 
@@ -236,19 +236,20 @@ def _unknown_operator(key: Template, value: Template) -> Test:
 
 def _key(template: Template, scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> JSON:
     try:
-        return _as_float(template.render(scope, runtime, delete_request=deleting))
+        return as_float(template.render(scope, runtime, delete_request=deleting))
     except SubstitutionError as error:
         raise SubstitutionError(f"failed to substitute variables in condition key: {error.message}") from error
 
 
 def _value(template: Template, scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> JSON:
     try:
-        return _as_float(template.render(scope, runtime, delete_request=deleting))
+        return as_float(template.render(scope, runtime, delete_request=deleting))
     except SubstitutionError as error:
         raise SubstitutionError(f"failed to substitute variables in condition value: {error.message}") from error
 
 
-def _as_float(value: JSON) -> JSON:
+def as_float(value: JSON) -> JSON:
+    """Return a whole number that stands alone as the float that conditions compare."""
     # Scalars of policies and of requests are floats in Kyverno; larger ones keep their exact value here
     if value.__class__ is int and -_EXACT_FLOAT < value < _EXACT_FLOAT:
         return float(value)

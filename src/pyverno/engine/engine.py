@@ -17,7 +17,7 @@ from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import ADMISSION, Phase
-from pyverno.engine.plan import Candidate, Selected
+from pyverno.engine.plan import Candidate, Fast, Selected
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
@@ -30,6 +30,8 @@ from pyverno.kube.resource import Resource
 from pyverno.lang.runtime import Budget, Runtime
 
 __all__ = ["Engine", "Review"]
+
+NOTHING: Mapping[str, JSON] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,10 @@ class Review:
 class _Course:
     """How far a review has come: the current request (with the object as changed so far) and what was said."""
 
-    __slots__ = ("_resource", "_scope", "effects", "request", "results", "runtime")
+    __slots__ = ("_resource", "_scope", "effects", "is_plain", "request", "results", "runtime")
 
-    def __init__(self, request: Request, runtime: Runtime) -> None:
+    def __init__(self, request: Request, runtime: Runtime, *, is_plain: bool) -> None:
+        self.is_plain = is_plain
         self.request = request
         self.runtime = runtime
         self.results: list[RuleResult] = []
@@ -103,19 +106,22 @@ class Engine:
         """Run the rules of these phases on a request; raises nothing that a policy or the world can cause."""
         policies = self.policies
         runtime = Runtime(self.host, budget if budget is not None else Budget())
-        course = _Course(request, runtime)
+        # a pass-check knows the object only: variables that a person supplied may say something else
+        course = _Course(request, runtime, is_plain=not self.host.supplies_variables)
         key = IndexKey(
-            request.gvk, request.subresource, request.operation.value, request.namespace, request.is_background
+            request.gvk,
+            request.subresource,
+            request.operation.value,
+            request.namespace,
+            request.is_background,
+            request.gvr,
         )
         for phase in phases:
             for step in policies.plan(phase, key):
                 if isinstance(step, Selected):
                     self._apply(step, course)
-                elif _passes(step.check, course.request.object):
-                    course.results.extend(step.results)
                 else:
-                    for selected in step.policies:
-                        self._apply(selected, course)
+                    self._apply_fast(step, course)
         return Review(request, course.request.object, tuple(course.results), tuple(course.effects))
 
     def explain(
@@ -130,10 +136,25 @@ class Engine:
                         if rule.stage is phase.stage:
                             yield rule, rule.matcher.mismatch(request, resource)
 
+    def _apply_fast(self, step: Fast, course: _Course) -> None:
+        """Take the results of all policies whose pass-checks say yes, and run the others."""
+        subject = course.request.object if course.is_plain else None
+        missed = set() if _passes(step.fused, subject) else set(step.fused_for)
+        missed.update(number for number, check in step.own if not _passes(check, subject))
+        if not missed:
+            course.results.extend(step.all_results)
+            return
+        for number, selected in enumerate(step.policies):
+            if number in missed:
+                self._apply(selected, course)
+            else:
+                course.results.extend(step.results[number])
+
     def _apply(self, selected: Selected, course: _Course) -> None:
         for candidate in selected.candidates:
             rule = candidate.rule
-            if candidate.is_fast and rule.passed is not None and _passes(rule.passes, course.request.object):
+            is_fast = candidate.is_fast and course.is_plain
+            if is_fast and rule.passed is not None and _passes(rule.passes, course.request.object):
                 course.results.append(rule.passed)
                 stop = True
             else:
@@ -171,8 +192,11 @@ class Engine:
     def _start(self, rule: CompiledRule, request: Request, scope: Scope, runtime: Runtime) -> Run:
         info = rule.info
         broker = Broker(self.host, runtime.budget, info.policy.namespace)
-        supplied = self.host.recorded_variables(info.policy.name, info.name, request.name)
-        run = Run(rule, request, rule_scope(scope, supplied), broker, runtime, supplied)
+        supplied: Mapping[str, JSON] = NOTHING
+        if self.host.supplies_variables:
+            supplied = self.host.recorded_variables(info.policy.name, info.name, request.name)
+            scope = rule_scope(scope, supplied)
+        run = Run(rule, request, scope, broker, runtime, supplied)
         for binding in rule.bindings:
             run = run.with_scope(binding.bind(run))
         return run

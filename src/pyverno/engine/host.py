@@ -63,6 +63,11 @@ class Host(World, Protocol):
         """Return the objects of a kind ("" = all namespaces) that a label selector selects (None = all)."""
         ...
 
+    @property
+    def supplies_variables(self) -> bool:
+        """Tell whether a person supplied variables at all."""
+        ...
+
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
         """Return variables that a person supplied for this policy, rule and resource (values files)."""
         ...
@@ -117,6 +122,11 @@ class NoHost:
     ) -> tuple[JSONObject, ...]:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no cluster is available to list {kind}")
+
+    @property
+    def supplies_variables(self) -> bool:
+        """False: nobody supplied variables."""
+        return False
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
         """Return nothing: nobody supplied variables."""

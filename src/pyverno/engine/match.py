@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyverno.engine.request import Request, User
-from pyverno.kube.gvk import GVK, KindSelector
+from pyverno.kube.gvk import GVK, GVR, KindSelector
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
@@ -24,13 +24,17 @@ LabelTest = Callable[[Mapping[str, str]], bool]
 
 
 class IndexKey(NamedTuple):
-    """What is known of a request before its object is looked at; `background` marks a scan."""
+    """What is known of a request before its object is looked at; `background` marks a scan.
+
+    `gvr` is None when the kind is not known to be a resource of some name.
+    """
 
     gvk: GVK
     subresource: str
     operation: str
     namespace: str
     background: bool = False
+    gvr: GVR | None = None
 
 
 @dataclass(frozen=True, slots=True)

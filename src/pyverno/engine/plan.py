@@ -19,6 +19,8 @@ from pyverno.lang.pattern.passcheck import fuse
 
 __all__ = ["Candidate", "Fast", "Plan", "Selected", "make_plan"]
 
+Check = Callable[[JSON], bool]
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -58,11 +60,18 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Fast:
-    """Policies that one fused pass-check speaks for, and what they say when it returns True."""
+    """Policies that pass-checks speak for.
 
-    check: Callable[[JSON], bool]
-    results: tuple[RuleResult, ...]
+    `fused` speaks for the policies with the numbers `fused_for`, each check of `own` for one policy; `results` are what
+    a policy says when its check returns True, `all_results` what all of them say together.
+    """
+
     policies: tuple[Selected, ...]
+    results: tuple[tuple[RuleResult, ...], ...]
+    all_results: tuple[RuleResult, ...]
+    fused: Check | None
+    fused_for: tuple[int, ...]
+    own: tuple[tuple[int, Check], ...]
 
 
 Plan = tuple[Fast | Selected, ...]
@@ -89,20 +98,24 @@ def _asked(selected: Selected) -> Sequence[Candidate]:
 
 
 def _joined(run: list[Selected]) -> Sequence[Fast | Selected]:
-    rules = [candidate.rule for policy in run for candidate in _asked(policy)]
-    if not rules:
+    if not run:
         return ()
-    patterns = [pattern for rule in rules for pattern in rule.patterns]
-    others = [rule.passes for rule in rules if not rule.patterns and rule.passes is not None]
-    fused = fuse(patterns) if patterns else None
-    if patterns and fused is None:
-        fused = _each([rule.passes for rule in rules if rule.patterns and rule.passes is not None])
-    check = _each([*([fused] if fused is not None else []), *others])
-    results = tuple(rule.passed for rule in rules if rule.passed is not None)
-    return (Fast(check, results, tuple(run)),)
+    rules = [[candidate.rule for candidate in _asked(policy)] for policy in run]
+    plain = tuple(number for number, own in enumerate(rules) if all(rule.patterns for rule in own))
+    fused = fuse(pattern for number in plain for rule in rules[number] for pattern in rule.patterns)
+    if fused is None:
+        plain = ()
+    own_checks = tuple(
+        (number, _each([rule.passes for rule in own if rule.passes is not None]))
+        for number, own in enumerate(rules)
+        if number not in plain
+    )
+    results = tuple(tuple(rule.passed for rule in own if rule.passed is not None) for own in rules)
+    together = tuple(result for own in results for result in own)
+    return (Fast(tuple(run), results, together, fused, plain, own_checks),)
 
 
-def _each(checks: Sequence[Callable[[JSON], bool]]) -> Callable[[JSON], bool]:
+def _each(checks: Sequence[Check]) -> Check:
     if len(checks) == 1:
         return checks[0]
     return lambda subject: all(check(subject) is True for check in checks)

@@ -123,6 +123,11 @@ class OfflineHost:
             raise HostUnavailableError(f"no cluster is available to {what}")
         return stores
 
+    @property
+    def supplies_variables(self) -> bool:
+        """Tell whether there is a values file."""
+        return self.supply is not _nothing_supplied
+
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
         """Return what the values file says for this policy, rule and resource."""
         return self.supply(policy, rule, resource)

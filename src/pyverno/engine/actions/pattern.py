@@ -16,7 +16,7 @@ from pyverno.lang.pattern.outcome import Status as Match
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
 
-__all__ = ["AnyPatternCheck", "PatternCheck", "passed_message", "subject_of"]
+__all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "passed_message", "subject_of", "surely_passes"]
 
 
 def passed_message(rule: str) -> str:
@@ -26,6 +26,20 @@ def passed_message(rule: str) -> str:
     "validation rule 'check' passed."
     """
     return f"validation rule '{rule}' passed."
+
+
+def any_passed_message(rule: str, index: int) -> str:
+    """Return the text of an anyPattern rule that passed.
+
+    >>> any_passed_message("check", 1)
+    "validation rule 'check' anyPattern[1] passed."
+    """
+    return f"validation rule '{rule}' anyPattern[{index}] passed."
+
+
+def surely_passes(pattern: Pattern, subject: JSON) -> bool:
+    """Tell whether the generated pass-check of a pattern proves that it passes."""
+    return pattern.passes is not None and pattern.passes(subject) is True
 
 
 def subject_of(run: Run, scoped: bool) -> JSON:
@@ -51,10 +65,13 @@ class PatternCheck(SkippedByException):
         pattern = self.compiled
         if pattern is None:
             try:
+                # compiled for this one request: its pass-check would cost more than it saves
                 document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
                 pattern = compile_pattern(document)
             except ExpressionError as error:
                 return (Verdict(Status.ERROR, f"variable substitution failed: {error.message}"),)
+        if pattern is self.compiled and surely_passes(pattern, subject):
+            return (Verdict(Status.PASS, passed_message(self.rule)),)
         outcome = pattern.match(subject)
         match outcome.status:
             case Match.PASS:
@@ -109,11 +126,11 @@ class AnyPatternCheck(SkippedByException):
             return (Verdict(Status.PASS, self._message_or_empty(run)),)
         pieces, failed = [], []
         for index, pattern in enumerate(patterns):
-            if index == 0 and pattern.passes is not None and pattern.passes(subject) is True:
-                return (Verdict(Status.PASS, f"validation rule '{self.rule}' anyPattern[0] passed."),)
+            if patterns is self.compiled and surely_passes(pattern, subject):
+                return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
             outcome = pattern.match(subject)
             if outcome.status is Match.PASS:
-                return (Verdict(Status.PASS, f"validation rule '{self.rule}' anyPattern[{index}] passed."),)
+                return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
             if outcome.status is Match.SKIP:
                 pieces.append(f"rule {self.rule}[{index}] skipped: {outcome.message}")
             elif outcome.path:
