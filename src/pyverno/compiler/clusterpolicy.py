@@ -13,7 +13,7 @@ from pyverno.compiler.context import Parser, lower_context, lower_preconditions
 from pyverno.compiler.generating import lower_generate
 from pyverno.compiler.matching import lower_matcher
 from pyverno.compiler.mutating import lower_mutate
-from pyverno.compiler.passcheck import pass_check
+from pyverno.compiler.passcheck import object_judge, pass_check
 from pyverno.compiler.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import FailureAction, RuleType
@@ -90,6 +90,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
     validate = rule.action if isinstance(rule.action, Validate) else None
     plain = validate is not None and not overrides and not rule.report_properties and not broken
     passing = pass_check(action) if plain else None
+    judge = object_judge(action) if plain else None
     return CompiledRule(
         info=rule_info,
         stage=stage,
@@ -104,7 +105,8 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         report_properties=_properties(rule, parser) if rule.report_properties else None,
         passes=passing.check if passing else None,
         passed=passed_result(rule_info, passing.message, failure_action) if passing else None,
-        patterns=passing.patterns if passing else (),
+        judge=judge,
+        pattern=passing.pattern if passing else None,
     )
 
 

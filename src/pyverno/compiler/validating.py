@@ -102,7 +102,10 @@ def _patterns(
 
 def _deny(rule: Rule, deny: Deny, message: Template, path: Path, parser: Parser) -> DenyCheck:
     conditions = lower_conditions(deny.conditions, parser, (*path, "deny", "conditions"))
-    return DenyCheck(rule.name, message, conditions)
+    written = conditions.messages if conditions is not None else ()
+    texts = {text: parser.template(text, (*path, "deny", "conditions")) for text in sorted(written)}
+    variable = {text: template for text, template in texts.items() if not template.is_static}
+    return DenyCheck(rule.name, message, conditions, variable)
 
 
 def _entry(rule: Rule, each: ValidateForeach, message: Template, parser: Parser, depth: int) -> ForeachEntry | None:

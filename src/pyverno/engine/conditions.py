@@ -26,10 +26,15 @@ Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
 
 @dataclass(frozen=True, slots=True)
 class ConditionOutcome:
-    """Whether conditions are met, and the joined messages of those that decided it."""
+    """Whether conditions are met, and the texts of those that decided it with what stands between them."""
 
     met: bool
-    message: str = ""
+    pieces: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """The texts as they are written, joined."""
+        return "".join(self.pieces)
 
 
 _MET = ConditionOutcome(True)
@@ -37,7 +42,7 @@ _MET = ConditionOutcome(True)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One compiled condition; `message` is shown as it is written, variables in it are not replaced."""
+    """One compiled condition; `message` is the text as it is written, only a denial replaces variables in it."""
 
     key: Template
     operator: str
@@ -95,6 +100,17 @@ class Conditions:
         return not self.blocks and not self.listed
 
     @property
+    def has_messages(self) -> bool:
+        """Tell whether some condition has a text of its own."""
+        return bool(self.messages)
+
+    @property
+    def messages(self) -> frozenset[str]:
+        """The texts of all conditions that have one."""
+        nested = (condition for block in self.blocks for condition in (*(block.any or ()), *block.all))
+        return frozenset(condition.message for condition in (*self.listed, *nested) if condition.message)
+
+    @property
     def templates(self) -> tuple[Template, ...]:
         """Return the templates of all keys and values, for checks of the variables they use."""
         nested = (condition for block in self.blocks for condition in (*(block.any or ()), *block.all))
@@ -114,17 +130,17 @@ class Conditions:
             return _MET
         if self.is_single_block:
             return self.blocks[0].check(scope, runtime, delete_request=delete_request)
-        messages: list[str] = []
+        met: list[tuple[str, ...]] = []
         for block in self.blocks:
             outcome = block.check(scope, runtime, delete_request=delete_request)
             if not outcome.met:
                 return outcome
-            messages.append(outcome.message)
+            met.append(outcome.pieces)
         for condition in self.listed:
             if not condition.holds(scope, runtime, delete_request=delete_request):
-                return ConditionOutcome(False, condition.message)
-            messages.append(condition.message)
-        return ConditionOutcome(True, _joined(messages, ";"))
+                return ConditionOutcome(False, _joined((condition.message,), ""))
+            met.append(_joined((condition.message,), ""))
+        return ConditionOutcome(True, _strung(met, ";"))
 
 
 def compile_conditions(conditions: JSON, *, blocks: bool = False, rescan: bool = False) -> Conditions:
@@ -256,5 +272,13 @@ def as_float(value: JSON) -> JSON:
     return value
 
 
-def _joined(messages: Iterable[str], separator: str) -> str:
-    return separator.join(message for message in messages if message)
+def _joined(messages: Iterable[str], separator: str) -> tuple[str, ...]:
+    return _strung([(message,) for message in messages if message], separator)
+
+
+def _strung(groups: Iterable[tuple[str, ...]], separator: str) -> tuple[str, ...]:
+    pieces: list[str] = []
+    for group in groups:
+        if group:
+            pieces += (separator, *group) if pieces else group
+    return tuple(pieces)

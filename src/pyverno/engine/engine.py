@@ -17,10 +17,10 @@ from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import ADMISSION, Phase
-from pyverno.engine.plan import Candidate, Fast, Selected
+from pyverno.engine.plan import Candidate, Selected
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
-from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
+from pyverno.engine.result import NO_PROPERTIES, FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import CompiledRule, Guard, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
@@ -32,6 +32,7 @@ from pyverno.lang.runtime import Budget, Runtime
 __all__ = ["Engine", "Review"]
 
 NOTHING: Mapping[str, JSON] = {}
+_DECIDED = (Status.PASS, Status.FAIL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,11 @@ class Engine:
             for step in policies.plan(phase, key):
                 if isinstance(step, Selected):
                     self._apply(step, course)
+                elif course.is_plain and _passes(step.check, course.request.object):
+                    course.results.extend(step.results)
                 else:
-                    self._apply_fast(step, course)
+                    for selected in step.policies:
+                        self._apply(selected, course)
         return Review(request, course.request.object, tuple(course.results), tuple(course.effects))
 
     def explain(
@@ -136,42 +140,46 @@ class Engine:
                         if rule.stage is phase.stage:
                             yield rule, rule.matcher.mismatch(request, resource)
 
-    def _apply_fast(self, step: Fast, course: _Course) -> None:
-        """Take the results of all policies whose pass-checks say yes, and run the others."""
-        subject = course.request.object if course.is_plain else None
-        missed = set() if _passes(step.fused, subject) else set(step.fused_for)
-        missed.update(number for number, check in step.own if not _passes(check, subject))
-        if not missed:
-            course.results.extend(step.all_results)
-            return
-        for number, selected in enumerate(step.policies):
-            if number in missed:
-                self._apply(selected, course)
-            else:
-                course.results.extend(step.results[number])
-
     def _apply(self, selected: Selected, course: _Course) -> None:
+        """Run the rules of one policy: what the object alone decides without further ado, the others in full."""
+        stops = selected.policy.apply_one
         for candidate in selected.candidates:
-            rule = candidate.rule
-            is_fast = candidate.is_fast and course.is_plain
-            if is_fast and rule.passed is not None and _passes(rule.passes, course.request.object):
-                course.results.append(rule.passed)
-                stop = True
+            if course.is_plain and (candidate.is_fast or candidate.is_simple):
+                decided = self._by_object(candidate, course)
             else:
-                stop = self._judge(candidate, course)
-            if stop and selected.policy.apply_one:
+                decided = self._record(candidate.rule, self._verdicts(candidate, course), course)
+            if decided and stops:
                 return
 
-    def _judge(self, candidate: Candidate, course: _Course) -> bool:
-        """Run one rule and record what it said; tell whether it passed or failed."""
+    def _by_object(self, candidate: Candidate, course: _Course) -> bool:
+        """Run a rule whose verdict the object alone may decide; what it can not decide goes the whole way."""
+        rule, subject = candidate.rule, course.request.object
+        if rule.passed is not None and _passes(rule.passes, subject):
+            course.results.append(rule.passed)
+            return True
+        judge = rule.judge
+        excusable = rule.checks_existing and course.request.operation is Operation.UPDATE
+        if judge is not None and subject is not None and not excusable:
+            try:
+                verdicts = judge(subject)
+            except Exception:  # noqa: BLE001 - the closures then find out and say what is wrong
+                verdicts = None
+            if verdicts is not None:
+                action = rule.failure_action
+                course.results.extend([RuleResult.of(rule.info, action, verdict) for verdict in verdicts])
+                return any(verdict.status in _DECIDED for verdict in verdicts)
+        return self._record(rule, self._verdicts(candidate, course), course)
+
+    def _record(self, rule: CompiledRule, verdicts: Sequence[Verdict], course: _Course) -> bool:
+        """Record what a rule said; tell whether it passed or failed."""
         decided = False
-        for verdict in self._verdicts(candidate, course):
-            result = self._result(candidate.rule, verdict, course)
-            course.results.append(result)
-            course.effects.extend(verdict.effects)
-            decided = decided or result.status in (Status.PASS, Status.FAIL)
+        for verdict in verdicts:
+            course.results.append(self._result(rule, verdict, course))
+            if verdict.effects:
+                course.effects.extend(verdict.effects)
             if verdict.patched is not None and verdict.target is None:
                 course.move_to(course.request.with_object(verdict.patched))
+            decided = decided or verdict.status in _DECIDED
         return decided
 
     def _verdicts(self, candidate: Candidate, course: _Course) -> Sequence[Verdict]:
@@ -231,24 +239,19 @@ class Engine:
 
     def _result(self, rule: CompiledRule, verdict: Verdict, course: _Course) -> RuleResult:
         request = course.request
-        return RuleResult(
-            rule=rule.info,
-            status=verdict.status,
-            message=verdict.message,
-            action=rule.action_for(request.namespace or course.resource.namespace, request.namespace_labels),
-            detail=verdict.detail,
-            properties=self._properties(rule, course),
-            exceptions=verdict.exceptions,
-            target=verdict.target,
-            patched=verdict.patched,
-            effects=verdict.effects,
-        )
+        action = rule.failure_action
+        if rule.overrides:
+            action = rule.action_for(request.namespace or course.resource.namespace, request.namespace_labels)
+        properties = NO_PROPERTIES
+        if rule.report_properties is not None:
+            properties = self._properties(rule, rule.report_properties, course)
+        return RuleResult.of(rule.info, action, verdict, properties)
 
-    def _properties(self, rule: CompiledRule, course: _Course) -> Mapping[str, str]:
-        if rule.report_properties is None:
-            return {}
+    def _properties(
+        self, rule: CompiledRule, properties: Callable[[Run], Mapping[str, str]], course: _Course
+    ) -> Mapping[str, str]:
         try:
-            return rule.report_properties(self._start(rule, course.request, course.scope, course.runtime))
+            return properties(self._start(rule, course.request, course.scope, course.runtime))
         except PyvernoError:
             # Kyverno: a report property that can not be resolved never changes a verdict
             return {}

@@ -40,8 +40,12 @@ class Preconditions:
         known = _NothingElse(request=_OperationOnly(operation=key.operation))
         try:
             return self.conditions.check(known, Runtime(), delete_request=key.operation == "DELETE").met
-        except PyvernoError:
+        except (_NotKnownError, PyvernoError):
             return False
+
+
+class _NotKnownError(Exception):
+    """The conditions look at more than the key knows; not an error of expressions, which `||` would replace."""
 
 
 class _OperationOnly(dict[str, JSON]):
@@ -50,20 +54,20 @@ class _OperationOnly(dict[str, JSON]):
     __slots__ = ()
 
     def __missing__(self, name: str) -> JSON:
-        raise EvaluationError(f"request.{name} is not known yet")
+        raise _NotKnownError(name)
 
     def materialise(self) -> JSON:
-        raise EvaluationError("the request is not known yet")
+        raise _NotKnownError("request")
 
 
 class _NothingElse(dict[str, JSON]):
     __slots__ = ()
 
     def __missing__(self, name: str) -> JSON:
-        raise EvaluationError(f"{name} is not known yet")
+        raise _NotKnownError(name)
 
     def materialise(self) -> JSON:
-        raise EvaluationError("the variables are not known yet")
+        raise _NotKnownError("the variables")
 
 
 def joined(*texts: str) -> str:

@@ -24,29 +24,32 @@ Check = Callable[[JSON], bool]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A rule that may be about the request. `guards` are those that the key does not already settle."""
+    """A rule that may be about the request. `guards` are those that the key does not already settle.
+
+    `is_fast` tells that the rule's pass-check alone can decide that it passes, `is_simple` that the object alone
+    decides its verdict.
+    """
 
     rule: CompiledRule
     exceptions: tuple[CompiledException, ...]
     guards: tuple[Guard, ...]
     is_certain: bool
+    is_fast: bool
+    is_simple: bool
 
     @classmethod
     def of(cls, rule: CompiledRule, exceptions: tuple[CompiledException, ...], key: IndexKey) -> Candidate:
         """Work out what the index key says about a rule."""
         guards = tuple(guard for guard in rule.guards if not guard.surely_holds(key))
-        return cls(rule, exceptions, guards, rule.matcher.surely_matches(key))
-
-    @property
-    def is_fast(self) -> bool:
-        """Tell whether the rule's pass-check alone can decide that it passes."""
-        rule = self.rule
-        return (
-            self.is_certain
-            and not self.guards
-            and not self.exceptions
-            and rule.passes is not None
-            and rule.passed is not None
+        is_certain = rule.matcher.surely_matches(key)
+        is_clear = is_certain and not guards and not exceptions
+        return cls(
+            rule,
+            exceptions,
+            guards,
+            is_certain,
+            is_fast=is_clear and rule.passes is not None,
+            is_simple=is_clear and rule.judge is not None,
         )
 
 
@@ -60,62 +63,32 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Fast:
-    """Policies that pass-checks speak for.
+    """Policies that one fused pass-check speaks for, and what they say when it returns True."""
 
-    `fused` speaks for the policies with the numbers `fused_for`, each check of `own` for one policy; `results` are what
-    a policy says when its check returns True, `all_results` what all of them say together.
-    """
-
+    check: Check
+    results: tuple[RuleResult, ...]
     policies: tuple[Selected, ...]
-    results: tuple[tuple[RuleResult, ...], ...]
-    all_results: tuple[RuleResult, ...]
-    fused: Check | None
-    fused_for: tuple[int, ...]
-    own: tuple[tuple[int, Check], ...]
 
 
 Plan = tuple[Fast | Selected, ...]
 
 
 def make_plan(selected: Iterable[Selected]) -> Plan:
-    """Join neighbouring policies that are fast, keeping the order of all."""
-    steps: list[Fast | Selected] = []
-    run: list[Selected] = []
-    for policy in selected:
-        if all(candidate.is_fast for candidate in _asked(policy)):
-            run.append(policy)
-            continue
-        steps.extend(_joined(run))
-        run = []
-        steps.append(policy)
-    steps.extend(_joined(run))
-    return tuple(steps)
+    """Put the policies that one fused pass-check can speak for first, each group in the order of names.
+
+    Only phases without changes have such policies, so that the order in which they are asked changes nothing but the
+    order of their results.
+    """
+    policies = tuple(selected)
+    fast = tuple(policy for policy in policies if all(candidate.is_fast for candidate in _asked(policy)))
+    rules = [candidate.rule for policy in fast for candidate in _asked(policy)]
+    fused = fuse(rule.pattern for rule in rules if rule.pattern is not None)
+    if fused is None:
+        return policies
+    step = Fast(fused, tuple(rule.passed for rule in rules if rule.passed is not None), fast)
+    return (step, *(policy for policy in policies if policy not in fast))
 
 
 def _asked(selected: Selected) -> Sequence[Candidate]:
     """Return the candidates that run when all of them pass: with applyRules One, the first."""
     return selected.candidates[:1] if selected.policy.apply_one else selected.candidates
-
-
-def _joined(run: list[Selected]) -> Sequence[Fast | Selected]:
-    if not run:
-        return ()
-    rules = [[candidate.rule for candidate in _asked(policy)] for policy in run]
-    plain = tuple(number for number, own in enumerate(rules) if all(rule.patterns for rule in own))
-    fused = fuse(pattern for number in plain for rule in rules[number] for pattern in rule.patterns)
-    if fused is None:
-        plain = ()
-    own_checks = tuple(
-        (number, _each([rule.passes for rule in own if rule.passes is not None]))
-        for number, own in enumerate(rules)
-        if number not in plain
-    )
-    results = tuple(tuple(rule.passed for rule in own if rule.passed is not None) for own in rules)
-    together = tuple(result for own in results for result in own)
-    return (Fast(tuple(run), results, together, fused, plain, own_checks),)
-
-
-def _each(checks: Sequence[Check]) -> Check:
-    if len(checks) == 1:
-        return checks[0]
-    return lambda subject: all(check(subject) is True for check in checks)

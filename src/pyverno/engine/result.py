@@ -7,9 +7,9 @@ This module must never decide whether a request is allowed (see `decision`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyverno.kube.json import JSON
 
@@ -97,8 +97,7 @@ class PodSecurityDetail:
     checks: tuple[Mapping[str, JSON], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PatternDetail:
+class PatternDetail(NamedTuple):
     """Detail of a failed pattern: the path (`/spec/containers/0/image/`) at which the resource does not fit."""
 
     path: str
@@ -107,8 +106,7 @@ class PatternDetail:
 Detail = PodSecurityDetail | PatternDetail | None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What an action found: status and text, the changed resource if it changed one, effects that it wants.
 
     `exceptions` holds the keys of the PolicyExceptions that led to this verdict.
@@ -123,21 +121,31 @@ class Verdict:
     exceptions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RuleResult:
-    """What one rule said about one request.
+class RuleResult(NamedTuple):
+    """What one rule said about one request: the rule, its failure action, and the fields of the verdict.
 
     `target` names the object when it is not the request's own one (an existing object that the rule patches).
     `exceptions` holds the `namespace/name` of the PolicyExceptions that made the rule skip.
     """
 
     rule: RuleInfo
+    action: FailureAction
     status: Status
     message: str = ""
-    action: FailureAction = FailureAction.AUDIT
     detail: Detail = None
-    properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
-    exceptions: tuple[str, ...] = ()
-    target: ResourceRef | None = None
     patched: JSON = None
     effects: tuple[Effect, ...] = ()
+    target: ResourceRef | None = None
+    exceptions: tuple[str, ...] = ()
+    properties: Mapping[str, str] = NO_PROPERTIES
+
+    @classmethod
+    def of(
+        cls,
+        rule: RuleInfo,
+        action: FailureAction,
+        verdict: Verdict,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> RuleResult:
+        """Make the result of a verdict; its fields follow rule and action in the same order."""
+        return tuple.__new__(cls, (rule, action, *verdict, properties))

@@ -149,6 +149,9 @@ class Run:
         return Run(self.rule, request, scope, self.broker, self.runtime, self.supplied)
 
 
+Judge = Callable[[JSON], Sequence[Verdict]]
+
+
 class Binding(Protocol):
     """A context entry: extends a scope by one lazily computed variable."""
 
@@ -205,8 +208,9 @@ class CompiledRule:
     """One rule, ready to run.
 
     `passes` is the generated pass-check of the action, when it has one: True means that the action would pass; then
-    `passed` is the result. `patterns` are what it was generated from, so that the checks of several rules can be
-    fused. `failure_action` holds unless one of `overrides` fits.
+    `passed` is the result. `pattern` is what it was generated from, so that the checks of several rules can be fused.
+    `judge` is the action for rules whose verdict depends on nothing but the object; it may raise, then `action`
+    must be asked. `failure_action` holds unless one of `overrides` fits.
     `checks_existing` allows updates of objects that failed before (allowExistingViolations).
     """
 
@@ -223,7 +227,8 @@ class CompiledRule:
     report_properties: Callable[[Run], Mapping[str, str]] | None = None
     passes: Callable[[JSON], bool] | None = None
     passed: RuleResult | None = None
-    patterns: tuple[Pattern, ...] = ()
+    judge: Judge | None = None
+    pattern: Pattern | None = None
 
     def action_for(self, namespace: str, labels: Mapping[str, str] | None) -> FailureAction:
         """Return the failure action that holds in a namespace."""
@@ -251,4 +256,4 @@ class CompiledPolicy:
 
 def passed_result(info: RuleInfo, message: str, action: FailureAction) -> RuleResult:
     """Return the result that a rule gives each time it passes; made once per rule."""
-    return RuleResult(rule=info, status=Status.PASS, message=message, action=action)
+    return RuleResult(info, action, Status.PASS, message)

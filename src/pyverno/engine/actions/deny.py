@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyverno.engine.actions.exemption import SkippedByException
-from pyverno.engine.actions.message import rendered_message
+from pyverno.engine.actions.message import as_text, rendered_message
 from pyverno.engine.actions.pattern import passed_message
 from pyverno.engine.conditions import Conditions
 from pyverno.engine.guards import joined
@@ -20,15 +20,19 @@ __all__ = ["DenyCheck"]
 
 @dataclass(frozen=True, slots=True)
 class DenyCheck(SkippedByException):
-    """Denies when its conditions hold; without conditions it always denies."""
+    """Denies when its conditions hold; without conditions it always denies.
+
+    `texts` holds the texts of conditions that have variables.
+    """
 
     rule: str
     message: Template
     conditions: Conditions | None = None
+    texts: Mapping[str, Template] = field(default_factory=dict)
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Evaluate the conditions; unlike patterns they also judge a DELETE."""
-        reasons = ""
+        reasons: tuple[str, ...] = ()
         if self.conditions is not None:
             try:
                 outcome = self.conditions.check(run.scope, run.runtime, delete_request=run.is_delete)
@@ -36,15 +40,29 @@ class DenyCheck(SkippedByException):
                 return (Verdict(Status.ERROR, f"failed to check deny conditions: {error.message}"),)
             if not outcome.met:
                 return (Verdict(Status.PASS, passed_message(self.rule)),)
-            reasons = outcome.message
+            reasons = outcome.pieces
         return (Verdict(Status.FAIL, self._text(run, reasons)),)
 
-    def _text(self, run: Run, reasons: str) -> str:
+    def fixed_failure(self) -> Verdict | None:
+        """Return the verdict of a denial when it never depends on the request: no variables, no texts of conditions."""
+        conditions = self.conditions
+        if not self.message.is_static or conditions is None or conditions.has_messages:
+            return None
+        message = self.message.document
+        text = message if isinstance(message, str) and message else f"validation error: rule {self.rule} failed"
+        return Verdict(Status.FAIL, text)
+
+    def _text(self, run: Run, reasons: tuple[str, ...]) -> str:
+        # Kyverno: pkg/engine/handlers/validation - the message and the texts of the conditions are substituted as one
+        written = "".join(reasons)
         try:
             message = rendered_message(self.message, run)
+            found = [rendered_message(self.texts[text], run) if text in self.texts else text for text in reasons]
         except ExpressionError:
-            # Kyverno: an unresolved message leaves the texts of the conditions
-            return reasons or f"validation error: rule {self.rule} failed"
+            # Kyverno: a message that can not be resolved leaves the texts of the conditions, as they are written
+            return written or f"validation error: rule {self.rule} failed"
+        if message == "" and len(found) == 1:
+            message, found = found[0], []
         if not isinstance(message, str):
             return "the produced message didn't resolve to a string, check your policy definition."
-        return joined(message, reasons) or f"validation error: rule {self.rule} failed"
+        return joined(message, "".join(map(as_text, found))) or f"validation error: rule {self.rule} failed"

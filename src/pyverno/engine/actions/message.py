@@ -6,7 +6,7 @@ from pyverno.engine.rule import Run
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.template import Template
 
-__all__ = ["rendered_message", "validation_error"]
+__all__ = ["as_text", "rendered_message", "validation_error"]
 
 
 def rendered_message(message: Template, run: Run) -> JSON:

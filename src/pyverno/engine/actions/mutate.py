@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from pyverno.engine.actions.elements import Elements
@@ -217,7 +217,7 @@ class MutateExisting:
             if entry.preconditions is not None:
                 verdict = entry.preconditions.check(inner)
                 if verdict is not None:
-                    return replace(verdict, target=target)
+                    return verdict._replace(target=target)
             changed = self.change.apply(document, inner)
         except PyvernoError as error:
             return Verdict(Status.ERROR, error.message, target=target)

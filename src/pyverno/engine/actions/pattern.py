@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyverno.engine.actions.exemption import SkippedByException
@@ -17,6 +17,9 @@ from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
 
 __all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "passed_message", "subject_of", "surely_passes"]
+
+
+_UNHAPPY = (Match.FAIL, Match.ERROR)
 
 
 def passed_message(rule: str) -> str:
@@ -65,33 +68,54 @@ class PatternCheck(SkippedByException):
         pattern = self.compiled
         if pattern is None:
             try:
-                # compiled for this one request: its pass-check would cost more than it saves
+                # compiled for this one request: a pass-check would cost more than it saves
                 document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
                 pattern = compile_pattern(document)
             except ExpressionError as error:
                 return (Verdict(Status.ERROR, f"variable substitution failed: {error.message}"),)
-        if pattern is self.compiled and surely_passes(pattern, subject):
+        elif surely_passes(pattern, subject):
             return (Verdict(Status.PASS, passed_message(self.rule)),)
         outcome = pattern.match(subject)
+        if outcome.status in _UNHAPPY and not self.message.is_static:
+            return (self._failure(run, outcome),)
+        return (self._verdict(outcome, self.message.document),)
+
+    def by_object(self) -> Callable[[JSON], Sequence[Verdict]] | None:
+        """Return the check as a function of the object, when neither pattern nor message has variables."""
+        pattern = self.compiled
+        if pattern is None or self.scoped or not self.message.is_static:
+            return None
+        failing_path, message = pattern.failing_path, self.message.document
+        prefix = validation_error(as_text(message), f"rule {self.rule} failed at path ")
+
+        def judge(subject: JSON) -> Sequence[Verdict]:
+            path = failing_path(subject)
+            if path:
+                return (Verdict(Status.FAIL, prefix + path, PatternDetail(path)),)
+            return (self._verdict(pattern.match(subject), message),)
+
+        return judge
+
+    def _verdict(self, outcome: Outcome, message: JSON) -> Verdict:
         match outcome.status:
             case Match.PASS:
-                return (Verdict(Status.PASS, passed_message(self.rule)),)
+                return Verdict(Status.PASS, passed_message(self.rule))
             case Match.SKIP:
-                return (Verdict(Status.SKIP, outcome.message),)
-            case _:
-                return (self._failure(run, outcome),)
+                return Verdict(Status.SKIP, outcome.message)
+        text = as_text(message)
+        if not outcome.path:
+            tail = f"rule {self.rule} execution error: {outcome.message}"
+            return Verdict(Status.ERROR, validation_error(text, tail))
+        tail = f"rule {self.rule} failed at path {outcome.path}"
+        return Verdict(Status.FAIL, validation_error(text, tail), PatternDetail(outcome.path))
 
     def _failure(self, run: Run, outcome: Outcome) -> Verdict:
         try:
-            message = as_text(rendered_message(self.message, run))
+            message = rendered_message(self.message, run)
         except ExpressionError as error:
             tail = f"variables substitution error in rule {self.rule} execution error: {error.message}"
             return Verdict(_status(outcome), f"validation error: {tail}", PatternDetail(outcome.path))
-        if not outcome.path:
-            tail = f"rule {self.rule} execution error: {outcome.message}"
-            return Verdict(Status.ERROR, validation_error(message, tail))
-        tail = f"rule {self.rule} failed at path {outcome.path}"
-        return Verdict(Status.FAIL, validation_error(message, tail), PatternDetail(outcome.path))
+        return self._verdict(outcome, message)
 
 
 def _status(outcome: Outcome) -> Status:
@@ -122,12 +146,28 @@ class AnyPatternCheck(SkippedByException):
             if patterns is None:
                 text = "failed to deserialize anyPattern, expected type array"
                 return (Verdict(Status.ERROR, text),)
+        return self._judged(
+            patterns, subject, lambda: self._message_or_empty(run), uses_checks=patterns is self.compiled
+        )
+
+    def judge(self, subject: JSON) -> Sequence[Verdict]:
+        """Match the alternatives when neither they nor the message have variables."""
+        assert self.compiled is not None  # noqa: S101 - the compiler asks for this form only then
+        return self._judged(self.compiled, subject, lambda: as_text(self.message.document), uses_checks=True)
+
+    def _judged(
+        self, patterns: Sequence[Pattern], subject: JSON, message: Callable[[], str], *, uses_checks: bool
+    ) -> Sequence[Verdict]:
         if not patterns:
-            return (Verdict(Status.PASS, self._message_or_empty(run)),)
+            return (Verdict(Status.PASS, message()),)
         pieces, failed = [], []
         for index, pattern in enumerate(patterns):
-            if patterns is self.compiled and surely_passes(pattern, subject):
+            if uses_checks and surely_passes(pattern, subject):
                 return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
+            path = pattern.failing_path(subject) if uses_checks else ""
+            if path:
+                failed.append(f"rule {self.rule}[{index}] failed at path {path}")
+                continue
             outcome = pattern.match(subject)
             if outcome.status is Match.PASS:
                 return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
@@ -139,8 +179,7 @@ class AnyPatternCheck(SkippedByException):
                 failed.append(f"rule {self.rule}[{index}] failed: {outcome.message}")
         if not failed:
             return (Verdict(Status.SKIP, " ".join(pieces)),)
-        message = self._message_or_empty(run)
-        return (Verdict(Status.FAIL, validation_error(message, " ".join(failed))),)
+        return (Verdict(Status.FAIL, validation_error(message(), " ".join(failed))),)
 
     def _rendered(self, run: Run) -> tuple[Pattern, ...] | None:
         document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)

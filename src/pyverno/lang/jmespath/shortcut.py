@@ -119,7 +119,12 @@ class _Compiler:
     def selected(self, node: Node) -> Shortcut | None:
         names = _chain(node.children[0])
         fields = [child.value for child in node.children[1].children if child.type is NodeType.FIELD]
-        if names is None or not self.is_known(names) or len(fields) != len(node.children[1].children) or any("\ue000" in name for name in fields):
+        if (
+            names is None
+            or not self.is_known(names)
+            or len(fields) != len(node.children[1].children)
+            or any("\ue000" in name for name in fields)
+        ):
             return None
         parent = _fields(names)
 

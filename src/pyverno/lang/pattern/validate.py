@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.checks import element_check
+from pyverno.lang.pattern.failpath import FailPath, compile_failpath
 from pyverno.lang.pattern.outcome import Cause, Outcome, Problem, Status, path_text
 from pyverno.lang.pattern.passcheck import PassCheck, compile_passes
 from pyverno.lang.pattern.steps import Check, Ledger
@@ -22,13 +23,14 @@ _TOO_DEEP = "the pattern is nested too deeply"
 class Pattern:
     """A compiled validation pattern; immutable and safe to share between threads."""
 
-    __slots__ = ("_check", "_passes", "float_numbers", "tree")
+    __slots__ = ("_check", "_fails", "_passes", "float_numbers", "tree")
 
     def __init__(self, tree: JSON, check: Check, *, float_numbers: bool) -> None:
         self.tree = tree
         self.float_numbers = float_numbers
         self._check = check
         self._passes: PassCheck | bool | None = False
+        self._fails: FailPath | bool | None = False
 
     def match(self, resource: JSON) -> Outcome:
         """Match a resource (or any element) against the pattern.
@@ -59,6 +61,21 @@ class Pattern:
         if self._passes is False:
             self._passes = compile_passes(self)  # two threads may both do this; the results are equal
         return self._passes or None  # type: ignore[return-value]  # never True
+
+
+    def failing_path(self, resource: JSON) -> str:
+        """Return the path of a FAIL, or "" when only `match` can tell; generated on first use like `passes`.
+
+        >>> compile_pattern({"spec": {"hostPID": False}}).failing_path({"spec": {"hostPID": True}})
+        '/spec/hostPID/'
+        """
+        fails = self._fails
+        if fails is False:
+            fails = self._fails = compile_failpath(self.tree, float_numbers=self.float_numbers)
+        if fails is None:
+            return ""
+        steps = fails(resource)  # type: ignore[operator]  # never True
+        return "" if steps is None else f"/{'/'.join(map(str, steps))}/" if steps else "/"
 
 
 def compile_pattern(pattern: JSON, *, float_numbers: bool = False) -> Pattern:
