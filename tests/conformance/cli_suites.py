@@ -1,0 +1,100 @@
+"""Buckets `cli` and `special`: suites of `kyverno test`, through the code of `pyverno test`.
+
+A suite is found by its manifest record and judged by the rows of its test file. `special` suites state an unusual
+outcome: a load error, missing files, or a suite that must not pass as it stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pyverno.cli.test_check import Row
+from pyverno.cli.test_find import FoundSuite, find_suites
+from pyverno.cli.test_options import SuiteOptions
+from pyverno.cli.test_run import run_suite
+from pyverno.compiler import compile_documents
+from pyverno.kube.documents import expand_lists
+from pyverno.offline.files import load_files
+from tests.conformance.outcome import Case, Claim, NotRun
+from tests.conformance.policies import refusal
+
+__all__ = ["claim", "find"]
+
+_LOAD_ERROR = "error:"
+_MISSING_FILES = "unknown:missing-files"
+_INVALID = "Invalid Policy"
+_STRICT = SuiteOptions(strict=True)
+"""Strict mode never changes a row; it adds what the rows do not prove."""
+
+
+def find(root: Path, *, bucket: str) -> Iterator[Case]:
+    """Yield the suites of a bucket's manifest."""
+    manifest = root / bucket / "manifest.jsonl"
+    for line in manifest.read_text().splitlines() if manifest.is_file() else ():
+        record = json.loads(line)
+        yield Case(bucket, record["repo"], f"{bucket}/{record['id']}", record)
+
+
+def claim(case: Case, root: Path) -> Claim:
+    """Judge one suite by what its record states."""
+    record = case.data
+    path = root / case.bucket / record["repo"] / record["path"]
+    with ExitStack() as stack:
+        suites = find_suites(str(path), path.name, "", stack)
+    stated = record.get("expected", "pass")
+    if stated.startswith(_LOAD_ERROR):
+        return Claim([True], [suite.test is None for suite in suites])
+    failed, vacuous, said = _judge(suites)
+    if stated == _MISSING_FILES:
+        return _missing_files(record, said)
+    if stated == "fail":
+        # upstream's own check of such suites is vacuous: it is enough that the suite does not pass in strict mode
+        return Claim({"passes strictly": False}, {"passes strictly": not failed and not vacuous})
+    return Claim([], failed, tuple(vacuous))
+
+
+def _missing_files(record: dict[str, Any], said: list[str]) -> Claim:
+    """Somebody must be told of a missing file: the first that can not be read may end the suite."""
+    names = [Path(missing).name for missing in record["missing"]]
+    return Claim(
+        {"names a missing file": True}, {"names a missing file": any(name in text for name in names for text in said)}
+    )
+
+
+def _judge(suites: list[FoundSuite]) -> tuple[list[str], list[str], list[str]]:
+    """Return the checks that fail, those that prove nothing, and all that was said."""
+    failed: list[str] = []
+    vacuous: list[str] = []
+    said: list[str] = []
+    for suite in suites:
+        _leave_out_unsupported(suite)
+        outcome = run_suite(suite, _STRICT)
+        failed.extend(text for text in (outcome.error, *outcome.unread) if text)
+        failed.extend(_shown(row) for row in outcome.rows if row.counts_as_failed or _is_refused(row))
+        vacuous.extend(outcome.vacuous)
+        said.extend((outcome.error, *outcome.lines, *outcome.unread, *(row.message for row in outcome.rows)))
+    return failed, vacuous, said
+
+
+def _leave_out_unsupported(suite: FoundSuite) -> None:
+    """Leave out suites whose policies or exceptions the product itself refuses as not supported yet."""
+    if suite.test is None:
+        return
+    names = [str(suite.path.parent / name) for name in (*suite.test.policies, *suite.test.exceptions)]
+    reason = refusal(compile_documents(expand_lists(load_files(names).documents)).items)
+    if reason:
+        raise NotRun(reason)
+
+
+def _is_refused(row: Row) -> bool:
+    """Tell whether we refused the policy of a row that expects it to be judged."""
+    return row.reason == _INVALID and (row.expected is None or row.expected.result.value != "skip")
+
+
+def _shown(row: Row) -> str:
+    text = f"{row.policy} {row.rule} {row.resource}: {row.reason}"
+    return f"{text} ({row.message})" if row.message else text

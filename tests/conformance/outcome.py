@@ -1,0 +1,100 @@
+"""What came out of one case: a claim of the corpus held against what the product says.
+
+This module must never run a case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["CEL_LATER", "NO_ASSERTION", "Case", "Claim", "NotRun", "Outcome", "State", "content_id", "distinct"]
+
+CEL_LATER = "CEL kinds come with a later release"
+"""Why cases that need a policy kind or an action written in CEL are not run."""
+
+NO_ASSERTION = "no assertion in the row"
+"""Why rows that only list documents are not run."""
+
+
+class State(StrEnum):
+    """Outcome of a case."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class NotRun(Exception):  # noqa: N818 - not an error: the case is left out, and the text says why
+    """Raised by a case that can not be run; its text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: the bucket and part (a table, a file) that it belongs to, its id, and its data."""
+
+    bucket: str
+    part: str
+    id: str
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a case expects and what the product gave; `vacuous` names what passed without saying anything."""
+
+    expected: Any
+    got: Any
+    vacuous: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether both are the same value; numbers compare by value, truth values are not numbers."""
+        return same(self.expected, self.got)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out of a case; `reason` says why it was skipped."""
+
+    bucket: str
+    part: str
+    id: str
+    state: State
+    reason: str = ""
+    expected: Any = None
+    got: Any = None
+    vacuous: tuple[str, ...] = field(default=())
+
+
+def same(one: Any, other: Any) -> bool:
+    """Compare JSON-like values: 1 equals 1.0, True does not equal 1, tuples are lists.
+
+    >>> same([1, {"a": True}], (1.0, {"a": True})), same(True, 1)
+    (True, False)
+    """
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def content_id(prefix: str, data: Any) -> str:
+    """Name data that has no name of its own by what it holds, so that the name stays when other rows come or go."""
+    text = json.dumps(data, sort_keys=True, ensure_ascii=True)
+    return f"{prefix}@{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def distinct(cases: Iterable[Case]) -> Iterator[Case]:
+    """Yield cases with distinct ids: the second of equal ones gets `~2`."""
+    seen: dict[str, int] = {}
+    for case in cases:
+        number = seen[case.id] = seen.get(case.id, 0) + 1
+        yield case if number == 1 else Case(case.bucket, case.part, f"{case.id}~{number}", case.data)

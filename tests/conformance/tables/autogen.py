@@ -1,0 +1,80 @@
+"""Table `autogen`: eligibility, controllers and copies of rules, names of copies, variable paths in copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyverno.compiler.autogen import ANNOTATION, autogen_controllers, expand, is_autogen_name
+from tests.conformance.outcome import CEL_LATER, NO_ASSERTION, Claim, NotRun
+from tests.conformance.policies import written_policy
+from tests.conformance.tables.go_structs import as_json
+
+_POD_TEMPLATES = {"Pod": "Deployment", "Cronjob": "CronJob", "CronJob": "CronJob"}
+
+
+def claim(row: dict[str, Any]) -> Claim:
+    """Judge one row by what it holds."""
+    if "policy" in row and "expectedControllers" in row:
+        wanted = sorted(set(row["expectedControllers"] or ()) - {"none"})
+        return Claim(wanted, sorted(autogen_controllers(written_policy(row["policy"]))))
+    if "policy" in row and "expectedRules" in row:
+        return _rules(row)
+    if "meta" in row:
+        return _annotation(row)
+    if "prefix" in row and "ruleName" in row:
+        return _copy_name(row)
+    if "ruleName" in row and isinstance(row.get("expected"), bool):
+        return Claim(row["expected"], is_autogen_name(row["ruleName"]))
+    if "pbyte" in row:
+        if not row["pbyte"].startswith("request."):
+            raise NotRun(CEL_LATER)
+        return Claim(row["want"], _shifted(row["pbyte"], _POD_TEMPLATES[row["kind"]]))
+    if "expectedPod" in row:
+        raise NotRun(CEL_LATER)
+    raise NotRun(NO_ASSERTION)
+
+
+def _rules(row: dict[str, Any]) -> Claim:
+    rules = expand(written_policy(row["policy"]))
+    wanted = row["expectedRules"]
+    if all(isinstance(name, str) for name in wanted):
+        return Claim(wanted, [rule.name for rule in rules])
+    # rows leave out rules that Go code makes of named constants, so each rule is compared with that of its name
+    made = {rule.name: as_json(rule.raw) for rule in rules}
+    listed = {rule["name"]: rule for rule in as_json(wanted)}
+    return Claim(listed, {name: made.get(name) for name in listed})
+
+
+def _policy(name: str, kinds: list[str], message: str, annotations: dict[str, str]) -> dict[str, Any]:
+    rule = {
+        "name": name,
+        "match": {"any": [{"resources": {"kinds": kinds}}]},
+        "validate": {"message": message, "deny": {}},
+    }
+    metadata = {"name": "row", "annotations": annotations}
+    return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {"rules": [rule]}}
+
+
+def _copy_name(row: dict[str, Any]) -> Claim:
+    """Ask for the copy that has the prefix: the one for CronJobs, or that for the other controllers."""
+    controller = "CronJob" if row["prefix"].endswith("cronjob") else "Deployment"
+    policy = _policy(row["ruleName"], ["Pod"], "no", {ANNOTATION: controller})
+    return Claim(row["expected"], expand(written_policy(policy))[-1].name)
+
+
+def _shifted(expression: str, controller: str) -> str:
+    policy = _policy("row", ["Pod"], "{{ " + expression + " }}", {ANNOTATION: controller})
+    message = expand(written_policy(policy))[-1].raw["validate"]["message"]
+    return str(message).removeprefix("{{ ").removesuffix(" }}")
+
+
+def _annotation(row: dict[str, Any]) -> Claim:
+    """Ask what the annotation makes of a policy that autogen applies to; a nil answer of Go means "all"."""
+    written = list((row["meta"].get("Annotations") or {}).values())
+    annotations = {ANNOTATION: written[0]} if written else {}
+    got = autogen_controllers(written_policy(_policy("row", ["Pod"], "no", annotations)))
+    everything = autogen_controllers(written_policy(_policy("row", ["Pod"], "no", {})))
+    wanted = row["expectedControllers"]
+    if wanted is None:
+        return Claim(sorted(everything), sorted(got))
+    return Claim(sorted([wanted] if isinstance(wanted, str) else wanted), sorted(got))

@@ -1,0 +1,23 @@
+"""Table `strategic_merge_preprocess`: the anchors of an overlay decided against a resource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyverno.lang.pattern.mutate import compile_overlay
+from pyverno.lang.pattern.validate import compile_pattern
+from tests.conformance.outcome import Claim
+
+_SKIPPED = "the patch does not apply"
+
+
+def claim(row: dict[str, Any]) -> Claim:
+    """Judge one row; where a single condition is checked, its text counts too."""
+    if row.get("function") == "checkCondition":
+        outcome = compile_pattern(row["overlay"]).match(row["resource"])
+        return Claim(row.get("error", ""), outcome.message)
+    patch = compile_overlay(row["overlay"]).resolve(row["resource"])
+    if "preprocessed" in row and not row.get("error"):
+        # upstream gives an empty patch where nothing of the overlay applies
+        return Claim(row["preprocessed"], {} if patch is None else patch)
+    return Claim(_SKIPPED if row.get("error") else True, _SKIPPED if patch is None else True)

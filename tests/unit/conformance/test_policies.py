@@ -1,0 +1,66 @@
+"""Policies of rows lose what no schema knows, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyverno.compiler import compile_document
+from tests.conformance.outcome import CEL_LATER, NotRun
+from tests.conformance.policies import as_document, compiled_policy, known_fields, refusal
+
+
+def policy(**rule: Any) -> dict[str, Any]:
+    written = {"name": "r", "match": {"any": [{"resources": {"kinds": ["Pod"]}}]}, **rule}
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "p"},
+        "spec": {"rules": [written]},
+    }
+
+
+def test_unknown_fields_are_dropped_at_any_depth() -> None:
+    """What is left is the policy as a cluster would store it; the row is not changed."""
+    value = policy(validate={"deny": {}, "colour": "red"}) | {"pod-policies.kyverno.io/x": "none"}
+    cleaned = known_fields(value)
+    assert {"deny": {}} == cleaned["spec"]["rules"][0]["validate"]
+    assert "pod-policies.kyverno.io/x" not in cleaned
+    assert "colour" in value["spec"]["rules"][0]["validate"]
+
+
+def test_a_rule_without_an_action_denies() -> None:
+    """A rule whose only action was unknown gets one, because its match is what matters."""
+    cleaned = known_fields(policy(mutate={"overlay": {"a": "b"}}))
+    assert {"deny": {}} == cleaned["spec"]["rules"][0]["validate"]
+    assert "mutate" not in cleaned["spec"]["rules"][0]
+
+
+def test_valid_policies_stay_as_they_are() -> None:
+    """Nothing known is dropped."""
+    value = policy(validate={"message": "m", "pattern": {"a": "?*"}})
+    assert value == known_fields(value)
+
+
+def test_a_text_is_read_as_a_document() -> None:
+    """Rows hold some policies as text."""
+    assert {"a": 1} == as_document("a: 1").value
+
+
+def test_what_the_product_refuses_is_not_run() -> None:
+    """The product's own error says that a kind comes later, not a list in the runner."""
+    image = {
+        "imageReferences": ["*"],
+        "attestors": [{"entries": [{"keys": {"publicKeys": "k8s://a/b"}}]}],
+    }
+    with pytest.raises(NotRun, match="not available"):
+        compiled_policy(policy(verifyImages=[image]))
+
+
+def test_kinds_of_a_later_release_are_told_by_their_error() -> None:
+    """A document with the error `unsupported-kind` is left out; a bad one is not."""
+    unsupported = {"apiVersion": "policies.kyverno.io/v1", "kind": "ImageValidatingPolicy", "metadata": {"name": "a"}}
+    item = compile_document(as_document(unsupported))
+    assert refusal([item]) == (CEL_LATER if any(error.code == "unsupported-kind" for error in item.errors) else "")
+    assert refusal([compile_document(as_document(policy(colour="red")))]) == ""
