@@ -1,0 +1,36 @@
+"""The Common Expression Language as Kubernetes and Kyverno speak it.
+
+    text ── lexer, parser, macros ──► tree ── checker ──► types ── planner ──► closures (+ generated pass-check)
+
+`Environment.compile(text)` gives a `Program`; `Program.evaluate(variables)` gives a value. Values are plain Python
+objects (see `values`). Libraries are declared in `libraries`; what they ask of the world goes through `CelWorld`.
+This package must never know a policy, and never do I/O.
+"""
+
+from __future__ import annotations
+
+from pyverno.lang.cel import types
+from pyverno.lang.cel.declarations import Library, StructProvider, function
+from pyverno.lang.cel.environment import Environment
+from pyverno.lang.cel.evaluation import CostMeter, Evaluation
+from pyverno.lang.cel.presets import STANDARD
+from pyverno.lang.cel.program import Program, SubExpression
+from pyverno.lang.cel.source import CompileError, Issue
+from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
+
+__all__ = [
+    "NO_CEL_WORLD",
+    "STANDARD",
+    "CelWorld",
+    "CompileError",
+    "CostMeter",
+    "Environment",
+    "Evaluation",
+    "Issue",
+    "Library",
+    "Program",
+    "StructProvider",
+    "SubExpression",
+    "function",
+    "types",
+]

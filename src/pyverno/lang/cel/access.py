@@ -1,0 +1,119 @@
+"""Reading parts of values: fields, indexes, presence, and what a loop runs over.
+
+Optional values pass selection on to what they hold. A map may be a dict subclass that loads its values lazily: it is
+read with `value[name]` and asked with `in`. This module must never convert a document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyverno.errors import EvaluationError
+from pyverno.lang.cel.values import (
+    MISSING,
+    NONE,
+    Optional,
+    StructValue,
+    Uint,
+    Value,
+    map_find,
+    map_keys,
+    no_such_key,
+    no_such_overload,
+    type_name,
+)
+
+__all__ = ["field", "has_field", "index", "iterate", "optional_field", "optional_index"]
+
+
+def field(value: Value, name: str) -> Value:
+    """Return `value.name`; raises EvaluationError when there is no such key."""
+    if isinstance(value, dict):
+        try:
+            return value[name]
+        except KeyError:
+            raise no_such_key(name) from None
+    if isinstance(value, Optional):
+        return optional_field(value, name)
+    if isinstance(value, StructValue):
+        try:
+            return value.fields[name]
+        except KeyError:
+            raise EvaluationError(f"no such field '{name}'") from None
+    if isinstance(value, (list, tuple)):
+        raise EvaluationError("unsupported index type 'string' in list")
+    raise no_such_overload()
+
+
+def optional_field(value: Value, name: str) -> Optional:
+    """Return `value.?name`: an optional value, empty when the field is absent."""
+    if isinstance(value, Optional):
+        return optional_field(value.value, name) if value.present else NONE
+    if isinstance(value, dict):
+        return Optional(value[name]) if name in value else NONE
+    if isinstance(value, StructValue):
+        return Optional(value.fields[name]) if name in value.fields else NONE
+    if isinstance(value, (list, tuple)):
+        raise EvaluationError("unsupported index type 'string' in list")
+    raise no_such_key(name)
+
+
+def has_field(value: Value, name: str) -> bool:
+    """Return `has(value.name)`."""
+    if isinstance(value, dict):
+        return name in value
+    if isinstance(value, Optional):
+        return value.present and has_field(value.value, name)
+    if isinstance(value, StructValue):
+        return name in value.fields
+    raise no_such_overload()
+
+
+def index(value: Value, key: Value) -> Value:
+    """Return `value[key]` of a list or map."""
+    if isinstance(value, (list, tuple)):
+        position = _position(key)
+        if 0 <= position < len(value):
+            return value[position]
+        raise EvaluationError(f"index out of bounds: {position}")
+    if isinstance(value, dict):
+        found = map_find(value, key)
+        if found is MISSING:
+            raise no_such_key(key)
+        return found
+    if isinstance(value, Optional):
+        return optional_index(value, key)
+    if isinstance(value, StructValue) and isinstance(key, str):
+        return field(value, key)
+    raise no_such_overload()
+
+
+def optional_index(value: Value, key: Value) -> Optional:
+    """Return `value[?key]`."""
+    if isinstance(value, Optional):
+        return optional_index(value.value, key) if value.present else NONE
+    if isinstance(value, (list, tuple)):
+        position = _position(key)
+        return Optional(value[position]) if 0 <= position < len(value) else NONE
+    if isinstance(value, dict):
+        found = map_find(value, key)
+        return NONE if found is MISSING else Optional(found)
+    raise no_such_overload()
+
+
+def _position(key: Value) -> int:
+    kind = type(key)
+    if kind is int or kind is Uint:
+        return int(key)
+    if kind is float and key == key // 1 and abs(key) < 2**63:
+        return int(key)
+    raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
+
+
+def iterate(value: Value) -> Sequence[Value]:
+    """Return what a loop over a value visits: elements, or the keys of a map."""
+    if isinstance(value, (list, tuple)):
+        return value
+    if isinstance(value, dict):
+        return map_keys(value)
+    raise no_such_overload()

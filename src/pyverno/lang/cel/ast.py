@@ -1,0 +1,206 @@
+"""The tree of a parsed expression.
+
+Macros are nodes of their own (`Comprehension`, `Bind`, `OptionalMap`): they are typed, evaluated and charged exactly
+as cel-go's expansions of them, without being expanded. Every node has an `id` (unique in its tree) and the `offset`
+that messages about it point at. Nodes compare by identity. This module must never evaluate anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from pyverno.lang.cel.values import Value
+
+__all__ = [
+    "Bind",
+    "Call",
+    "Comprehension",
+    "Entry",
+    "Field",
+    "Has",
+    "Ident",
+    "Index",
+    "ListLiteral",
+    "Literal",
+    "Logical",
+    "MapLiteral",
+    "Node",
+    "OptionalMap",
+    "Select",
+    "StructLiteral",
+    "Ternary",
+    "children",
+    "walk",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One piece of an expression."""
+
+    id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal(Node):
+    """A constant."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ident(Node):
+    """A name; a leading dot (`.name`) skips local variables and the container."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select(Node):
+    """`operand.field`, or `operand.?field` when optional."""
+
+    operand: Node
+    field: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Has(Node):
+    """`has(operand.field)`."""
+
+    operand: Node
+    field: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index(Node):
+    """`operand[index]`, or `operand[?index]` when optional."""
+
+    operand: Node
+    index: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call(Node):
+    """A function or operator; `target` is the receiver of a member call."""
+
+    function: str
+    target: Node | None
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logical(Node):
+    """`a && b && c` or `a || b || c`; `operator` is `_&&_` or `_||_`."""
+
+    operator: str
+    terms: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ternary(Node):
+    """`condition ? truthy : falsy`."""
+
+    condition: Node
+    truthy: Node
+    falsy: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListLiteral(Node):
+    """`[a, ?b]`; `optionals` holds the indexes of optional elements."""
+
+    elements: tuple[Node, ...]
+    optionals: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry(Node):
+    """One `key: value` of a map."""
+
+    key: Node
+    value: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapLiteral(Node):
+    """`{key: value}`."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field(Node):
+    """One `name: value` of a struct."""
+
+    name: str
+    value: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructLiteral(Node):
+    """`Type{name: value}`."""
+
+    type_name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comprehension(Node):
+    """A loop macro over a list or map.
+
+    `kind` is all, exists, existsOne, map, filter, transformList, transformMap or transformMapEntry. `variables` has one
+    name (element or key) or two (index and element, key and value). `condition` is the predicate (None: every
+    element), `body` the transformation (None for all, exists, existsOne and filter).
+    """
+
+    kind: str
+    range: Node
+    variables: tuple[str, ...]
+    condition: Node | None
+    body: Node | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind(Node):
+    """`cel.bind(name, value, body)`: the value is computed on first use."""
+
+    name: str
+    value: Node
+    body: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptionalMap(Node):
+    """`target.optMap(name, body)`, or `optFlatMap` when flat."""
+
+    target: Node
+    name: str
+    body: Node
+    flat: bool
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yield the nodes directly below a node, in source order."""
+    for item in fields(node):
+        value = getattr(node, item.name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            for element in value:
+                if isinstance(element, Node):
+                    yield element
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and everything below it, parents first; safe for any depth."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(tuple(children(current))))

@@ -1,0 +1,152 @@
+"""The environment: which names, functions, macros and rules an expression is compiled with.
+
+An environment is immutable; `extended` and `with_variables` return new ones. `STANDARD` is plain CEL;
+`kubernetes_environment` and `kyverno_environment` (see `presets`) are the ones that policies use. This module must
+never evaluate an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyverno.errors import ExpressionError
+from pyverno.lang.cel.checker import Checked, check
+from pyverno.lang.cel.declarations import NO_STRUCTS, Library, StructProvider, merge_functions
+from pyverno.lang.cel.literal_checks import literal_issues
+from pyverno.lang.cel.macros import STANDARD_MACROS, MacroTable
+from pyverno.lang.cel.parser import parse
+from pyverno.lang.cel.plan import KUBERNETES_COSTS, CostRules
+from pyverno.lang.cel.program import Program
+from pyverno.lang.cel.scope import Constant, Names
+from pyverno.lang.cel.source import CompileError, Issue, Source
+from pyverno.lang.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+    type_of,
+)
+from pyverno.lang.cel.values import TypeValue, Value
+
+__all__ = ["Environment"]
+
+_TYPE_NAMES: dict[str, Type] = {
+    "bool": BOOL,
+    "bytes": BYTES,
+    "double": DOUBLE,
+    "int": INT,
+    "uint": UINT,
+    "string": STRING,
+    "list": list_of(DYN),
+    "map": map_of(DYN, DYN),
+    "null_type": NULL,
+    "type": Type("type"),
+    "google.protobuf.Timestamp": TIMESTAMP,
+    "google.protobuf.Duration": DURATION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What an expression may use, and how it is checked and charged.
+
+    `homogeneous` refuses list and map literals of mixed types; `literal_checks` adds Kubernetes' compile-time checks
+    of duration, timestamp and regex literals; `cost_limit` is the limit of one evaluation, in cel-go's cost units.
+    """
+
+    libraries: tuple[Library, ...] = ()
+    variables: Mapping[str, Type] = field(default_factory=dict)
+    constants: Mapping[str, Constant] = field(default_factory=dict)
+    structs: StructProvider = NO_STRUCTS
+    container: str = ""
+    homogeneous: bool = False
+    literal_checks: bool = False
+    optional_syntax: bool = True
+    cost_rules: CostRules = KUBERNETES_COSTS
+    cost_limit: int = 1_000_000
+    names: Names = field(init=False, repr=False, compare=False)
+    macros: MacroTable = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", self._all_names())
+        macros = dict(STANDARD_MACROS)
+        for library in self.libraries:
+            macros.update(library.macros)
+        object.__setattr__(self, "macros", macros)
+
+    def _all_names(self) -> Names:
+        variables = dict(self.variables)
+        constants = {name: Constant(type_of(type_), TypeValue(name)) for name, type_ in _TYPE_NAMES.items()}
+        for library in self.libraries:
+            for name, type_ in library.variables.items():
+                variables.setdefault(name, type_)
+            for type_ in library.types:
+                constants[type_.name] = Constant(type_of(type_), TypeValue(type_.name))
+        constants.update(self.constants)
+        return Names(variables, constants, merge_functions(self.libraries), self.structs, self.container)
+
+    @property
+    def globals(self) -> Mapping[str, Value]:
+        """The values that libraries bind to their own variables."""
+        return {name: value for library in self.libraries for name, value in library.globals.items()}
+
+    def extended(self, *libraries: Library) -> Environment:
+        """Return an environment with more libraries."""
+        return replace(self, libraries=(*self.libraries, *libraries))
+
+    def with_variables(self, variables: Mapping[str, Type]) -> Environment:
+        """Return an environment with more variables."""
+        return replace(self, variables={**self.variables, **variables})
+
+    def with_structs(self, structs: StructProvider) -> Environment:
+        """Return an environment whose struct types come from another provider."""
+        return replace(self, structs=structs)
+
+    def check(self, text: str, *, expected: Type | tuple[Type, ...] | None = None, lenient: bool = False) -> Checked:
+        """Parse and type-check an expression without making closures.
+
+        `expected` is the type (or one of the types) that the result must have, exactly: a `dyn` result is refused, as
+        Kubernetes refuses it. Raises CompileError.
+        """
+        source = Source(text)
+        root = parse(source, self.macros, optionals=self.optional_syntax)
+        checked = check(root, self.names, source, lenient=lenient)
+        issues = literal_issues(checked, homogeneous=self.homogeneous, formats=self.literal_checks)
+        if issues:
+            raise CompileError(issues, source)
+        if expected is not None:
+            wanted = expected if isinstance(expected, tuple) else (expected,)
+            if not any(checked.type == type_ for type_ in wanted):
+                message = f"output is expected to be of type {' or '.join(map(str, wanted))}"
+                raise CompileError((Issue(0, message),), source)
+        return checked
+
+    def compile(self, text: str, *, expected: Type | tuple[Type, ...] | None = None, lenient: bool = False) -> Program:
+        """Compile an expression to a Program; raises CompileError with every problem, in cel-go's layout.
+
+        With `lenient` nothing is type-checked: what does not resolve fails when it runs.
+
+        >>> from pyverno.lang.cel import STANDARD
+        >>> STANDARD.compile("1 + 2").evaluate({})
+        3
+        """
+        checked = self.check(text, expected=expected, lenient=lenient)
+        return Program(text, checked, self)
+
+    def is_valid(self, text: str) -> bool:
+        """Return whether an expression compiles."""
+        try:
+            self.check(text)
+        except ExpressionError:
+            return False
+        return True

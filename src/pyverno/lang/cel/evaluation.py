@@ -1,0 +1,103 @@
+"""One run of an expression: its frame, its cost and its limits.
+
+A frame is a list: the cost so far, the cost at which to look at the limits next, the `Evaluation`, then the slots of
+variables. Closures read and write it by index. This module must never look at a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from pyverno.errors import BudgetExceededError
+from pyverno.lang.cel.values import Value
+from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
+from pyverno.lang.runtime import Runtime
+
+__all__ = ["COST", "EVALUATION", "FIRST_SLOT", "NEXT_CHECK", "UNSET", "CostMeter", "Evaluation", "Frame", "Traced"]
+
+Frame: TypeAlias = list[Any]
+COST: Final = 0
+NEXT_CHECK: Final = 1
+EVALUATION: Final = 2
+FIRST_SLOT: Final = 3
+
+UNSET: Final = object()
+"""What a slot holds before its variable has a value."""
+
+CHECK_EVERY: Final = 1_000
+"""Cost units between two looks at the deadline."""
+
+PER_EXPRESSION: Final = 1_000_000
+"""Kubernetes' limit for one expression (`PerCallLimit`)."""
+
+
+@dataclass(slots=True)
+class CostMeter:
+    """The cost that several expressions may use together (a policy, or its match conditions); counts what they spent.
+
+    `limit` is in cost units of cel-go: 10,000,000 for a policy, 2,500,000 for its match conditions.
+    """
+
+    limit: int = 10_000_000
+    spent: int = 0
+
+    @property
+    def left(self) -> int:
+        """What may still be spent."""
+        return self.limit - self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The value (or error text) that one sub-expression had, by node id; the last time it ran wins in loops."""
+
+    node: int
+    value: Value
+    error: str = ""
+
+
+class Evaluation:
+    """What a function may use while it runs: the runtime, the world behind the libraries, the cost counter."""
+
+    __slots__ = ("frame", "limit", "runtime", "trace", "world")
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        world: CelWorld = NO_CEL_WORLD,
+        limit: int = PER_EXPRESSION,
+        frame: Frame | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self.world = world
+        self.limit = limit
+        self.frame: Frame = [0, 0, self] if frame is None else frame
+        self.trace: list[Traced] | None = None
+
+    def charge(self, cost: int) -> None:
+        """Add to the cost; raises BudgetExceededError beyond the limit."""
+        self.frame[COST] += cost
+        if self.frame[COST] > self.frame[NEXT_CHECK]:
+            self.checkpoint(self.frame)
+
+    def check_room(self, cost: int) -> None:
+        """Raise BudgetExceededError when work of that cost would exceed the limit, before doing it."""
+        if self.frame[COST] + cost > self.limit:
+            raise _out_of_cost()
+
+    def produce(self, size: int) -> None:
+        """Check the size of a text or list about to be made; raises BudgetExceededError above the runtime's limit."""
+        self.runtime.budget.check_text(size)
+
+    def checkpoint(self, frame: Frame) -> None:
+        """Look at the cost limit and the deadline, and decide when to look again."""
+        cost = frame[COST]
+        if cost > self.limit:
+            raise _out_of_cost()
+        self.runtime.budget.check_deadline()
+        frame[NEXT_CHECK] = min(self.limit, cost + CHECK_EVERY)
+
+
+def _out_of_cost() -> BudgetExceededError:
+    return BudgetExceededError("operation cancelled: actual cost limit exceeded", resource="cost")

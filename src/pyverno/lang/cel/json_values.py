@@ -1,0 +1,75 @@
+"""Between CEL values and JSON: what a library sends out, and what it reads.
+
+Whole numbers that come out of text are doubles, as Go's decoder gives them to CEL. This module must never print.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from pyverno.errors import EvaluationError
+from pyverno.kube.json import JSON
+from pyverno.lang.cel.times import duration_text, timestamp_text
+from pyverno.lang.cel.values import (
+    Duration,
+    Optional,
+    StructValue,
+    Timestamp,
+    TypeValue,
+    Uint,
+    Value,
+    map_items,
+    type_name,
+)
+
+__all__ = ["to_json", "with_doubles"]
+
+
+def to_json(value: Value) -> JSON:
+    """Return the JSON of a CEL value; raises EvaluationError for what JSON can not hold.
+
+    >>> to_json({"a": Uint(1), "b": b"hi"})
+    {'a': 1, 'b': 'aGk='}
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, Uint):
+        return int(value)
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    if isinstance(value, dict):
+        return {_key(key): to_json(item) for key, item in map_items(value)}
+    if isinstance(value, StructValue):
+        return {name: to_json(item) for name, item in value.fields.items()}
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Timestamp):
+        return timestamp_text(value)
+    if isinstance(value, Duration):
+        return duration_text(value)
+    if isinstance(value, Optional):
+        return to_json(value.value) if value.present else None
+    if isinstance(value, TypeValue):
+        return value.name
+    raise EvaluationError(f"unsupported type conversion from '{type_name(value)}' to JSON")
+
+
+def _key(key: Value) -> str:
+    if not isinstance(key, str):
+        raise EvaluationError(f"unsupported type conversion from '{type_name(key)}' to string")
+    return key
+
+
+def with_doubles(value: JSON) -> JSON:
+    """Return a JSON value with every number as double.
+
+    >>> with_doubles({"a": [1, True]})
+    {'a': [1.0, True]}
+    """
+    if type(value) is int:
+        return float(value)
+    if isinstance(value, list):
+        return [with_doubles(item) for item in value]
+    if isinstance(value, dict):
+        return {key: with_doubles(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,218 @@
+"""Kyverno's libraries of the Envoy and HTTP evaluation modes: answers to authorization requests.
+
+An answer is built step by step and finished with `Response()`; each step gives a new value. This module must never
+decide which policy's answer counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyverno.errors import EvaluationError
+from pyverno.lang.cel.declarations import Library, function
+from pyverno.lang.cel.types import opaque
+from pyverno.lang.cel.values import StructValue, Value
+
+__all__ = ["ENVOY", "ENVOY_RESPONSE", "HTTP_AUTHZ", "HTTP_RESPONSE"]
+
+_V3: Final = "envoy.service.auth.v3."
+_OK: Final = _V3 + "OkHttpResponse"
+_DENIED: Final = _V3 + "DeniedHttpResponse"
+_CHECK: Final = _V3 + "CheckResponse"
+_HEADER: Final = "envoy.config.core.v3.HeaderValueOption"
+_PARAM: Final = "envoy.config.core.v3.QueryParameter"
+_HTTP_OK: Final = "http.CheckResponseOk"
+_HTTP_DENIED: Final = "http.CheckResponseDenied"
+_HTTP_CHECK: Final = "http.CheckResponse"
+PERMISSION_DENIED: Final = 7
+
+ENVOY_RESPONSE: Final = opaque(_CHECK)
+"""What a validation in Envoy mode must give (or null)."""
+
+HTTP_RESPONSE: Final = opaque(_HTTP_CHECK)
+"""What a validation in HTTP mode must give (or null)."""
+
+
+def _with(answer: StructValue, field: str, value: Value) -> StructValue:
+    """Return an answer with one field set."""
+    return StructValue(answer.cel_type, {**answer.fields, field: value})
+
+
+def _and(answer: StructValue, field: str, item: Value) -> StructValue:
+    """Return an answer with an item appended to a list field."""
+    return _with(answer, field, [*answer.fields.get(field, ()), item])
+
+
+def _header(args: tuple[Value, ...]) -> StructValue:
+    return StructValue(_HEADER, args[0].fields) if len(args) == 1 else _header_option(*args)
+
+
+def _header_option(key: str, value: str) -> StructValue:
+    return StructValue(_HEADER, {"header": {"key": key, "value": value}})
+
+
+@function("envoy.Allowed", f"() -> {_OK}")
+def allowed() -> StructValue:
+    """An answer that lets the request through."""
+    return StructValue(_OK, {})
+
+
+@function("envoy.Denied", f"(int) -> {_DENIED}")
+def denied(status: int) -> StructValue:
+    """An answer that refuses the request with an HTTP status."""
+    return StructValue(_DENIED, {"status": {"code": status}})
+
+
+@function("envoy.Header", f"(string, string) -> {_HEADER}")
+def header(key: str, value: str) -> StructValue:
+    """A header with its value."""
+    return _header_option(key, value)
+
+
+@function("KeepEmptyValue", f"{_HEADER}.() -> {_HEADER}", f"{_HEADER}.(bool) -> {_HEADER}")
+def keep_empty_value(option: StructValue, *keep: bool) -> StructValue:
+    """The header, sent even when its value is empty."""
+    return _with(option, "keepEmptyValue", keep[0] if keep else True)
+
+
+@function("envoy.QueryParam", f"(string, string) -> {_PARAM}")
+def query_param(key: str, value: str) -> StructValue:
+    """A query parameter with its value."""
+    return StructValue(_PARAM, {"key": key, "value": value})
+
+
+@function("WithHeader", f"{_OK}.({_HEADER}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}")
+def with_header(answer: StructValue, *args: Value) -> StructValue:
+    """The answer with a header added to the request."""
+    return _and(answer, "headers", _header(args))
+
+
+@function("WithHeader", f"{_DENIED}.({_HEADER}) -> {_DENIED}", f"{_DENIED}.(string, string) -> {_DENIED}")
+def with_denied_header(answer: StructValue, *args: Value) -> StructValue:
+    """The refusal with a header added to the response."""
+    return _and(answer, "headers", _header(args))
+
+
+@function("WithoutHeader", f"{_OK}.(string) -> {_OK}")
+def without_header(answer: StructValue, name: str) -> StructValue:
+    """The answer with a header taken from the request."""
+    return _and(answer, "headersToRemove", name)
+
+
+@function("WithResponseHeader", f"{_OK}.({_HEADER}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}")
+def with_response_header(answer: StructValue, *args: Value) -> StructValue:
+    """The answer with a header added to the response."""
+    return _and(answer, "responseHeadersToAdd", _header(args))
+
+
+@function("WithQueryParam", f"{_OK}.({_PARAM}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}")
+def with_query_param(answer: StructValue, *args: Value) -> StructValue:
+    """The answer with a query parameter set on the request."""
+    return _and(answer, "queryParametersToSet", args[0] if len(args) == 1 else query_param(*args))
+
+
+@function("WithoutQueryParam", f"{_OK}.(string) -> {_OK}")
+def without_query_param(answer: StructValue, name: str) -> StructValue:
+    """The answer with a query parameter taken from the request."""
+    return _and(answer, "queryParametersToRemove", name)
+
+
+@function("WithBody", f"{_DENIED}.(string) -> {_DENIED}")
+def with_body(answer: StructValue, body: str) -> StructValue:
+    """The refusal with a body."""
+    return _with(answer, "body", body)
+
+
+@function("Response", f"{_OK}.() -> {_CHECK}")
+def ok_response(answer: StructValue) -> StructValue:
+    """The finished answer, with status code 0."""
+    return StructValue(_CHECK, {"status": {"code": 0}, "okResponse": answer})
+
+
+@function("Response", f"{_DENIED}.() -> {_CHECK}")
+def denied_response(answer: StructValue) -> StructValue:
+    """The finished refusal, with status code 7."""
+    return StructValue(_CHECK, {"status": {"code": PERMISSION_DENIED}, "deniedResponse": answer})
+
+
+@function("WithMessage", f"{_CHECK}.(string) -> {_CHECK}")
+def with_message(answer: StructValue, message: str) -> StructValue:
+    """The finished answer with a message in its status."""
+    return _with(answer, "status", {**answer.fields["status"], "message": message})
+
+
+@function("WithMetadata", f"{_CHECK}.(map(string, any)) -> {_CHECK}")
+def with_metadata(answer: StructValue, metadata: Value) -> StructValue:
+    """The finished answer with dynamic metadata."""
+    return _with(answer, "dynamicMetadata", metadata)
+
+
+ENVOY: Final = Library(
+    "kyverno.authz.envoy",
+    (
+        allowed, denied, header, keep_empty_value, query_param, with_header, with_denied_header, without_header,
+        with_response_header, with_query_param, without_query_param, with_body, ok_response, denied_response,
+        with_message, with_metadata,
+    ),
+    types=tuple(opaque(name) for name in (_OK, _DENIED, _CHECK, _HEADER, _PARAM)),
+    introduced="1.16",
+    doc="Answers to Envoy's authorization requests.",
+)  # fmt: skip
+
+
+@function("http.Allowed", f"() -> {_HTTP_OK}")
+def http_allowed() -> StructValue:
+    """An answer that lets the request through."""
+    return StructValue(_HTTP_OK, {})
+
+
+@function("http.Denied", f"(string) -> {_HTTP_DENIED}")
+def http_denied(reason: str) -> StructValue:
+    """An answer that refuses the request for a reason."""
+    return StructValue(_HTTP_DENIED, {"reason": reason})
+
+
+@function("Response", f"{_HTTP_OK}.() -> {_HTTP_CHECK}")
+def http_ok_response(answer: StructValue) -> StructValue:
+    """The finished answer."""
+    return StructValue(_HTTP_CHECK, {"ok": answer})
+
+
+@function("Response", f"{_HTTP_DENIED}.() -> {_HTTP_CHECK}")
+def http_denied_response(answer: StructValue) -> StructValue:
+    """The finished refusal."""
+    return StructValue(_HTTP_CHECK, {"denied": answer})
+
+
+def _values(attributes: Value, group: str, name: str, *, ignores_case: bool) -> list[str]:
+    found = attributes.get(group) if isinstance(attributes, dict) else None
+    if found is None:
+        return []
+    if not isinstance(found, dict):
+        raise EvaluationError("no such overload")
+    wanted = name.lower() if ignores_case else name
+    for key, value in found.items():
+        if (key.lower() if ignores_case else key) == wanted:
+            return list(value) if isinstance(value, (list, tuple)) else [value]
+    return []
+
+
+@function("Header", "dyn.(string) -> list(string)")
+def request_header(attributes: Value, name: str) -> list[str]:
+    """The values of a request header, whatever the case of its name."""
+    return _values(attributes, "header", name, ignores_case=True)
+
+
+@function("QueryParam", "dyn.(string) -> list(string)")
+def request_query_param(attributes: Value, name: str) -> list[str]:
+    """The values of a query parameter."""
+    return _values(attributes, "query", name, ignores_case=False)
+
+
+HTTP_AUTHZ: Final = Library(
+    "kyverno.authz.http",
+    (http_allowed, http_denied, http_ok_response, http_denied_response, request_header, request_query_param),
+    types=tuple(opaque(name) for name in (_HTTP_OK, _HTTP_DENIED, _HTTP_CHECK)),
+    introduced="1.17",
+    doc="Answers to HTTP authorization requests.",
+)

@@ -1,0 +1,320 @@
+"""The `format` function: clauses of a format text, filled with values.
+
+cel-go has two: one (strings version 1 to 3, which Kubernetes has) prints numbers in an English locale, the other
+(from version 4) does without. This module must never make text larger than `produce` allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pyverno.errors import EvaluationError
+from pyverno.kube.gofloat import float_verb_text
+from pyverno.lang.cel.times import duration_text, timestamp_text
+from pyverno.lang.cel.values import (
+    Duration,
+    Timestamp,
+    TypeValue,
+    Uint,
+    Value,
+    map_items,
+    type_name,
+)
+
+__all__ = ["format_locale_free", "format_with_locale"]
+
+MAX_PRECISION: Final = 1_000
+DEFAULT_PRECISION: Final = 6
+_DIGITS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_THIN: Final = "\u202f"
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How one version of the library prints each clause."""
+
+    text: Callable[[Value], str]
+    decimal: Callable[[Value], str]
+    fixed: Callable[[Value, int], str]
+    scientific: Callable[[Value, int], str]
+
+
+def format_with_locale(text: str, values: Value, produce: Callable[[int], None]) -> str:
+    """Fill in a format text as strings versions 1 to 3 do."""
+    return _format(text, values, _LOCALE, produce)
+
+
+def format_locale_free(text: str, values: Value, produce: Callable[[int], None]) -> str:
+    """Fill in a format text as strings version 4 does."""
+    return _format(text, values, _FREE, produce)
+
+
+def _format(text: str, values: Value, style: _Style, produce: Callable[[int], None]) -> str:
+    parts: list[str] = []
+    size = position = used = 0
+    while position < len(text):
+        percent = text.find("%", position)
+        if percent < 0:
+            parts.append(text[position:])
+            break
+        parts.append(text[position:percent])
+        if percent + 1 >= len(text):
+            raise EvaluationError("unexpected end of string")
+        if text[percent + 1] == "%":
+            parts.append("%")
+            position = percent + 2
+            continue
+        if used >= len(values):
+            raise EvaluationError(f"index {used} out of range")
+        piece, position = _clause(text, percent + 1, values[used], style)
+        used += 1
+        size += len(piece)
+        produce(size)
+        parts.append(piece)
+    return "".join(parts)
+
+
+def _clause(text: str, position: int, value: Value, style: _Style) -> tuple[str, int]:
+    precision, position = _precision(text, position)
+    if position >= len(text):
+        raise EvaluationError("could not parse formatting clause: could not find end of clause")
+    verb = text[position]
+    try:
+        return _verb(verb, value, precision, style), position + 1
+    except _ClauseError as error:
+        raise EvaluationError(f"error during formatting: {error}") from None
+
+
+def _precision(text: str, position: int) -> tuple[int, int]:
+    if text[position] != ".":
+        return DEFAULT_PRECISION, position
+    end = position + 1
+    while end < len(text) and text[end] in "0123456789":
+        end += 1
+    if end >= len(text) or end == position + 1:
+        problem = "could not find end of precision specifier" if end >= len(text) else "no digits in precision"
+        raise EvaluationError(f"could not parse formatting clause: error while parsing precision: {problem}")
+    precision = int(text[position + 1 : end]) if end - position < 8 else MAX_PRECISION + 1
+    if precision > MAX_PRECISION:
+        raise EvaluationError(
+            "could not parse formatting clause: error while parsing precision: "
+            f"precision {precision} exceeds maximum allowed precision {MAX_PRECISION}"
+        )
+    return precision, end
+
+
+class _ClauseError(ValueError):
+    """A value that a clause does not take."""
+
+
+def _verb(verb: str, value: Value, precision: int, style: _Style) -> str:
+    if verb == "s":
+        return style.text(value)
+    if verb == "d":
+        return style.decimal(value)
+    if verb == "f":
+        return style.fixed(value, precision)
+    if verb == "e":
+        return style.scientific(value, precision)
+    if verb == "b":
+        return _binary(value)
+    if verb in "xX":
+        text = _hexadecimal(value)
+        return text.upper() if verb == "X" else text
+    if verb == "o":
+        if type(value) not in (int, Uint):
+            raise _ClauseError(f"octal clause can only be used on integers, was given {type_name(value)}")
+        return f"{int(value):o}"
+    raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
+
+
+def _binary(value: Value) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if type(value) not in (int, Uint):
+        raise _ClauseError(f"only ints, uints, and bools can be formatted as binary, was given {type_name(value)}")
+    return f"{int(value):b}"
+
+
+def _hexadecimal(value: Value) -> str:
+    if type(value) in (int, Uint):
+        return f"{int(value):x}"
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass").hex()
+    if isinstance(value, bytes):
+        return value.hex()
+    raise _ClauseError(f"only ints, uints, bytes, and strings can be formatted as hex, was given {type_name(value)}")
+
+
+def _not_finite(value: float) -> str | None:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return None
+
+
+# with a locale (strings versions 1 to 3)
+
+
+def _locale_text(value: Value) -> str:
+    if isinstance(value, (list, tuple, dict)):
+        return _locale_literal(value)
+    if value is None:
+        return "null"
+    return _scalar_text(value)
+
+
+def _scalar_text(value: Value) -> str:
+    """Return a scalar as `string(value)` prints it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        return float_verb_text(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Timestamp):
+        return timestamp_text(value)
+    if isinstance(value, Duration):
+        return duration_text(value)
+    if isinstance(value, TypeValue):
+        return value.name
+    raise _ClauseError(
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and "
+        f"timestamps, was given {type_name(value)}"
+    )
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def _locale_literal(value: Value) -> str:
+    """Return a value inside a list or map as a CEL literal."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_locale_literal, value))}]"
+    if isinstance(value, dict):
+        pairs = sorted((_map_key(key), _locale_literal(item)) for key, item in map_items(value))
+        return f"{{{', '.join(f'{key}:{item}' for key, item in pairs)}}}"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, bytes):
+        return f"b{_quoted(value.decode('utf-8', 'replace'))}"
+    if isinstance(value, float):
+        odd = {"NaN": '"NaN"', "Infinity": '"+Inf"', "-Infinity": '"-Inf"'}.get(_not_finite(value) or "")
+        return odd or f"{value:.6f}"
+    if isinstance(value, Timestamp):
+        return f"timestamp({_quoted(timestamp_text(value))})"
+    if isinstance(value, Duration):
+        return f"duration({_quoted(duration_text(value))})"
+    return _locale_text(value)
+
+
+def _map_key(key: Value) -> str:
+    return _quoted(key) if isinstance(key, str) else _scalar_text(key)
+
+
+def _locale_decimal(value: Value) -> str:
+    if type(value) not in (int, Uint):
+        raise _ClauseError(f"decimal clause can only be used on integers, was given {type_name(value)}")
+    return str(int(value))
+
+
+def _locale_double(value: Value, clause: str) -> float:
+    if isinstance(value, float):
+        return value
+    odd = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+    if isinstance(value, str) and value in odd:
+        return odd[value]
+    raise _ClauseError(f"{clause} clause can only be used on doubles, was given {type_name(value)}")
+
+
+_SYMBOLS: Final = {"NaN": "NaN", "Infinity": "∞", "-Infinity": "-∞"}
+
+
+def _locale_fixed(value: Value, precision: int) -> str:
+    number = _locale_double(value, "fixed-point")
+    odd = _not_finite(number)
+    return _SYMBOLS[odd] if odd else f"{number:,.{precision}f}"
+
+
+def _locale_scientific(value: Value, precision: int) -> str:
+    number = _locale_double(value, "scientific")
+    odd = _not_finite(number)
+    if odd:
+        return _SYMBOLS[odd]
+    mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
+    sign = "⁻" if exponent.startswith("-") else ""
+    return f"{mantissa}{_THIN}×{_THIN}10{sign}{exponent[1:].translate(_DIGITS)}"
+
+
+# without locale (strings version 4)
+
+
+def _free_text(value: Value) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_free_text, value))}]"
+    if isinstance(value, dict):
+        pairs = sorted((_free_text(key), _free_text(item)) for key, item in map_items(value))
+        return f"{{{', '.join(f'{key}: {item}' for key, item in pairs)}}}"
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return _plain_double(value)
+    if isinstance(value, Timestamp):
+        return timestamp_text(Timestamp(value.ns))
+    return _scalar_text(value)
+
+
+def _plain_double(value: float) -> str:
+    """Return a double in digits without exponent, as Go's FormatFloat('f', -1) prints it."""
+    odd = _not_finite(value)
+    if odd:
+        return odd
+    mantissa, _, exponent = repr(value).partition("e")
+    if not exponent:
+        return mantissa.removesuffix(".0")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    sign = "-" if value < 0 else ""
+    shift = int(exponent)
+    if shift > 0:
+        return sign + whole + fraction.ljust(shift, "0")
+    return f"{sign}0.{'0' * (-shift - 1)}{whole}{fraction}"
+
+
+def _free_decimal(value: Value) -> str:
+    if type(value) in (int, Uint):
+        return str(int(value))
+    if isinstance(value, float):
+        return _plain_double(value)
+    raise _ClauseError(f"decimal clause can only be used on ints, uints, and doubles, was given {type_name(value)}")
+
+
+def _free_double(value: Value, clause: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _ClauseError(
+            f"{clause} clause can only be used on ints, uints, and doubles, was given {type_name(value)}"
+        )
+    return float(value)
+
+
+def _free_fixed(value: Value, precision: int) -> str:
+    number = _free_double(value, "fixed-point")
+    return _not_finite(number) or f"{number:.{precision}f}"
+
+
+def _free_scientific(value: Value, precision: int) -> str:
+    number = _free_double(value, "scientific")
+    return _not_finite(number) or f"{number:.{precision}e}"
+
+
+_LOCALE: Final = _Style(_locale_text, _locale_decimal, _locale_fixed, _locale_scientific)
+_FREE: Final = _Style(_free_text, _free_decimal, _free_fixed, _free_scientific)

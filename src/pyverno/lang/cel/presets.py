@@ -1,0 +1,172 @@
+"""The environments that policies use: plain CEL, Kubernetes by version, Kyverno by policy kind.
+
+Variables (`object`, `request`, ...) are added by whoever compiles a policy. This module must never declare a
+function.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from pyverno.lang.cel.declarations import Library
+from pyverno.lang.cel.environment import Environment
+from pyverno.lang.cel.libraries.addresses import CIDRS, IPS
+from pyverno.lang.cel.libraries.authorizer import AUTHORIZER, AUTHORIZER_SELECTORS
+from pyverno.lang.cel.libraries.authz import ENVOY, HTTP_AUTHZ
+from pyverno.lang.cel.libraries.bindings import BINDINGS, TWO_VARIABLE_COMPREHENSIONS
+from pyverno.lang.cel.libraries.encoders import ENCODERS
+from pyverno.lang.cel.libraries.formats import FORMATS
+from pyverno.lang.cel.libraries.jwt import JWT, JWT_TYPES
+from pyverno.lang.cel.libraries.kubernetes import JSON_PATCH, LIST_AGGREGATES, QUANTITIES, REGEX_FIND, SEMVER, URLS
+from pyverno.lang.cel.libraries.kyverno_certificates import X509
+from pyverno.lang.cel.libraries.kyverno_chance import RANDOM, TIME
+from pyverno.lang.cel.libraries.kyverno_data import (
+    GZIP,
+    HASH,
+    JSON_LIBRARY,
+    OR_VALUE,
+    ROUND,
+    TRANSFORM,
+    USER,
+    USER_TYPES,
+    YAML,
+)
+from pyverno.lang.cel.libraries.kyverno_images import IMAGES
+from pyverno.lang.cel.libraries.kyverno_world import (
+    GENERATOR,
+    GLOBAL_CONTEXT,
+    HTTP,
+    IMAGE_DATA,
+    IMAGE_VERIFICATION,
+    NAMESPACED_RESOURCE,
+    RESOURCE,
+)
+from pyverno.lang.cel.libraries.lists import LISTS
+from pyverno.lang.cel.libraries.math import MATH
+from pyverno.lang.cel.libraries.optionals import OPTIONALS
+from pyverno.lang.cel.libraries.regex_extraction import REGEX_EXTRACTION
+from pyverno.lang.cel.libraries.sets import SETS
+from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, STANDARD_LIBRARY
+from pyverno.lang.cel.libraries.strings import STRINGS
+from pyverno.lang.cel.structs import MutationTypes, StructTypes
+from pyverno.lang.cel.wellknown import WellKnownTypes
+
+__all__ = ["KYVERNO_KINDS", "STANDARD", "authz_environment", "kubernetes_environment", "kyverno_environment"]
+
+NEWEST: Final = (1, 37)
+_WELL_KNOWN: Final = WellKnownTypes()
+_MUTATIONS: Final = StructTypes((_WELL_KNOWN, MutationTypes()))
+
+STANDARD: Final = Environment(
+    (STANDARD_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS), constants=_WELL_KNOWN.constants, structs=_WELL_KNOWN
+)
+"""Plain CEL with optional types and ordering across number types."""
+
+
+def _versioned(version: tuple[int, int]) -> tuple[Library, ...]:
+    """Return the libraries of a Kubernetes version."""
+    # Kubernetes: which release has which library is in apiserver's pkg/cel/environment
+    libraries: list[Library] = [STANDARD_LIBRARY, URLS, REGEX_FIND]
+    libraries.append(LIST_AGGREGATES.at(1 if version >= (1, 37) else 0))
+    libraries.append(STRINGS.at(2 if version >= (1, 29) else 0))
+    for library, introduced in (
+        (AUTHORIZER, (1, 27)),
+        (CROSS_TYPE_COMPARISONS, (1, 28)),
+        (OPTIONALS, (1, 28)),
+        (QUANTITIES, (1, 28)),
+        (SETS, (1, 29)),
+        (IPS, (1, 30)),
+        (CIDRS, (1, 30)),
+        (FORMATS, (1, 31)),
+        (AUTHORIZER_SELECTORS, (1, 31)),
+        (TWO_VARIABLE_COMPREHENSIONS, (1, 32)),
+        (SEMVER.at(1), (1, 33)),
+        (LISTS.at(3), (1, 34)),
+    ):
+        if version >= introduced:
+            libraries.append(library)
+    return tuple(libraries)
+
+
+@lru_cache(maxsize=32)
+def kubernetes_environment(version: tuple[int, int] = NEWEST, *, mutation: bool = False) -> Environment:
+    """Return the environment of a Kubernetes version (1.27 to 1.37), with the mutation types when asked.
+
+    >>> kubernetes_environment((1, 32)).compile("quantity('1k').asInteger()").evaluate({})
+    1000
+    """
+    libraries = _versioned(version)
+    if mutation:
+        libraries = (*libraries, JSON_PATCH)
+    return Environment(
+        libraries,
+        constants=_WELL_KNOWN.constants,
+        structs=_MUTATIONS if mutation else _WELL_KNOWN,
+        homogeneous=True,
+        literal_checks=version >= (1, 29),
+        optional_syntax=version >= (1, 28),
+    )
+
+
+_KYVERNO_BASE: Final = (
+    STANDARD_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS, BINDINGS, ENCODERS, LISTS.at(3), MATH, SETS, STRINGS.at(2),
+    REGEX_EXTRACTION, CIDRS, FORMATS, IPS, LIST_AGGREGATES.at(0), REGEX_FIND, URLS, QUANTITIES, SEMVER.at(1),
+    AUTHORIZER, AUTHORIZER_SELECTORS,
+)  # fmt: skip
+_KYVERNO_SHARED: Final = (
+    HTTP, IMAGES, IMAGE_DATA, GLOBAL_CONTEXT, HASH, JSON_LIBRARY, YAML, ROUND, TIME, RANDOM, TRANSFORM, GZIP,
+)  # fmt: skip
+_PER_KIND: Final[dict[str, tuple[Library, ...]]] = {
+    "ValidatingPolicy": (USER, X509, TWO_VARIABLE_COMPREHENSIONS, OR_VALUE),
+    "MutatingPolicy": (USER, X509, TWO_VARIABLE_COMPREHENSIONS, OR_VALUE, JSON_PATCH),
+    "GeneratingPolicy": (X509, GENERATOR, OR_VALUE),
+    "DeletingPolicy": (X509, OR_VALUE),
+    "ImageValidatingPolicy": (USER, TWO_VARIABLE_COMPREHENSIONS, IMAGE_VERIFICATION),
+}
+KYVERNO_KINDS: Final = tuple(_PER_KIND)
+"""The policy kinds of policies.kyverno.io."""
+
+
+@lru_cache(maxsize=32)
+def kyverno_environment(kind: str, *, namespaced: bool = False) -> Environment:
+    """Return the environment of a Kyverno policy kind; a namespaced policy reads its own namespace only.
+
+    Raises KeyError for a kind that is not in `KYVERNO_KINDS`.
+
+    >>> kyverno_environment("ValidatingPolicy").compile("image('nginx').tag()").evaluate({})
+    'latest'
+    """
+    libraries = (*_KYVERNO_BASE, *_KYVERNO_SHARED, NAMESPACED_RESOURCE if namespaced else RESOURCE, *_PER_KIND[kind])
+    providers = (_WELL_KNOWN, USER_TYPES, *((MutationTypes(),) if kind == "MutatingPolicy" else ()))
+    return Environment(
+        libraries,
+        constants=_WELL_KNOWN.constants,
+        structs=StructTypes(providers),
+        homogeneous=kind != "GeneratingPolicy",
+        literal_checks=kind not in ("GeneratingPolicy", "DeletingPolicy"),
+    )
+
+
+_AUTHZ_BASE: Final = (
+    STANDARD_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS, BINDINGS, ENCODERS, LISTS.at(3), MATH, SETS, STRINGS.at(4),
+    CIDRS, FORMATS, IPS, LIST_AGGREGATES.at(0), REGEX_FIND, URLS, QUANTITIES, SEMVER.at(0), RESOURCE, HTTP, IMAGES,
+    IMAGE_DATA, JSON_LIBRARY, JWT,
+)  # fmt: skip
+_AUTHZ_MODES: Final[dict[str, Library]] = {"Envoy": ENVOY, "HTTP": HTTP_AUTHZ}
+
+
+@lru_cache(maxsize=8)
+def authz_environment(mode: str) -> Environment:
+    """Return the environment of policies in mode `Envoy` or `HTTP`, which answer authorization requests.
+
+    >>> from pyverno.lang.cel.json_values import to_json
+    >>> to_json(authz_environment("HTTP").compile("http.Denied('no').Response()").evaluate({}))
+    {'denied': {'reason': 'no'}}
+    """
+    return Environment(
+        (*_AUTHZ_BASE, _AUTHZ_MODES[mode]),
+        constants=_WELL_KNOWN.constants,
+        structs=StructTypes((_WELL_KNOWN, JWT_TYPES)),
+        homogeneous=True,
+    )

@@ -1,0 +1,207 @@
+"""A compiled expression: run it, trace it, or ask what it uses.
+
+A program is immutable and may run in many threads at once. This module must never compile text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from pyverno.errors import EvaluationError
+from pyverno.lang.cel import ast
+from pyverno.lang.cel.checker import Checked
+from pyverno.lang.cel.declarations import StructProvider
+from pyverno.lang.cel.evaluation import COST, EVALUATION, CostMeter, Evaluation
+from pyverno.lang.cel.passcheck import compile_pass_check
+from pyverno.lang.cel.plan import CostRules, Plan, plan
+from pyverno.lang.cel.types import Type
+from pyverno.lang.cel.values import Value
+from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
+from pyverno.lang.runtime import Runtime
+
+if TYPE_CHECKING:
+    from pyverno.lang.cel.evaluation import Frame
+
+__all__ = ["Program", "SubExpression", "Surroundings"]
+
+
+class Surroundings(Protocol):
+    """What a program keeps of its environment."""
+
+    @property
+    def structs(self) -> StructProvider:
+        """The provider of struct types."""
+        ...
+
+    @property
+    def cost_rules(self) -> CostRules:
+        """How cost is counted."""
+        ...
+
+    @property
+    def cost_limit(self) -> int:
+        """The limit of one evaluation."""
+        ...
+
+    @property
+    def globals(self) -> Mapping[str, Value]:
+        """Values of the libraries' own variables."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubExpression:
+    """A traced node: its offset in the text, its kind, its type, and its value or error."""
+
+    offset: int
+    kind: str
+    type: Type
+    value: Value
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One compiled expression.
+
+    `type` is what the checker deduced; `variables` are the names it needs from the caller; `functions` those it calls.
+    """
+
+    text: str
+    checked: Checked = field(repr=False)
+    surroundings: Surroundings = field(repr=False)
+    _plan: Plan = field(init=False, repr=False)
+    _globals: Mapping[str, Value] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        made = plan(self.checked, self.surroundings.structs, self.surroundings.cost_rules)
+        bound = self.surroundings.globals
+        object.__setattr__(self, "_plan", made)
+        object.__setattr__(self, "_globals", {name: bound[name] for name, _ in made.slots if name in bound})
+
+    @property
+    def type(self) -> Type:
+        """The type of the result."""
+        return self.checked.type
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of the variables that the expression reads."""
+        return frozenset(name for name, _ in self._plan.slots)
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """The names of the functions that the expression calls, operators included."""
+        return frozenset(resolution.function for resolution in self.checked.resolutions.values())
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The dotted paths that the expression selects from variables (`variables.x`, `object.spec`)."""
+        found = (_path(node) for node in ast.walk(self.checked.root) if isinstance(node, (ast.Select, ast.Has)))
+        return frozenset(path for path in found if path)
+
+    def evaluate(
+        self,
+        bindings: Mapping[str, Value],
+        runtime: Runtime | None = None,
+        *,
+        world: CelWorld = NO_CEL_WORLD,
+        meter: CostMeter | None = None,
+    ) -> Value:
+        """Return the value of the expression for these variables.
+
+        A variable without binding is an error where it is used. `meter` counts the cost of several expressions.
+        Raises EvaluationError for CEL errors, BudgetExceededError for limits (cost, deadline, sizes).
+
+        >>> from pyverno.lang.cel import STANDARD, types
+        >>> program = STANDARD.with_variables({"x": types.DYN}).compile("x.all(i, i < 3)")
+        >>> program.evaluate({"x": [1, 2]})
+        True
+        """
+        frame, _ = self._frame(self._plan, bindings, runtime, world, meter)
+        return self._run(self._plan, frame, meter)
+
+    def cost(self, bindings: Mapping[str, Value], runtime: Runtime | None = None) -> int:
+        """Return the cost of one evaluation, its errors included."""
+        meter = CostMeter(limit=self.surroundings.cost_limit)
+        with suppress(EvaluationError):
+            self.evaluate(bindings, runtime, meter=meter)
+        return meter.spent
+
+    def trace(
+        self, bindings: Mapping[str, Value], runtime: Runtime | None = None, *, world: CelWorld = NO_CEL_WORLD
+    ) -> tuple[SubExpression, ...]:
+        """Return the value or error of every sub-expression that ran, in order of completion.
+
+        Shows loops with every visit; errors of the whole expression are in the last entry.
+        """
+        made = plan(self.checked, self.surroundings.structs, self.surroundings.cost_rules, traced=True)
+        frame, evaluation = self._frame(made, bindings, runtime, world, None)
+        evaluation.trace = []
+        with suppress(EvaluationError):
+            self._run(made, frame, None)
+        nodes = {node.id: node for node in ast.walk(self.checked.root)}
+        return tuple(
+            SubExpression(
+                nodes[entry.node].offset,
+                type(nodes[entry.node]).__name__,
+                self.checked.types[entry.node],
+                entry.value,
+                entry.error,
+            )
+            for entry in evaluation.trace
+        )
+
+    def pass_check(self) -> Callable[[Mapping[str, Value]], bool] | None:
+        """Return the generated pass-check, or None when the expression has parts that it does not cover.
+
+        The law: when it returns True, `evaluate` returns True; False or any exception says nothing.
+        """
+        return compile_pass_check(self.checked)
+
+    def _frame(
+        self,
+        made: Plan,
+        bindings: Mapping[str, Value],
+        runtime: Runtime | None,
+        world: CelWorld,
+        meter: CostMeter | None,
+    ) -> tuple[Frame, Evaluation]:
+        limit = self.surroundings.cost_limit
+        if meter is not None:
+            limit = min(limit, max(meter.left, 0))
+        frame = made.frame.copy()
+        evaluation = Evaluation(runtime if runtime is not None else Runtime(), world, limit, frame)
+        frame[COST] = made.step.cost
+        frame[EVALUATION] = evaluation
+        for name, slot in made.slots:
+            if name in bindings:
+                frame[slot] = bindings[name]
+            elif name in self._globals:
+                frame[slot] = self._globals[name]
+        return frame, evaluation
+
+    def _run(self, made: Plan, frame: Frame, meter: CostMeter | None) -> Value:
+        evaluation: Evaluation = frame[EVALUATION]
+        try:
+            evaluation.checkpoint(frame)
+            value = made.step.run(frame)
+            if frame[COST] > evaluation.limit:
+                evaluation.checkpoint(frame)
+            return value
+        except RecursionError:
+            raise EvaluationError("the expression or its data is nested too deeply") from None
+        finally:
+            if meter is not None:
+                meter.spent += frame[COST]
+
+
+def _path(node: ast.Node) -> str | None:
+    parts: list[str] = []
+    while isinstance(node, (ast.Select, ast.Has)):
+        parts.append(node.field)
+        node = node.operand
+    return ".".join([node.name, *reversed(parts)]) if isinstance(node, ast.Ident) else None

@@ -1,0 +1,140 @@
+"""What Kyverno's and the authorizer's libraries ask of the world, as one narrow protocol.
+
+The engine hands an implementation to every evaluation; confinement (namespaced policies, egress, permissions) is its
+duty and happens there, never in a library. Its errors are HostErrors, whose texts reach the policy author. This
+module must never do what it describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from pyverno.errors import HostUnavailableError
+from pyverno.kube.json import JSON, JSONObject
+
+__all__ = ["NO_CEL_WORLD", "AuthorizationCheck", "CelWorld", "Decision"]
+
+
+class AuthorizationCheck:
+    """One question to the authorizer: a path, or a resource with its selectors, and a verb."""
+
+    __slots__ = ("attributes", "service_account", "verb")
+
+    def __init__(self, attributes: Mapping[str, str], verb: str, service_account: tuple[str, str] | None) -> None:
+        self.attributes = dict(attributes)
+        self.verb = verb
+        self.service_account = service_account
+
+
+class Decision:
+    """The answer of the authorizer."""
+
+    __slots__ = ("allowed", "error", "reason")
+
+    def __init__(self, *, allowed: bool, reason: str = "", error: str = "") -> None:
+        self.allowed = allowed
+        self.reason = reason
+        self.error = error
+
+
+class CelWorld(Protocol):
+    """The world behind the libraries `resource`, `http`, `globalContext`, `image`, `generator`, `authorizer`."""
+
+    def get_resource(self, api_version: str, resource: str, namespace: str | None, name: str) -> JSONObject | None:
+        """Return an object, or None when it does not exist; `resource` is `plural` or `plural/subresource`.
+
+        `namespace` is None in a namespaced policy, whose own namespace is meant, and empty for no namespace.
+        """
+        ...
+
+    def list_resources(
+        self, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
+    ) -> JSONObject:
+        """Return a list object with its items."""
+        ...
+
+    def post_resource(self, api_version: str, resource: str, namespace: str | None, body: JSONObject) -> JSONObject:
+        """Create an object and return the answer."""
+        ...
+
+    def to_gvr(self, api_version: str, kind: str) -> tuple[str, str, str]:
+        """Return (group, version, plural) of a kind."""
+        ...
+
+    def http(self, method: str, url: str, body: JSON, headers: Mapping[str, str], ca_bundle: str) -> tuple[int, bytes]:
+        """Send a request and return status code and body; an HTTP error status is an answer, not an error."""
+        ...
+
+    def global_context(self, name: str, projection: str) -> JSON:
+        """Return the data of a global context entry, or None when there is no such entry."""
+        ...
+
+    def image_metadata(self, reference: str) -> JSONObject:
+        """Return what a registry says about an image."""
+        ...
+
+    def generate(self, namespace: str, objects: list[JSONObject]) -> None:
+        """Ask for objects to be generated."""
+        ...
+
+    def authorize(self, check: AuthorizationCheck) -> Decision:
+        """Answer an authorization question."""
+        ...
+
+    def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
+        """Return how many attestors verify the image's signature, or an attestation of it."""
+        ...
+
+    def image_payload(self, image: str, attestation: JSON) -> JSON:
+        """Return the payload of an attestation."""
+        ...
+
+    def decode_certificate(self, pem: str) -> JSONObject:
+        """Return the fields of a certificate or certificate request under Go's names; raises EvaluationError."""
+        ...
+
+
+class _NoCelWorld:
+    """Answers every question with HostUnavailableError."""
+
+    def get_resource(self, api_version: str, resource: str, namespace: str | None, name: str) -> JSONObject | None:
+        raise HostUnavailableError("no cluster is available here")
+
+    def list_resources(
+        self, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
+    ) -> JSONObject:
+        raise HostUnavailableError("no cluster is available here")
+
+    def post_resource(self, api_version: str, resource: str, namespace: str | None, body: JSONObject) -> JSONObject:
+        raise HostUnavailableError("no cluster is available here")
+
+    def to_gvr(self, api_version: str, kind: str) -> tuple[str, str, str]:
+        raise HostUnavailableError("no cluster is available here")
+
+    def http(self, method: str, url: str, body: JSON, headers: Mapping[str, str], ca_bundle: str) -> tuple[int, bytes]:
+        raise HostUnavailableError("HTTP calls are not available here")
+
+    def global_context(self, name: str, projection: str) -> JSON:
+        raise HostUnavailableError("global context entries are not available here")
+
+    def image_metadata(self, reference: str) -> JSONObject:
+        raise HostUnavailableError("no image registry is available here")
+
+    def generate(self, namespace: str, objects: list[JSONObject]) -> None:
+        raise HostUnavailableError("objects can not be generated here")
+
+    def authorize(self, check: AuthorizationCheck) -> Decision:
+        raise HostUnavailableError("no authorizer is available here")
+
+    def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
+        raise HostUnavailableError("image signatures can not be verified here")
+
+    def image_payload(self, image: str, attestation: JSON) -> JSON:
+        raise HostUnavailableError("image attestations are not available here")
+
+    def decode_certificate(self, pem: str) -> JSONObject:
+        raise HostUnavailableError("certificates can not be decoded here")
+
+
+NO_CEL_WORLD: Final[CelWorld] = _NoCelWorld()
