@@ -12,6 +12,7 @@ PyvernoError
 │   │   └── UnknownKeyError           JMESPath: a map has no such key
 │   └── SubstitutionError         a variable or reference in a template can not be resolved
 ├── HostError                 the world answered with an error
+│   ├── NotFoundError             an object does not exist
 │   └── HostUnavailableError      nothing answers this kind of question here
 └── BudgetExceededError       a review used up its time, steps, bytes or calls
 
@@ -33,6 +34,7 @@ __all__ = [
     "ExpressionSyntaxError",
     "HostError",
     "HostUnavailableError",
+    "NotFoundError",
     "Location",
     "PatchError",
     "PolicyError",
@@ -163,6 +165,12 @@ class HostError(PyvernoError):
     """The world outside (cluster, HTTP service, registry) answered with an error."""
 
     code = "host"
+
+
+class NotFoundError(HostError):
+    """The object that was asked for does not exist; the text is the API server's."""
+
+    code = "not-found"
 
 
 class HostUnavailableError(HostError):

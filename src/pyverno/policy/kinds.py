@@ -10,10 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pyverno.policy.admissionpolicy import (
+    MUTATING_ADMISSION_POLICY,
+    MUTATING_ADMISSION_POLICY_BINDING,
+    VALIDATING_ADMISSION_POLICY,
+    VALIDATING_ADMISSION_POLICY_BINDING,
+)
+from pyverno.policy.celexception import CEL_EXCEPTION
+from pyverno.policy.celpolicy import DELETING_POLICY, GENERATING_POLICY, MUTATING_POLICY, VALIDATING_POLICY
 from pyverno.policy.cleanup import CLEANUP_POLICY
 from pyverno.policy.clusterpolicy import CLUSTER_POLICY, CLUSTER_POLICY_V2BETA1
 from pyverno.policy.exception import POLICY_EXCEPTION
 from pyverno.policy.globalcontext import GLOBAL_CONTEXT_ENTRY
+from pyverno.policy.imagepolicy import IMAGE_VALIDATING_POLICY
 from pyverno.policy.schema import Shape
 
 __all__ = ["POLICY_KINDS", "Family", "PolicyKind", "find_kind", "is_policy"]
@@ -56,21 +65,50 @@ _CEL = "policies.kyverno.io"
 _KUBERNETES = "admissionregistration.k8s.io"
 
 
-def _cel(kind: str, plural: str, short: str, *, family: Family = Family.CEL) -> tuple[PolicyKind, PolicyKind]:
+_CEL_VERSIONS = ("v1beta1", "v1", "v1alpha1")
+_ADMISSION_VERSIONS = ("v1", "v1beta1", "v1alpha1")
+
+
+def _cel(kind: str, plural: str, short: str, shape: Shape) -> tuple[PolicyKind, PolicyKind]:
     cluster = PolicyKind(
-        _CEL, kind, plural, False, family, ("v1beta1", "v1", "v1alpha1"), (short,), deprecated_versions=("v1alpha1",)
+        _CEL,
+        kind,
+        plural,
+        False,
+        Family.CEL,
+        _CEL_VERSIONS,
+        (short,),
+        deprecated_versions=("v1alpha1",),
+        shapes=dict.fromkeys(_CEL_VERSIONS, shape),
     )
     namespaced = PolicyKind(
-        _CEL, f"Namespaced{kind}", f"namespaced{plural}", True, family, ("v1beta1", "v1"), (f"n{short}",)
+        _CEL,
+        f"Namespaced{kind}",
+        f"namespaced{plural}",
+        True,
+        Family.CEL,
+        _CEL_VERSIONS[:2],
+        (f"n{short}",),
+        shapes=dict.fromkeys(_CEL_VERSIONS[:2], shape),
     )
     return cluster, namespaced
 
 
-def _admission(kind: str, plural: str, versions: tuple[str, ...]) -> tuple[PolicyKind, PolicyKind]:
-    return (
-        PolicyKind(_KUBERNETES, kind, plural, False, Family.ADMISSION, versions),
-        PolicyKind(_KUBERNETES, f"{kind}Binding", f"{kind.lower()}bindings", False, Family.ADMISSION, versions),
+def _admission(kind: str, plural: str, policy: Shape, binding: Shape) -> tuple[PolicyKind, PolicyKind]:
+    rows = ((kind, plural, policy), (f"{kind}Binding", f"{kind.lower()}bindings", binding))
+    first, second = (
+        PolicyKind(
+            _KUBERNETES,
+            name,
+            names,
+            False,
+            Family.ADMISSION,
+            _ADMISSION_VERSIONS,
+            shapes=dict.fromkeys(_ADMISSION_VERSIONS, shape),
+        )
+        for name, names, shape in rows
     )
+    return first, second
 
 
 POLICY_KINDS: tuple[PolicyKind, ...] = (
@@ -144,22 +182,33 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         deprecated_versions=("v2alpha1",),
         shapes=dict.fromkeys(("v2", "v2beta1", "v2alpha1"), GLOBAL_CONTEXT_ENTRY),
     ),
-    *_cel("ValidatingPolicy", "validatingpolicies", "vpol"),
-    *_cel("MutatingPolicy", "mutatingpolicies", "mpol"),
-    *_cel("GeneratingPolicy", "generatingpolicies", "gpol"),
-    *_cel("DeletingPolicy", "deletingpolicies", "dpol"),
-    *_cel("ImageValidatingPolicy", "imagevalidatingpolicies", "ivpol"),
+    *_cel("ValidatingPolicy", "validatingpolicies", "vpol", VALIDATING_POLICY),
+    *_cel("MutatingPolicy", "mutatingpolicies", "mpol", MUTATING_POLICY),
+    *_cel("GeneratingPolicy", "generatingpolicies", "gpol", GENERATING_POLICY),
+    *_cel("DeletingPolicy", "deletingpolicies", "dpol", DELETING_POLICY),
+    *_cel("ImageValidatingPolicy", "imagevalidatingpolicies", "ivpol", IMAGE_VALIDATING_POLICY),
     PolicyKind(
         _CEL,
         "PolicyException",
         "policyexceptions",
         True,
         Family.CEL_EXCEPTION,
-        ("v1beta1", "v1", "v1alpha1"),
+        _CEL_VERSIONS,
         deprecated_versions=("v1alpha1",),
+        shapes=dict.fromkeys(_CEL_VERSIONS, CEL_EXCEPTION),
     ),
-    *_admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies", ("v1", "v1beta1", "v1alpha1")),
-    *_admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies", ("v1", "v1beta1", "v1alpha1")),
+    *_admission(
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        VALIDATING_ADMISSION_POLICY,
+        VALIDATING_ADMISSION_POLICY_BINDING,
+    ),
+    *_admission(
+        "MutatingAdmissionPolicy",
+        "mutatingadmissionpolicies",
+        MUTATING_ADMISSION_POLICY,
+        MUTATING_ADMISSION_POLICY_BINDING,
+    ),
 )
 """Every kind of policy document that Kyverno knows."""
 
