@@ -47,6 +47,10 @@ NO_OPINION = re.compile("expression of type '(dyn|bool)' cannot be the range of 
 DIFFERENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("`x in []` is false without looking at x (cel-go's optimiser); cel-cpp looks", re.compile(r" in \[\]")),
     ("a key of a type that no map has is not found; cel-cpp fails", re.compile(r" in .*\{|\b[xlmv]\d? in ")),
+    (
+        "the elements of an empty literal have no type yet; which overload first takes one differs",
+        re.compile(r"(\[\]|\{\}).*\.(all|exists|exists_one|map|filter)\("),
+    ),
 )
 
 

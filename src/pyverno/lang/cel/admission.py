@@ -22,7 +22,7 @@ NAMESPACE: Final = struct("kubernetes.Namespace")
 _TEXTS: Final = list_of(STRING)
 _TEXT_MAP: Final = map_of(STRING, STRING)
 
-# Kubernetes: apiserver/pkg/admission/plugin/cel/compile.go
+# Kubernetes: BuildRequestType and BuildNamespaceType of apiserver's admission plugin for CEL
 ADMISSION_TYPES: Final = DeclaredTypes(
     {
         "kubernetes.GroupVersionKind": dict.fromkeys(("group", "version", "kind"), STRING),

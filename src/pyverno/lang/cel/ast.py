@@ -31,6 +31,7 @@ __all__ = [
     "StructLiteral",
     "Ternary",
     "children",
+    "left_calls",
     "walk",
 ]
 
@@ -195,6 +196,18 @@ def children(node: Node) -> Iterator[Node]:
             for element in value:
                 if isinstance(element, Node):
                     yield element
+
+
+def left_calls(node: Node) -> list[Node]:
+    """Return the calls on the left spine of a node, innermost first, so that long sums need no deep recursion.
+
+    In `a + b + c` these are `a + b` and `a + b + c`.
+    """
+    spine: list[Node] = []
+    while isinstance(node, Call) and node.target is None and node.args:
+        spine.append(node)
+        node = node.args[0]
+    return spine[::-1]
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -112,8 +112,12 @@ class _Checker:
 
     def visit(self, node: ast.Node) -> Type:
         """Return the type of a node, after checking everything below it."""
-        type_ = _VISITORS[type(node)](self, node)
-        self._types[node.id] = type_
+        known = self._types.get(node.id)
+        if known is not None:
+            return known
+        for inner in ast.left_calls(node)[:-1]:
+            self._types[inner.id] = _VISITORS[type(inner)](self, inner)
+        type_ = self._types[node.id] = _VISITORS[type(node)](self, node)
         return type_
 
     # names
@@ -189,16 +193,16 @@ class _Checker:
             found = self._names.function(node.function)
             if found is None:
                 return self._undeclared(node, node.function.removeprefix("."))
-            return self._resolve(node, found[0], found[1], None, args, node.args)
+            return self._resolve(node, found[0], found[1], None, args, operands=node.args)
         qualified = self._qualified(node.target) if isinstance(node.target, (ast.Ident, ast.Select)) else None
         found = self._names.function(f"{qualified}.{node.function}") if qualified is not None else None
         if found is not None:
-            return self._resolve(node, found[0], found[1], None, args, node.args, drops_target=True)
+            return self._resolve(node, found[0], found[1], None, args, operands=node.args, drops_target=True)
         target = self.visit(node.target)
         found = self._names.function(node.function)
         if found is None:
             return self._undeclared(node, node.function)
-        return self._resolve(node, found[0], found[1], target, args, (node.target, *node.args))
+        return self._resolve(node, found[0], found[1], target, args, operands=(node.target, *node.args))
 
     def _index(self, node: ast.Index) -> Type:
         name = "_[?_]" if node.optional else "_[_]"
@@ -206,7 +210,7 @@ class _Checker:
         found = self._names.function(name)
         if found is None:
             return self._undeclared(node, name)
-        return self._resolve(node, name, found[1], None, args, (node.operand, node.index))
+        return self._resolve(node, name, found[1], None, args, operands=(node.operand, node.index))
 
     def _resolve(
         self,
@@ -215,8 +219,8 @@ class _Checker:
         overloads: tuple[Overload, ...],
         target: Type | None,
         args: tuple[Type, ...],
-        operands: tuple[ast.Node, ...],
         *,
+        operands: tuple[ast.Node, ...],
         drops_target: bool = False,
     ) -> Type:
         """Find the overloads that take the arguments, and the type that they agree on."""

@@ -24,10 +24,11 @@ RESERVED: Final = frozenset(
         "package", "namespace", "null", "return", "true", "var", "void", "while",
     }
 )  # fmt: skip
-_BINARY: Final = {
-    "<": 1, "<=": 1, ">=": 1, ">": 1, "==": 1, "!=": 1, "in": 1,
-    "+": 2, "-": 2,
-    "*": 3, "/": 3, "%": 3,
+_LEVELS: Final = {
+    "||": 1, "&&": 2,
+    "<": 3, "<=": 3, ">=": 3, ">": 3, "==": 3, "!=": 3, "in": 3,
+    "+": 4, "-": 4,
+    "*": 5, "/": 5, "%": 5,
 }  # fmt: skip
 _FUNCTIONS: Final = {
     "<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_", "in": "@in",
@@ -121,38 +122,28 @@ class Parser:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._fail(self._peek().offset, f"expression recursion limit exceeded: {MAX_DEPTH}")
-        condition = self._or()
+        condition = self._binary(1)
         question = self._accept("?")
         if question is not None:
-            truthy = self._or()
+            truthy = self._binary(1)
             self._expect(":")
             falsy = self._expression()
             condition = ast.Ternary(self.new_id(), question.offset, condition, truthy, falsy)
         self._depth -= 1
         return condition
 
-    def _or(self) -> ast.Node:
-        terms = [self._and()]
-        sign = None
-        while token := self._accept("||"):
-            sign = sign or token
-            terms.append(self._and())
-        return terms[0] if sign is None else ast.Logical(self.new_id(), sign.offset, "_||_", tuple(terms))
-
-    def _and(self) -> ast.Node:
-        terms = [self._binary(1)]
-        sign = None
-        while token := self._accept("&&"):
-            sign = sign or token
-            terms.append(self._binary(1))
-        return terms[0] if sign is None else ast.Logical(self.new_id(), sign.offset, "_&&_", tuple(terms))
-
     def _binary(self, lowest: int) -> ast.Node:
         left = self._unary()
-        while _BINARY.get(self._peek().kind, 0) >= lowest:
+        while (level := _LEVELS.get(self._peek().kind, 0)) >= lowest:
             sign = self._next()
-            right = self._binary(_BINARY[sign.kind] + 1)
-            left = ast.Call(self.new_id(), sign.offset, _FUNCTIONS[sign.kind], None, (left, right))
+            right = self._binary(level + 1)
+            if level > _LEVELS["&&"]:
+                left = ast.Call(self.new_id(), sign.offset, _FUNCTIONS[sign.kind], None, (left, right))
+                continue
+            terms = [left, right]
+            while self._accept(sign.kind):
+                terms.append(self._binary(level + 1))
+            left = ast.Logical(self.new_id(), sign.offset, f"_{sign.kind}_", tuple(terms))
         return left
 
     def _unary(self) -> ast.Node:

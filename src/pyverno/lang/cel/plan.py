@@ -93,11 +93,20 @@ class _Planner:
         self._rules = rules
         self._traced = traced
         self._locals: list[tuple[str, Step]] = []
+        self._made: dict[int, Step] = {}
         self.slots: dict[str, int] = {}
         self.size = FIRST_SLOT
 
     def visit(self, node: ast.Node) -> Step:
         """Return the step of a node."""
+        made = self._made.pop(node.id, None)
+        if made is not None:
+            return made
+        for inner in ast.left_calls(node)[:-1]:
+            self._made[inner.id] = self._finished(inner)
+        return self._finished(node)
+
+    def _finished(self, node: ast.Node) -> Step:
         step = _VISITORS[type(node)](self, node)
         return self._recorded(node, step) if self._traced and not isinstance(node, ast.Literal) else step
 

@@ -1,54 +1,45 @@
-"""Short cuts for the expressions that policies use most: exact values without budgets, holes or lazy scopes.
+"""Generated source for the expressions that policies use most: exact values without budgets, holes or lazy scopes.
 
-A short cut exists for chains of fields, `chain || literal`, lists of fields and flattened lists of them. It gives the
-value that the expression gives, or raises `NoShortcutError`; it must never give another value. Used by pass-checks only,
-whose every doubt falls back to the exact closures.
+There is source for chains of fields, `chain || literal`, lists of fields and flattened lists of them. It gives the
+value that the expression gives, or raises; it must never give another value. Used by generated tiers only, whose every
+doubt falls back to the exact closures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from pyverno.kube.json import JSON
+from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath.ast import Node, NodeType
 from pyverno.lang.jmespath.expression import Expression
 
-__all__ = ["NoShortcutError", "Shortcut", "shortcut"]
+__all__ = ["NoShortcutError", "write_expression"]
 
-Shortcut = Callable[[JSON], JSON]
+_HOLE = "\ue000"
+_LONGEST = 1000
 
 
 class NoShortcutError(Exception):
-    """The value can not be told this way; the exact closures must be asked."""
+    """The expression has a form that there is no source for."""
 
 
-class _Missing:
-    """A key that a map lacks: swallowed by `||`, an error anywhere else."""
+def write_expression(
+    source: Source, indent: int, expression: Expression, roots: Mapping[tuple[str, ...], int], *, swallows: bool = False
+) -> int:
+    """Write the lines that compute an expression; return the variable that then holds its value.
 
-
-_MISSING = _Missing()
-
-
-def shortcut(expression: Expression, is_known: Callable[[tuple[str, ...]], bool]) -> Shortcut | None:
-    """Return the short cut of an expression, or None when it has a form that has none.
-
-    `is_known` tells of a chain of field names whether the data handed to the short cut can answer it.
+    `roots` maps the chains of fields that the function is given (`request.object`) to their variables. With `swallows`
+    a missing key is null, else it raises KeyError. Raises NoShortcutError when the expression has another form.
 
     >>> from pyverno.lang.jmespath import compile_expression
-    >>> shortcut(compile_expression("a.b || `[]`"), lambda names: True)({"a": {}})
+    >>> source = Source(arguments=1)
+    >>> number = write_expression(source, 0, compile_expression("a.b || `[]`"), {("a",): 0})
+    >>> source.line(0, "return v{}", number)
+    >>> source.build()({})
     []
     """
-    step = _Compiler(is_known).compile(expression.ast)
-    if step is None:
-        return None
-
-    def value(data: JSON) -> JSON:
-        found = step(data)
-        if found is _MISSING:
-            raise NoShortcutError
-        return found
-
-    return value
+    return _Writer(source, roots).value(expression.ast, indent, swallows)
 
 
 def _chain(node: Node) -> tuple[str, ...] | None:
@@ -58,129 +49,120 @@ def _chain(node: Node) -> tuple[str, ...] | None:
         if field.type is not NodeType.FIELD or not isinstance(field.value, str):
             return None
         names.append(field.value)
-    if node.type is not NodeType.FIELD or not isinstance(node.value, str) or "\ue000" in node.value:
+    if node.type is not NodeType.FIELD or not isinstance(node.value, str):
         return None
     names.append(node.value)
-    return None if any("\ue000" in name for name in names) else tuple(reversed(names))
+    return None if any(_HOLE in name for name in names) else tuple(reversed(names))
 
 
-def _fields(names: tuple[str, ...]) -> Shortcut:
-    def value(data: JSON) -> JSON:
-        for name in names:
-            if type(data) is not dict:
-                # a field of null, text, a number or a list is null
-                return None
-            if name not in data:
-                return _MISSING
-            data = data[name]
-        return data
+class _Writer:
+    """Writes the nodes of an expression; a node that `swallows` takes a missing key for null, others raise."""
 
-    return value
+    def __init__(self, source: Source, roots: Mapping[tuple[str, ...], int]) -> None:
+        self.source = source
+        self.roots = roots
 
-
-class _Compiler:
-    """Turns the nodes of an expression into short cuts."""
-
-    __slots__ = ("is_known",)
-
-    def __init__(self, is_known: Callable[[tuple[str, ...]], bool]) -> None:
-        self.is_known = is_known
-
-    def compile(self, node: Node) -> Shortcut | None:
+    def value(self, node: Node, indent: int, swallows: bool) -> int:
         names = _chain(node)
         if names is not None:
-            return _fields(names) if self.is_known(names) else None
+            return self.fields(names, indent, swallows)
         match node.type:
             case NodeType.OR:
-                return self.either(node)
+                return self.either(node, indent)
             case NodeType.PROJECTION:
-                return self.projection(node)
+                return self.projection(node, indent)
             case NodeType.SUBEXPRESSION if node.children[1].type is NodeType.MULTI_SELECT_LIST:
-                return self.selected(node)
+                return self.selected(node, indent, swallows)
             case _:
-                return None
-
-    def either(self, node: Node) -> Shortcut | None:
-        left, right = node.children
-        step = self.compile(left)
-        if step is None or right.type is not NodeType.LITERAL:
-            return None
-        default = right.value
-
-        def value(data: JSON) -> JSON:
-            found = step(data)
-            # false values of JMESPath: null, false, and empty text, lists and maps; zero is true
-            if found is _MISSING or found is None or found is False or (not found and type(found) in (str, list, dict)):
-                return default
-            return found
-
-        return value
-
-    def selected(self, node: Node) -> Shortcut | None:
-        names = _chain(node.children[0])
-        fields = [child.value for child in node.children[1].children if child.type is NodeType.FIELD]
-        if (
-            names is None
-            or not self.is_known(names)
-            or len(fields) != len(node.children[1].children)
-            or any("\ue000" in name for name in fields)
-        ):
-            return None
-        parent = _fields(names)
-
-        def value(data: JSON) -> JSON:
-            found = parent(data)
-            if found is None or found is _MISSING:
-                return found
-            if type(found) is not dict:
                 raise NoShortcutError
-            return [found.get(name) for name in fields]
 
-        return value
+    def fields(self, names: tuple[str, ...], indent: int, swallows: bool) -> int:
+        """Walk down a chain; a field of null, text, a number or a list is null."""
+        root = next((root for root in self.roots if names[: len(root)] == root), None)
+        if root is None:
+            raise NoShortcutError
+        variable = self.roots[root]
+        get = "v{} = v{}.get(c{}) if type(v{}) is dict else None"
+        if not swallows:
+            get = "v{} = v{}[c{}] if type(v{}) is dict else None"
+        for name in names[len(root) :]:
+            child = self.source.variable()
+            self.source.line(indent, get, child, variable, self.source.constant(name), variable)
+            variable = child
+        return variable
 
-    def projection(self, node: Node) -> Shortcut | None:
-        """Flattened lists with nothing, a field or `keys(@)` to the right."""
+    def either(self, node: Node, indent: int) -> int:
+        left, right = node.children
+        if right.type is not NodeType.LITERAL:
+            raise NoShortcutError
+        found = self.value(left, indent, swallows=True)
+        result, default = self.source.variable(), self.source.constant(right.value)
+        # false values of JMESPath: null, false, and empty text, lists and maps; zero is true
+        is_true = "v{} or type(v{}) is int or type(v{}) is float"
+        self.source.line(indent, "v{} = v{} if " + is_true + " else c{}", result, found, found, found, found, default)
+        return result
+
+    def selected(self, node: Node, indent: int, swallows: bool) -> int:
+        names, children = _chain(node.children[0]), node.children[1].children
+        fields = [child.value for child in children if child.type is NodeType.FIELD]
+        if names is None or len(fields) != len(children) or any(_HOLE in field for field in fields):
+            raise NoShortcutError
+        parent = self.fields(names, indent, swallows)
+        result = self.source.variable()
+        # for anything but null and a map this raises AttributeError
+        gets = ", ".join("v{}.get(c{})" for _ in fields)
+        numbers = [number for field in fields for number in (parent, self.source.constant(field))]
+        self.source.line(indent, "v{} = [" + gets + "] if v{} is not None else None", result, *numbers, parent)
+        return result
+
+    def projection(self, node: Node, indent: int) -> int:
+        """Flattened lists with nothing, a field or `keys(@)` to the right; nulls are dropped."""
         flatten, right = node.children
         if flatten.type is not NodeType.FLATTEN:
-            return None
-        source = self.compile(flatten.children[0])
-        each = _each(right)
-        if source is None or each is None:
-            return None
+            raise NoShortcutError
+        found = self.value(flatten.children[0], indent, swallows=True)
+        result, item = self.source.variable(), self.source.variable()
+        line = self.source.line
+        line(indent, "v{} = None", result)
+        line(indent, "if v{} is not None:", found)
+        line(indent + 1, "v{} = []", result)
+        # what is no list, or long enough to meet a budget, is left to the exact expression
+        line(indent + 1, "if type(v{}) is not list or len(v{}) > c{}:", found, found, self.source.constant(_LONGEST))
+        line(indent + 2, "raise ValueError")
+        line(indent + 1, "for v{} in v{}:", item, found)
+        line(indent + 2, "if type(v{}) is list:", item)
+        inner = self.source.variable()
+        line(indent + 3, "for v{} in v{}:", inner, item)
+        self.each(right, inner, result, indent + 4)
+        line(indent + 3, "if len(v{}) > c{}:", result, self.source.constant(_LONGEST))
+        line(indent + 4, "raise ValueError")
+        line(indent + 2, "else:")
+        self.each(right, item, result, indent + 3)
+        return result
 
-        def value(data: JSON) -> JSON:
-            found = source(data)
-            if found is None or found is _MISSING:
-                return None
-            if type(found) is not list:
+    def each(self, right: Node, item: int, result: int, indent: int) -> None:
+        """Write what becomes of one item of a projection, and append it unless it is null."""
+        match right.type:
+            case NodeType.IDENTITY:
+                value = item
+            case NodeType.FIELD if _HOLE not in right.value:
+                value = self.source.variable()
+                name = self.source.constant(right.value)
+                self.source.line(indent, "v{} = v{}.get(c{}) if type(v{}) is dict else None", value, item, name, item)
+            case NodeType.FUNCTION if right.value == "keys" and _is_current(right.children):
+                value = self.source.variable()
+                self.source.line(indent, "v{} = c{}(v{})", value, self.source.constant(_keys), item)
+            case _:
                 raise NoShortcutError
-            items: list[JSON] = []
-            for item in found:
-                if type(item) is list:
-                    items.extend(item)
-                elif item is not None:
-                    items.append(item)
-            return [result for item in items if item is not None and (result := each(item)) is not None]
-
-        return value
+        self.source.line(indent, "if v{} is not None:", value)
+        self.source.line(indent + 1, "v{}.append(v{})", result, value)
 
 
-def _each(node: Node) -> Shortcut | None:
-    match node.type:
-        case NodeType.IDENTITY:
-            return lambda item: item
-        case NodeType.FIELD:
-            name = node.value
-            return lambda item: item.get(name) if type(item) is dict else None
-        case NodeType.FUNCTION if node.value == "keys" and [child.type for child in node.children] == [
-            NodeType.CURRENT
-        ]:
-            return _keys
-        case _:
-            return None
+def _is_current(arguments: tuple[Node, ...] | list[Node]) -> bool:
+    return [argument.type for argument in arguments] == [NodeType.CURRENT]
 
 
 def _keys(item: JSON) -> JSON:
     if type(item) is not dict:
-        raise NoShortcutError
+        raise TypeError("only maps have keys")
     return sorted(item)

@@ -1,8 +1,9 @@
-"""Generated functions that name the path at which a resource violates a pattern.
+"""Generated functions that tell whether a resource fits a pattern, and where it does not.
 
-Law: a path that is returned is the path of a FAIL of the exact match; None says nothing, then the exact tier must be
-asked. They exist for patterns of plain keys, equality and negation anchors, lists of one map and scalars, which is what most
-rules are made of: order of keys and paths are then known beforehand. This module must never answer for anything else.
+Law: the path that is returned is the path of a FAIL of the exact match, "" means that the exact match gives PASS, and
+an exception says nothing. They exist for patterns of plain keys, equality and negation anchors, lists of one map and
+scalars, which is what most rules are made of: the order of keys and all paths are then known beforehand. This module
+must never answer for anything else.
 """
 
 from __future__ import annotations
@@ -12,51 +13,57 @@ from typing import NamedTuple, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.codegen import MAX_INDENT, Source
-from pyverno.lang.pattern.anchors import Modifier, parse_anchor
+from pyverno.lang.pattern.anchors import Anchor, Modifier, parse_anchor
 from pyverno.lang.pattern.checks import compile_scalar
-from pyverno.lang.pattern.leaf import literal_texts
-from pyverno.lang.pattern.metadata import find_tag
+from pyverno.lang.pattern.leaf import Leaf, literal_texts
+from pyverno.lang.pattern.metadata import TAGS, compile_key, find_tag
 
 __all__ = ["FailPath", "compile_failpath"]
 
-FailPath: TypeAlias = Callable[[JSON], "tuple[str | int, ...] | None"]
+FailPath: TypeAlias = Callable[[JSON], str]
 
 _DEEPEST = MAX_INDENT - 8
 
 
-class _Unsuitable(Exception):  # noqa: N818 - a pattern, not an error
+class _UnsuitableError(Exception):
     """The pattern has a form that generated paths are not made for."""
 
 
+class _Place(NamedTuple):
+    """Where the writer stands: which map of the pattern this is, the path so far, and the indentation.
+
+    `path` holds keys as texts, and the variables of indexes and of resolved keys as integers.
+    """
+
+    path: tuple[str | int, ...]
+    indent: int
+    is_metadata: bool = False
+    is_labels: bool = False
+
+    def indented(self) -> _Place:
+        return self._replace(indent=self.indent + 1)
+
+
 class _Entry(NamedTuple):
+    text: str
     key: str
     pattern: JSON
-    is_optional: bool = False
-    is_forbidden: bool = False
-
-
-class _Step(NamedTuple):
-    """One step of a path: the number of a constant (a key), or of a variable (an index)."""
-
-    number: int
-    is_variable: bool
-
-
-_Path: TypeAlias = tuple[_Step, ...]
+    modifier: Modifier | None
 
 
 def compile_failpath(pattern: JSON, *, float_numbers: bool = False) -> FailPath | None:
     """Generate the function of a pattern, or None when it has another form than these functions are made for.
 
-    >>> compile_failpath({"spec": {"=(hostPID)": False}})({"spec": {"hostPID": True}})
-    ('spec', 'hostPID')
+    >>> failing_path = compile_failpath({"spec": {"=(hostPID)": False}})
+    >>> failing_path({"spec": {"hostPID": True}}), failing_path({"spec": {}})
+    ('/spec/hostPID/', '')
     """
     writer = _Writer(float_numbers)
     try:
-        writer.value(0, pattern, (), 0)
-        writer.source.line(0, "return None")
+        writer.value(0, pattern, _Place((), 0))
+        writer.source.line(0, "return c{}", writer.source.constant(""))
         function: FailPath = writer.source.build()
-    except (_Unsuitable, ValueError, RecursionError):
+    except (_UnsuitableError, ValueError, RecursionError):
         return None
     return function
 
@@ -66,87 +73,114 @@ class _Writer:
         self.source = Source(arguments=1)
         self.floats = float_numbers
 
-    def refuse(self, indent: int, path: _Path) -> None:
-        """Write the return of a path."""
-        template = "".join("v{}, " if step.is_variable else "c{}, " for step in path)
-        self.source.line(indent, f"return ({template})", *(step.number for step in path))
+    def refuse(self, place: _Place) -> None:
+        """Write the return of a path: fixed texts with the indexes between them."""
+        text = "/"
+        template, numbers = "return ", []
+        for step in place.path:
+            if isinstance(step, str):
+                text += f"{step}/"
+                continue
+            template += "c{} + str(v{}) + "
+            numbers += [self.source.constant(text), step]
+            text = "/"
+        self.source.line(place.indent, template + "c{}", *numbers, self.source.constant(text))
 
-    def value(self, variable: int, pattern: JSON, path: _Path, indent: int) -> None:
-        if indent > _DEEPEST:
-            raise _Unsuitable
+    def refuse_if(self, template: str, *numbers: int, place: _Place) -> None:
+        self.source.line(place.indent, template, *numbers)
+        self.refuse(place.indented())
+
+    def value(self, variable: int, pattern: JSON, place: _Place) -> None:
+        if place.indent > _DEEPEST:
+            raise _UnsuitableError
         if isinstance(pattern, dict):
-            self.source.line(indent, "if not type(v{}) is dict:", variable)
-            self.refuse(indent + 1, path)
-            for entry in _ordered(pattern):
-                self.entry(variable, entry, path, indent)
+            self.map(variable, pattern, place)
         elif isinstance(pattern, list):
-            self.list(variable, pattern, path, indent)
+            self.list(variable, pattern, place)
         else:
-            self.scalar(variable, pattern, path, indent)
+            self.scalar(variable, pattern, place)
 
-    def entry(self, variable: int, entry: _Entry, path: _Path, indent: int) -> None:
+    def map(self, variable: int, pattern: JSONObject, place: _Place) -> None:
+        self.refuse_if("if not type(v{}) is dict:", variable, place=place)
+        if place.is_labels and not _is_literal(pattern):
+            self.labels(variable, pattern, place)
+            return
+        metadata = find_tag(pattern, "metadata")
+        tags = {find_tag(pattern, tag) for tag in TAGS} if place.is_metadata else set()
+        for entry in _ordered(pattern):
+            path = (*place.path, entry.key)
+            below = _Place(path, place.indent, is_metadata=entry.text == metadata, is_labels=entry.text in tags)
+            self.entry(variable, entry, place, below)
+
+    def entry(self, variable: int, entry: _Entry, place: _Place, below: _Place) -> None:
         key = self.source.constant(entry.key)
-        here = (*path, _Step(key, is_variable=False))
-        if entry.is_forbidden:
-            self.source.line(indent, "if c{} in v{}:", key, variable)
-            self.refuse(indent + 1, here)
+        if entry.modifier is Modifier.NEGATION:
+            self.refuse_if("if c{} in v{}:", key, variable, place=below)
             return
         child = self.source.variable()
-        if entry.is_optional:
-            self.source.line(indent, "if c{} in v{}:", key, variable)
-            self.source.line(indent + 1, "v{} = v{}[c{}]", child, variable, key)
-            indent += 1
+        if entry.modifier is Modifier.EQUALITY:
+            self.source.line(place.indent, "if c{} in v{}:", key, variable)
+            self.source.line(place.indent + 1, "v{} = v{}[c{}]", child, variable, key)
+            below = below.indented()
         else:
-            self.source.line(indent, "v{} = v{}[c{}] if c{} in v{} else None", child, variable, key, key, variable)
+            self.source.line(place.indent, "v{} = v{}.get(c{})", child, variable, key)
             if entry.pattern == "*":
-                self.source.line(indent, "if v{} is None:", child)
-                self.refuse(indent + 1, path)
+                self.refuse_if("if v{} is None:", child, place=place)
                 return
-        self.value(child, entry.pattern, here, indent)
+        self.value(child, entry.pattern, below)
 
-    def list(self, variable: int, pattern: list[JSON], path: _Path, indent: int) -> None:
+    def labels(self, variable: int, pattern: JSONObject, place: _Place) -> None:
+        """Write labels whose keys depend on the resource as one call that names the key that does not fit."""
+        name = self.source.variable()
+        failing_key = self.source.constant(_labels(pattern, self.floats))
+        self.source.line(place.indent, "v{} = c{}(v{})", name, failing_key, variable)
+        self.refuse_if("if v{} is not None:", name, place=_Place((*place.path, name), place.indent))
+
+    def list(self, variable: int, pattern: list[JSON], place: _Place) -> None:
         if not pattern or isinstance(pattern[0], list):
-            raise _Unsuitable
-        self.source.line(indent, "if not type(v{}) is list:", variable)
-        self.refuse(indent + 1, path)
+            raise _UnsuitableError
+        self.refuse_if("if not type(v{}) is list:", variable, place=place)
         if not isinstance(pattern[0], dict):
-            self.scalar(variable, pattern[0], path, indent)
+            self.scalar(variable, pattern[0], place)
             return
         index, element = self.source.variable(), self.source.variable()
-        self.source.line(indent, "v{} = 0", index)
-        self.source.line(indent, "for v{} in v{}:", element, variable)
-        self.value(element, pattern[0], (*path, _Step(index, is_variable=True)), indent + 1)
-        self.source.line(indent + 1, "v{} = v{} + 1", index, index)
+        self.source.line(place.indent, "v{} = 0", index)
+        self.source.line(place.indent, "for v{} in v{}:", element, variable)
+        self.value(element, pattern[0], _Place((*place.path, index), place.indent + 1))
+        self.source.line(place.indent + 1, "v{} = v{} + 1", index, index)
 
-    def scalar(self, variable: int, pattern: JSON, path: _Path, indent: int) -> None:
-        """Write a leaf: texts are compared first, whatever differs is left to the exact leaf."""
+    def scalar(self, variable: int, pattern: JSON, place: _Place) -> None:
+        """Write a leaf: literal texts are compared right here, everything else is left to the exact leaf."""
         leaf = self.source.constant(compile_scalar(pattern, float_numbers=self.floats))
         texts = literal_texts(pattern) if isinstance(pattern, str) else None
-        if texts is not None and len(texts) == 1:
-            text = self.source.constant(next(iter(texts)))
-            self.source.line(indent, "if v{} != c{} and not c{}(v{}):", variable, text, leaf, variable)
-        else:
-            self.source.line(indent, "if not c{}(v{}):", leaf, variable)
-        self.refuse(indent + 1, path)
+        if texts is None:
+            self.refuse_if("if not c{}(v{}):", leaf, variable, place=place)
+            return
+        test = "if v{} != c{}" if len(texts) == 1 else "if v{} not in c{}"
+        constant = self.source.constant(next(iter(texts)) if len(texts) == 1 else texts)
+        numbers = [variable, constant]
+        for text, template in (("true", " and v{} is not True"), ("false", " and v{} is not False")):
+            if text in texts:
+                test += template
+                numbers.append(variable)
+        # a list fits when all its elements do
+        test += " and (type(v{}) is not list or not c{}(v{})):"
+        self.refuse_if(test, *numbers, variable, leaf, variable, place=place)
 
 
 def _ordered(pattern: JSONObject) -> Iterator[_Entry]:
     """Yield the entries of a map in the order of the exact tier: anchors, then keys with anchors below, then others."""
-    if find_tag(pattern, "metadata") is not None:
-        raise _Unsuitable
     anchors: list[_Entry] = []
     front: list[_Entry] = []
     back: list[_Entry] = []
     for text in sorted(pattern):
         anchor, child = parse_anchor(text), pattern[text]
         if anchor is None:
-            (front if _has_anchors(child) else back).append(_Entry(text, child))
-        elif anchor.modifier is Modifier.EQUALITY:
-            anchors.append(_Entry(anchor.key, child, is_optional=True))
-        elif anchor.modifier is Modifier.NEGATION:
-            anchors.append(_Entry(anchor.key, None, is_forbidden=True))
+            (front if _has_anchors(child) else back).append(_Entry(text, text, child, None))
+        elif anchor.modifier in (Modifier.EQUALITY, Modifier.NEGATION):
+            anchors.append(_Entry(text, anchor.key, child, anchor.modifier))
         else:
-            raise _Unsuitable
+            raise _UnsuitableError
     yield from anchors
     yield from reversed(front)
     yield from back
@@ -156,3 +190,31 @@ def _has_anchors(pattern: JSON) -> bool:
     if isinstance(pattern, dict):
         return any(parse_anchor(key) is not None or _has_anchors(child) for key, child in pattern.items())
     return isinstance(pattern, list) and any(_has_anchors(item) for item in pattern)
+
+
+def _is_literal(labels: JSONObject) -> bool:
+    """Tell whether labels are the same for every resource: no wildcards in keys, and nothing but texts as values."""
+    return all(isinstance(text, str) and compile_key(key) is None for key, text in labels.items())
+
+
+def _labels(pattern: JSONObject, floats: bool) -> Callable[[JSONObject], str | None]:
+    """Compile optional labels with wildcard keys into what names the first key that does not fit, in the exact order."""
+    entries: list[tuple[Anchor, Callable[[JSONObject], str] | None, Leaf]] = []
+    for key, text in pattern.items():
+        anchor = parse_anchor(key)
+        if anchor is None or anchor.modifier is not Modifier.EQUALITY or not isinstance(text, str):
+            raise _UnsuitableError
+        entries.append((anchor, compile_key(key), compile_scalar(text, float_numbers=floats)))
+
+    def failing_key(labels: JSONObject) -> str | None:
+        failing: list[tuple[str, str]] = []
+        for anchor, resolve, leaf in entries:
+            text = str(anchor) if resolve is None else resolve(labels)
+            resolved = parse_anchor(text)
+            if resolved is None:
+                raise ValueError("a key of the resource breaks the anchor")
+            if resolved.key in labels and not leaf(labels[resolved.key]):
+                failing.append((text, resolved.key))
+        return min(failing)[1] if failing else None
+
+    return failing_key

@@ -58,7 +58,8 @@ def compile_key(key: str) -> KeyResolver | None:
 
     def resolve(labels: Mapping[str, JSON]) -> str:
         # Kyverno: pkg/engine/wildcards takes the first match of a Go map, which has no order; here the least key
-        found = min((name for name, text in labels.items() if isinstance(text, str) and matches(name)), default=None)
+        fitting = [name for name in filter(matches, labels) if isinstance(labels[name], str)]
+        found = min(fitting, default=None)
         if anchor is None:
             return key if found is None else found
         return str(anchor if found is None else Anchor(anchor.modifier, found))

@@ -62,20 +62,18 @@ class Pattern:
             self._passes = compile_passes(self)  # two threads may both do this; the results are equal
         return self._passes or None  # type: ignore[return-value]  # never True
 
+    @property
+    def failing_path(self) -> FailPath | None:
+        """The generated function that gives the path of a FAIL, "" for PASS, or raises; made on first use.
 
-    def failing_path(self, resource: JSON) -> str:
-        """Return the path of a FAIL, or "" when only `match` can tell; generated on first use like `passes`.
+        None when there is none for this pattern; then, and when it raises, `match` must be asked.
 
         >>> compile_pattern({"spec": {"hostPID": False}}).failing_path({"spec": {"hostPID": True}})
         '/spec/hostPID/'
         """
-        fails = self._fails
-        if fails is False:
-            fails = self._fails = compile_failpath(self.tree, float_numbers=self.float_numbers)
-        if fails is None:
-            return ""
-        steps = fails(resource)  # type: ignore[operator]  # never True
-        return "" if steps is None else f"/{'/'.join(map(str, steps))}/" if steps else "/"
+        if self._fails is False:
+            self._fails = compile_failpath(self.tree, float_numbers=self.float_numbers)
+        return self._fails or None  # type: ignore[return-value]  # never True
 
 
 def compile_pattern(pattern: JSON, *, float_numbers: bool = False) -> Pattern:

@@ -498,7 +498,7 @@ STANDARD_LIBRARY: Final = Library(
     (
         *(_ordering(name, wanted, word) for name, wanted, word in _ORDERINGS),
         equal, different, plus, minus, times, over, modulus, negated, inverted, indexed, contained,
-        size, member_size, type_, dyn, bool_, bytes_, double, int_, uint, string_of_bytes, string,
+        size, member_size, type_, dyn, bool_, bytes_, double, int_, uint, string, string_of_bytes,
         timestamp, duration, contains, starts_with, ends_with, matches,
         *_GETTERS, *_SPANS, get_milliseconds,
     ),
