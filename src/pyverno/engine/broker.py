@@ -45,6 +45,13 @@ class Broker:
         self.budget.charge_call()
         return self.host.http_call(call)
 
+    def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
+        """Call an HTTP service and return status and body as they are; refused to policies of a namespace."""
+        if self.namespace:
+            raise EvaluationError(f"a policy of namespace `{self.namespace}` may not call `{call.url}`")
+        self.budget.charge_call()
+        return self.host.http_exchange(call)
+
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Read a ConfigMap."""
         self._confine(namespace, f"ConfigMap `{namespace}/{name}`")

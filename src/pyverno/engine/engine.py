@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
 from pyverno.engine.effects import Effect
-from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import ADMISSION, Phase
@@ -21,7 +20,7 @@ from pyverno.engine.plan import Candidate, Selected
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import NO_PROPERTIES, FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import CompiledRule, Guard, Run
+from pyverno.engine.rule import CompiledRule, Exemption, Guard, Judge, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
 from pyverno.errors import PyvernoError
@@ -59,13 +58,18 @@ class Review:
 
 
 class _Course:
-    """How far a review has come: the current request (with the object as changed so far) and what was said."""
+    """How far a review has come: the current request (with the object as changed so far) and what was said.
 
-    __slots__ = ("_resource", "_scope", "effects", "is_plain", "request", "results", "runtime")
+    `plain_object` is the object for what knows the object only; None when there is none, or when variables that a
+    person supplied may say something else.
+    """
+
+    __slots__ = ("_is_plain", "_resource", "_scope", "effects", "plain_object", "request", "results", "runtime")
 
     def __init__(self, request: Request, runtime: Runtime, *, is_plain: bool) -> None:
-        self.is_plain = is_plain
+        self._is_plain = is_plain
         self.request = request
+        self.plain_object: JSON = request.object if is_plain and type(request.object) is dict else None
         self.runtime = runtime
         self.results: list[RuleResult] = []
         self.effects: list[Effect] = []
@@ -86,6 +90,7 @@ class _Course:
 
     def move_to(self, request: Request) -> None:
         self.request = request
+        self.plain_object = request.object if self._is_plain and type(request.object) is dict else None
         self._resource = self._scope = None
 
 
@@ -107,7 +112,6 @@ class Engine:
         """Run the rules of these phases on a request; raises nothing that a policy or the world can cause."""
         policies = self.policies
         runtime = Runtime(self.host, budget if budget is not None else Budget())
-        # a pass-check knows the object only: variables that a person supplied may say something else
         course = _Course(request, runtime, is_plain=not self.host.supplies_variables)
         key = IndexKey(
             request.gvk,
@@ -117,15 +121,14 @@ class Engine:
             request.is_background,
             request.gvr,
         )
-        for phase in phases:
-            for step in policies.plan(phase, key):
-                if isinstance(step, Selected):
-                    self._apply(step, course)
-                elif course.is_plain and _passes(step.check, course.request.object):
-                    course.results.extend(step.results)
-                else:
-                    for selected in step.policies:
-                        self._apply(selected, course)
+        for step in policies.plan(phases, key):
+            if isinstance(step, Selected):
+                self._apply(step, course)
+            elif _passes(step.check, course.plain_object):
+                course.results.extend(step.results)
+            else:
+                for selected in step.policies:
+                    self._apply(selected, course)
         return Review(request, course.request.object, tuple(course.results), tuple(course.effects))
 
     def explain(
@@ -144,31 +147,14 @@ class Engine:
         """Run the rules of one policy: what the object alone decides without further ado, the others in full."""
         stops = selected.policy.apply_one
         for candidate in selected.candidates:
-            if course.is_plain and (candidate.is_fast or candidate.is_simple):
-                decided = self._by_object(candidate, course)
-            else:
+            results = _judged(candidate.shortcut.judge, course.plain_object)
+            if results is None:
                 decided = self._record(candidate.rule, self._verdicts(candidate, course), course)
+            else:
+                course.results.extend(results)
+                decided = stops and any(result.status in _DECIDED for result in results)
             if decided and stops:
                 return
-
-    def _by_object(self, candidate: Candidate, course: _Course) -> bool:
-        """Run a rule whose verdict the object alone may decide; what it can not decide goes the whole way."""
-        rule, subject = candidate.rule, course.request.object
-        if rule.passed is not None and _passes(rule.passes, subject):
-            course.results.append(rule.passed)
-            return True
-        judge = rule.judge
-        excusable = rule.checks_existing and course.request.operation is Operation.UPDATE
-        if judge is not None and subject is not None and not excusable:
-            try:
-                verdicts = judge(subject)
-            except Exception:  # noqa: BLE001 - the closures then find out and say what is wrong
-                verdicts = None
-            if verdicts is not None:
-                action = rule.failure_action
-                course.results.extend([RuleResult.of(rule.info, action, verdict) for verdict in verdicts])
-                return any(verdict.status in _DECIDED for verdict in verdicts)
-        return self._record(rule, self._verdicts(candidate, course), course)
 
     def _record(self, rule: CompiledRule, verdicts: Sequence[Verdict], course: _Course) -> bool:
         """Record what a rule said; tell whether it passed or failed."""
@@ -257,19 +243,25 @@ class Engine:
             return {}
 
 
-def _passes(check: Callable[[JSON], bool] | None, subject: JSON) -> bool:
+def _passes(check: Callable[[JSON], bool], subject: JSON) -> bool:
     """Tell whether a generated pass-check proves that rules pass; anything else falls to the exact closures."""
-    if check is None or subject is None:
-        return False
     try:
-        return check(subject) is True
+        return subject is not None and check(subject) is True
     except Exception:
         return False
 
 
-def _run(
-    run: Run, guards: Sequence[Guard], exceptions: Sequence[CompiledException], resource: Resource
-) -> Sequence[Verdict]:
+def _judged(judge: Judge | None, subject: JSON) -> Sequence[RuleResult] | None:
+    """Return the results of a rule as the object alone decides them; None when the exact closures must be asked."""
+    if judge is None or subject is None:
+        return None
+    try:
+        return judge(subject)
+    except Exception:  # the closures then find out and say what is wrong
+        return None
+
+
+def _run(run: Run, guards: Sequence[Guard], exceptions: Sequence[Exemption], resource: Resource) -> Sequence[Verdict]:
     """Run a matched rule: guards, then exceptions, then the action."""
     for guard in guards:
         verdict = guard.check(run)

@@ -6,17 +6,21 @@ whose match or conditions can not be evaluated does not apply (fail closed). Thi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyverno.engine.conditions import Conditions
 from pyverno.engine.match import Matcher
-from pyverno.engine.rule import Run
+from pyverno.engine.rule import RuleInfo, Run
 from pyverno.errors import ExpressionError
+from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.podsecurity import Exclude
 
 __all__ = ["CompiledException"]
+
+_KINDS = frozenset({"ClusterPolicy", "Policy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,32 @@ class CompiledException:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
-    def names_rule(self, policy_key: str, rule: str) -> bool:
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the whole rule is exempt."""
+        return not self.pod_security
+
+    @property
+    def priority(self) -> int:
+        """Exceptions of this kind have no priority."""
+        return 0
+
+    @property
+    def reports_pass(self) -> bool:
+        """Exceptions of this kind are reported as skip."""
+        return False
+
+    @property
+    def allowances(self) -> Mapping[str, JSON]:
+        """Exceptions of this kind allow nothing by value."""
+        return {}
+
+    def names_rule(self, info: RuleInfo) -> bool:
         """Tell whether the exception refers to a rule (policy names are exact, rule names may have wildcards)."""
-        return any(policy == policy_key and wildcard_match(pattern, rule) for policy, pattern in self.references)
+        if info.policy.kind not in _KINDS:
+            return False
+        key = info.policy.key
+        return any(policy == key and wildcard_match(pattern, info.name) for policy, pattern in self.references)
 
     def applies(self, run: Run, resource: Resource) -> bool:
         """Tell whether the exception is about this request."""

@@ -14,6 +14,7 @@ from typing import Protocol
 from pyverno.errors import HostUnavailableError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.lang.runtime import NO_WORLD, World
 
 __all__ = ["NO_HOST", "Host", "HttpCall", "NoHost"]
@@ -39,6 +40,15 @@ class Host(World, Protocol):
 
     def http_call(self, call: HttpCall) -> JSON:
         """Call an HTTP service and return the decoded JSON answer; a status outside 200-299 is a HostError."""
+        ...
+
+    def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
+        """Call an HTTP service and return status code and body, whatever the status."""
+        ...
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that exist in this world."""
         ...
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
@@ -100,6 +110,15 @@ class NoHost:
     def http_call(self, call: HttpCall) -> JSON:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no network is available to call `{call.method} {call.url}`")
+
+    def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no network is available to call `{call.method} {call.url}`")
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that are built into Kubernetes and Kyverno."""
+        return BUILTIN_KINDS
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Raise HostUnavailableError."""

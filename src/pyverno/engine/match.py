@@ -237,6 +237,9 @@ class Matcher:
             return "the request holds no object"
         if self.policy_namespace and self.policy_namespace != resource.namespace:
             return f"the policy is confined to namespace {self.policy_namespace}"
+        if not self.blocks:
+            # an empty match is about nothing: an exception without scope must not exempt everything
+            return "the match is empty"
         # Kyverno: in the background nobody asks, so user info in match is not looked at (in exclude it is)
         nobody = request.user.is_empty
         if self.any_of:

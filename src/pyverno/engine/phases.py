@@ -24,6 +24,12 @@ class Phase:
     kinds: frozenset[str]
 
 
+_MUTATING_KINDS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
+_VALIDATING_KINDS = frozenset({"ValidatingPolicy", "NamespacedValidatingPolicy"})
+_IMAGE_KINDS = frozenset({"ImageValidatingPolicy", "NamespacedImageValidatingPolicy"})
+_GENERATING_KINDS = frozenset({"GeneratingPolicy", "NamespacedGeneratingPolicy"})
+_DELETING_KINDS = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
+
 _MUTATE = Phase(Stage.MUTATE, _RULE_KINDS)
 _VERIFY_IMAGES = Phase(Stage.VERIFY_IMAGES, _RULE_KINDS)
 _VALIDATE = Phase(Stage.VALIDATE, _RULE_KINDS)
@@ -31,11 +37,22 @@ _MUTATE_EXISTING = Phase(Stage.MUTATE_EXISTING, _RULE_KINDS)
 _GENERATE = Phase(Stage.GENERATE, _RULE_KINDS)
 _CLEANUP = Phase(Stage.CLEANUP, _CLEANUP_KINDS)
 
-MUTATING = (_MUTATE, _VERIFY_IMAGES)
-VALIDATING = (_VALIDATE,)
-MUTATING_EXISTING = (_MUTATE_EXISTING,)
-GENERATING = (_GENERATE,)
-DELETING = (_CLEANUP,)
+# Kubernetes: mutating admission policies come before webhooks, validating ones before validating webhooks
+MUTATING = (
+    Phase(Stage.MUTATE, frozenset({"MutatingAdmissionPolicy"})),
+    _MUTATE,
+    _VERIFY_IMAGES,
+    Phase(Stage.MUTATE, _MUTATING_KINDS),
+)
+VALIDATING = (
+    Phase(Stage.VALIDATE, frozenset({"ValidatingAdmissionPolicy"})),
+    _VALIDATE,
+    Phase(Stage.VALIDATE, _VALIDATING_KINDS),
+    Phase(Stage.VALIDATE, _IMAGE_KINDS),
+)
+MUTATING_EXISTING = (_MUTATE_EXISTING, Phase(Stage.MUTATE_EXISTING, _MUTATING_KINDS))
+GENERATING = (Phase(Stage.GENERATE, _GENERATING_KINDS), _GENERATE)
+DELETING = (_CLEANUP, Phase(Stage.CLEANUP, _DELETING_KINDS))
 
 ADMISSION = MUTATING + VALIDATING + MUTATING_EXISTING + GENERATING
 """What an admission request goes through, and what it sets in motion."""

@@ -1,19 +1,18 @@
 """What a phase does for one kind of request, worked out once: which rules are asked, and what is known beforehand.
 
 A rule is certain when the index key alone shows that it matches; a guard that looks at nothing but the operation is
-decided here. Runs of policies whose rules are certain and have pass-checks share one fused pass-check: when it says yes,
-their results are ready. This module must never look at an object.
+decided here. Policies whose rules are certain and have pass-checks share one fused pass-check: when it says yes, their
+results are ready. This module must never look at an object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.match import IndexKey
-from pyverno.engine.result import RuleResult
-from pyverno.engine.rule import CompiledRule, Guard, PolicyInfo
+from pyverno.engine.result import RuleResult, Status
+from pyverno.engine.rule import NO_SHORTCUT, CompiledRule, Exemption, Guard, Judge, PolicyInfo, Shortcut
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.passcheck import fuse
 
@@ -21,36 +20,42 @@ __all__ = ["Candidate", "Fast", "Plan", "Selected", "make_plan"]
 
 Check = Callable[[JSON], bool]
 
+GROUP = 32
+"""How many policies share a pass-check: more would save little, and one failing rule sends all of them to the judges."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A rule that may be about the request. `guards` are those that the key does not already settle.
 
-    `is_fast` tells that the rule's pass-check alone can decide that it passes, `is_simple` that the object alone
-    decides its verdict.
+    `shortcut` is the fast tier of the rule, empty unless the key shows that nothing but its action has a say.
     """
 
     rule: CompiledRule
-    exceptions: tuple[CompiledException, ...]
+    exceptions: tuple[Exemption, ...]
     guards: tuple[Guard, ...]
     is_certain: bool
-    is_fast: bool
-    is_simple: bool
+    shortcut: Shortcut
 
     @classmethod
-    def of(cls, rule: CompiledRule, exceptions: tuple[CompiledException, ...], key: IndexKey) -> Candidate:
+    def of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey) -> Candidate:
         """Work out what the index key says about a rule."""
         guards = tuple(guard for guard in rule.guards if not guard.surely_holds(key))
         is_certain = rule.matcher.surely_matches(key)
         is_clear = is_certain and not guards and not exceptions
-        return cls(
-            rule,
-            exceptions,
-            guards,
-            is_certain,
-            is_fast=is_clear and rule.passes is not None,
-            is_simple=is_clear and rule.judge is not None,
-        )
+        shortcut = rule.shortcut() if is_clear and rule.shortcut is not None else NO_SHORTCUT
+        if rule.checks_existing and key.operation == "UPDATE" and shortcut.judge is not None:
+            # a failing update may be excused by what the object was before
+            shortcut = replace(shortcut, judge=_unless_failed(shortcut.judge))
+        return cls(rule, exceptions, guards, is_certain, shortcut)
+
+
+def _unless_failed(judge: Judge) -> Judge:
+    def judge_passing(subject: JSON) -> Sequence[RuleResult] | None:
+        results = judge(subject)
+        return None if any(result.status is Status.FAIL for result in results or ()) else results
+
+    return judge_passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +85,22 @@ def make_plan(selected: Iterable[Selected]) -> Plan:
     order of their results.
     """
     policies = tuple(selected)
-    fast = tuple(policy for policy in policies if all(candidate.is_fast for candidate in _asked(policy)))
-    rules = [candidate.rule for policy in fast for candidate in _asked(policy)]
-    fused = fuse(rule.pattern for rule in rules if rule.pattern is not None)
-    if fused is None:
+    fast = tuple(policy for policy in policies if all(candidate.shortcut.pattern for candidate in _asked(policy)))
+    together: list[Fast | Selected] = []
+    for first in range(0, len(fast), GROUP):
+        together.extend(_fused(fast[first : first + GROUP]))
+    known = {id(policy) for policy in fast}
+    return (*together, *(policy for policy in policies if id(policy) not in known))
+
+
+def _fused(policies: tuple[Selected, ...]) -> Plan:
+    """Return policies as one step, or as they are when no pass-check can be made for them."""
+    shortcuts = [candidate.shortcut for policy in policies for candidate in _asked(policy)]
+    check = fuse(shortcut.pattern for shortcut in shortcuts if shortcut.pattern is not None)
+    if check is None:
         return policies
-    step = Fast(fused, tuple(rule.passed for rule in rules if rule.passed is not None), fast)
-    return (step, *(policy for policy in policies if policy not in fast))
+    results = tuple(shortcut.passed for shortcut in shortcuts if shortcut.passed is not None)
+    return (Fast(check, results, policies),)
 
 
 def _asked(selected: Selected) -> Sequence[Candidate]:

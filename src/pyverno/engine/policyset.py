@@ -1,19 +1,18 @@
 """An immutable set of compiled policies and exceptions, indexed by what a request is about.
 
-Selection costs the same for ten policies and for ten thousand: the plan for one (phase, kind, subresource, operation,
+Selection costs the same for ten policies and for ten thousand: the plan for one (phases, kind, subresource, operation,
 namespace) is made once and remembered. `with_policy()` returns a new set; a store swaps one reference. This module must
 never evaluate a rule on an object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import Phase
 from pyverno.engine.plan import Candidate, Plan, Selected, make_plan
-from pyverno.engine.rule import CompiledPolicy
+from pyverno.engine.rule import CompiledPolicy, Exemption, RuleInfo
 
 __all__ = ["PolicySet"]
 
@@ -29,10 +28,10 @@ class PolicySet:
 
     __slots__ = ("_memo", "exceptions", "policies")
 
-    def __init__(self, policies: Iterable[CompiledPolicy] = (), exceptions: Iterable[CompiledException] = ()) -> None:
+    def __init__(self, policies: Iterable[CompiledPolicy] = (), exceptions: Iterable[Exemption] = ()) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: (policy.info.name, policy.info.namespace)))
         self.exceptions = tuple(exceptions)
-        self._memo: dict[tuple[Phase, IndexKey], Plan] = {}
+        self._memo: dict[tuple[tuple[Phase, ...], IndexKey], Plan] = {}
 
     def __len__(self) -> int:
         return len(self.policies)
@@ -47,19 +46,20 @@ class PolicySet:
         kept = [policy for policy in self.policies if (policy.info.kind, policy.info.key) != (kind, key)]
         return PolicySet(kept, self.exceptions)
 
-    def with_exceptions(self, exceptions: Iterable[CompiledException]) -> PolicySet:
+    def with_exceptions(self, exceptions: Iterable[Exemption]) -> PolicySet:
         """Return a set with these exceptions instead of the present ones."""
         return PolicySet(self.policies, exceptions)
 
-    def plan(self, phase: Phase, key: IndexKey) -> Plan:
-        """Return what a phase does for requests with this key, in order of policy name."""
-        found = self._memo.get((phase, key))
+    def plan(self, phases: Sequence[Phase], key: IndexKey) -> Plan:
+        """Return what phases do for requests with this key, one after the other, each in order of policy name."""
+        asked = (tuple(phases), key)
+        found = self._memo.get(asked)
         if found is None:
-            found = make_plan(self._select(phase, key))
+            found = tuple(step for phase in phases for step in make_plan(self._select(phase, key)))
             if len(self._memo) >= MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
                 self._memo = {}
-            self._memo[(phase, key)] = found
+            self._memo[asked] = found
         return found
 
     def _select(self, phase: Phase, key: IndexKey) -> Iterable[Selected]:
@@ -68,12 +68,12 @@ class PolicySet:
             if info.kind not in phase.kinds or not (info.background if key.background else info.admission):
                 continue
             candidates = tuple(
-                Candidate.of(rule, self._exceptions_for(info.key, rule.info.name), key)
+                Candidate.of(rule, self._exceptions_for(rule.info), key)
                 for rule in policy.rules
                 if rule.stage is phase.stage and rule.may_match(key)
             )
             if candidates:
                 yield Selected(info, candidates)
 
-    def _exceptions_for(self, policy_key: str, rule: str) -> tuple[CompiledException, ...]:
-        return tuple(exception for exception in self.exceptions if exception.names_rule(policy_key, rule))
+    def _exceptions_for(self, rule: RuleInfo) -> tuple[Exemption, ...]:
+        return tuple(exception for exception in self.exceptions if exception.names_rule(rule))

@@ -79,7 +79,7 @@ class Request:
 
     `object` is None on DELETE, `old` is None on CREATE. `admission` is the rest of the AdmissionRequest (uid, options,
     requestKind ...) as `request.*` shows it. `namespace_labels` are those of the object's namespace (None = unknown).
-    `is_background` marks a scan of a live object. `location_file` names the file a manifest came from.
+    `is_background` marks a scan of a live object, `is_payload` a JSON document that is no Kubernetes object.
     """
 
     operation: Operation
@@ -95,6 +95,7 @@ class Request:
     namespace_object: JSON = None
     dry_run: bool = False
     is_background: bool = False
+    is_payload: bool = False
     admission: Mapping[str, JSON] = field(default_factory=dict)
 
     @property
@@ -176,6 +177,13 @@ class Request:
             namespace_labels=namespace_labels,
             namespace_object=namespace_object,
         )
+
+    @classmethod
+    def from_payload(cls, payload: JSONObject) -> Request:
+        """Ask about a JSON document that is no Kubernetes object; only policies made for that judge it."""
+        if not isinstance(payload, dict):
+            raise UsageError("a JSON payload must be an object")
+        return cls(operation=Operation.CREATE, object=payload, old=None, gvk=GVK("", "", ""), is_payload=True)
 
     @classmethod
     def from_live(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pyverno.kube.json import JSON
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyverno.engine.rule import RuleInfo
 
 __all__ = [
+    "CelDetail",
     "FailureAction",
     "PatternDetail",
     "PodSecurityDetail",
@@ -26,6 +27,7 @@ __all__ = [
     "RuleType",
     "Status",
     "Verdict",
+    "failed_results",
 ]
 
 NO_PROPERTIES: Mapping[str, str] = {}
@@ -103,7 +105,13 @@ class PatternDetail(NamedTuple):
     path: str
 
 
-Detail = PodSecurityDetail | PatternDetail | None
+class CelDetail(NamedTuple):
+    """Detail of a CEL validation that failed: its position among the validations."""
+
+    position: int
+
+
+Detail = PodSecurityDetail | PatternDetail | CelDetail | None
 
 
 class Verdict(NamedTuple):
@@ -149,3 +157,21 @@ class RuleResult(NamedTuple):
     ) -> RuleResult:
         """Make the result of a verdict; its fields follow rule and action in the same order."""
         return tuple.__new__(cls, (rule, action, *verdict, properties))
+
+
+class FailedResult(Protocol):
+    """Makes the result of a FAIL from its text and detail."""
+
+    def __call__(self, message: str, detail: Detail = None, /) -> RuleResult:
+        """Make one result."""
+        ...
+
+
+def failed_results(rule: RuleInfo, action: FailureAction) -> FailedResult:
+    """Return what makes the results of a rule that fails; the fields of a tuple cost a third of keywords."""
+    new, failed = tuple.__new__, Status.FAIL
+
+    def result(message: str, detail: Detail = None, /) -> RuleResult:
+        return new(RuleResult, (rule, action, failed, message, detail, None, (), None, (), NO_PROPERTIES))
+
+    return result

@@ -13,12 +13,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from pyverno.engine.broker import Broker
-from pyverno.engine.match import IndexKey, Matcher
+from pyverno.engine.match import Filter, IndexKey
 from pyverno.engine.request import Request
-from pyverno.engine.result import FailureAction, RuleResult, RuleType, Status, Verdict
+from pyverno.engine.result import FailureAction, RuleResult, RuleType, Verdict
 from pyverno.engine.scope import Scope
 from pyverno.errors import NOWHERE, Location
 from pyverno.kube.json import JSON
+from pyverno.kube.resource import Resource
 from pyverno.lang.pattern.validate import Pattern
 from pyverno.lang.runtime import Runtime
 from pyverno.podsecurity import Exclude
@@ -32,10 +33,11 @@ __all__ = [
     "Exemption",
     "Guard",
     "PolicyInfo",
+    "RequestMatcher",
     "RuleInfo",
     "Run",
+    "Shortcut",
     "Stage",
-    "passed_result",
 ]
 
 
@@ -55,7 +57,7 @@ class PolicyInfo:
     """Who a policy is: kind, name, namespace, and what decides about its results.
 
     `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
-    value of a report's `source`; `location` is where the policy was read.
+    value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `location` is where the policy was read.
     """
 
     kind: str
@@ -70,6 +72,7 @@ class PolicyInfo:
     background: bool = True
     emit_warning: bool = False
     source: str = "kyverno"
+    reads_payloads: bool = False
     location: Location = NOWHERE
 
     @property
@@ -149,7 +152,24 @@ class Run:
         return Run(self.rule, request, scope, self.broker, self.runtime, self.supplied)
 
 
-Judge = Callable[[JSON], Sequence[Verdict]]
+Judge = Callable[[JSON], Sequence[RuleResult] | None]
+"""A rule as a function of the object; None, and any exception, means that the action must be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """The fast tier of a rule: what the object alone decides when nothing but the action has a say.
+
+    `judge` gives the results of the rule. `pattern` is the pattern that must pass for the result `passed`, so that the
+    pass-checks of several rules can be fused.
+    """
+
+    judge: Judge | None = None
+    pattern: Pattern | None = None
+    passed: RuleResult | None = None
+
+
+NO_SHORTCUT = Shortcut()
 
 
 class Binding(Protocol):
@@ -190,6 +210,60 @@ class Exemption(Protocol):
         """Extra excludes for podSecurity rules; empty = the whole rule is exempt."""
         ...
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the whole rule is exempt."""
+        ...
+
+    @property
+    def priority(self) -> int:
+        """Which of several exceptions decides how an exempt policy is reported: the highest."""
+        ...
+
+    @property
+    def reports_pass(self) -> bool:
+        """Tell whether an exempt policy is reported as pass (and not as skip)."""
+        ...
+
+    @property
+    def allowances(self) -> Mapping[str, JSON]:
+        """What CEL expressions see as `exceptions`: allowedImages, allowedValues."""
+        ...
+
+    def names_rule(self, info: RuleInfo) -> bool:
+        """Tell whether the exception refers to a rule."""
+        ...
+
+    def applies(self, run: Run, resource: Resource) -> bool:
+        """Tell whether the exception is about this request."""
+        ...
+
+
+class RequestMatcher(Protocol):
+    """Selects requests: compiled match and exclude blocks, or compiled matchConstraints."""
+
+    @property
+    def blocks(self) -> tuple[Filter, ...]:
+        """All match blocks, none where constraints select."""
+        ...
+
+    @property
+    def policy_namespace(self) -> str:
+        """The namespace that the policy is confined to, or ""."""
+        ...
+
+    def may_match(self, key: IndexKey) -> bool:
+        """Tell, from the index key alone, whether some request with that key could match."""
+        ...
+
+    def surely_matches(self, key: IndexKey) -> bool:
+        """Tell, from the index key alone, whether every request with that key matches."""
+        ...
+
+    def mismatch(self, request: Request, resource: Resource) -> str | None:
+        """Return in words why the request is not matched, or None when it is."""
+        ...
+
 
 class Action(Protocol):
     """What a rule does. Returns its verdicts: none (no result), one, or one per target."""
@@ -207,16 +281,14 @@ class Action(Protocol):
 class CompiledRule:
     """One rule, ready to run.
 
-    `passes` is the generated pass-check of the action, when it has one: True means that the action would pass; then
-    `passed` is the result. `pattern` is what it was generated from, so that the checks of several rules can be fused.
-    `judge` is the action for rules whose verdict depends on nothing but the object; it may raise, then `action`
-    must be asked. `failure_action` holds unless one of `overrides` fits.
-    `checks_existing` allows updates of objects that failed before (allowExistingViolations).
+    `failure_action` holds unless one of `overrides` fits. `checks_existing` allows updates of objects that failed
+    before (allowExistingViolations). `shortcut` makes the fast tier of the action, when it may have one; it is called
+    for rules that requests are about, so that other rules cost nothing.
     """
 
     info: RuleInfo
     stage: Stage
-    matcher: Matcher
+    matcher: RequestMatcher
     action: Action
     bindings: tuple[Binding, ...] = ()
     guards: tuple[Guard, ...] = ()
@@ -225,10 +297,7 @@ class CompiledRule:
     checks_existing: bool = False
     skips_background_requests: bool = True
     report_properties: Callable[[Run], Mapping[str, str]] | None = None
-    passes: Callable[[JSON], bool] | None = None
-    passed: RuleResult | None = None
-    judge: Judge | None = None
-    pattern: Pattern | None = None
+    shortcut: Callable[[], Shortcut] | None = None
 
     def action_for(self, namespace: str, labels: Mapping[str, str] | None) -> FailureAction:
         """Return the failure action that holds in a namespace."""
@@ -252,8 +321,3 @@ class CompiledPolicy:
     info: PolicyInfo
     rules: tuple[CompiledRule, ...]
     warnings: tuple[str, ...] = ()
-
-
-def passed_result(info: RuleInfo, message: str, action: FailureAction) -> RuleResult:
-    """Return the result that a rule gives each time it passes; made once per rule."""
-    return RuleResult(info, action, Status.PASS, message)

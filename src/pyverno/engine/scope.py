@@ -89,4 +89,11 @@ class Scope(dict[str, JSON]):
 
     def materialise(self) -> JSONObject:
         """Compute every variable and return them as a plain object; used when an expression looks at `@` as a whole."""
-        return {name: self[name] for name in self.names()}
+        found: JSONObject = {}
+        for name in self.names():
+            try:
+                found[name] = self[name]
+            except KeyError:
+                # a thunk that finds nothing to bind (`images` of an object without images) leaves the name unbound
+                continue
+        return found

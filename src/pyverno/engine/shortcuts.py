@@ -1,115 +1,162 @@
-"""Short cuts of conditions: whether they hold for an object, without scopes, budgets or messages.
+"""Generated judges for conditions: whether an object is denied, without scopes, budgets or messages.
 
-They exist for conditions whose variables read nothing but `request.object` and `element` in simple forms. A short cut
-gives the answer that the conditions give, or raises; it must never give another. Only pass-checks use them.
+They exist for conditions whose variables read nothing but `request.object` and `element` in simple forms. A generated
+judge says what the conditions say, or raises; it must never say anything else. See `codegen` for what makes the source
+safe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from pyverno.engine.conditions import Condition, ConditionBlock, Conditions, as_float
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.engine.conditions import Condition, Conditions, as_float
+from pyverno.engine.result import RuleResult
+from pyverno.engine.rule import Judge
+from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
-from pyverno.lang.jmespath.shortcut import shortcut
+from pyverno.lang.codegen import Source
+from pyverno.lang.jmespath.shortcut import NoShortcutError, write_expression
 from pyverno.lang.pattern.operators import compile_operator, operator
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.lang.template.syntax import parse_string
 
-__all__ = ["conditions_shortcut", "list_shortcut"]
+__all__ = ["Answers", "compile_denial", "compile_denial_of_each"]
 
-Get = Callable[[JSONObject], JSON]
-Test = Callable[[JSONObject], bool]
+_OBJECT = ("request", "object")
+_ELEMENT = ("element",)
 
-
-def is_known(names: tuple[str, ...]) -> bool:
-    """Tell whether a chain of fields reads the new object or the element of a foreach."""
-    return names[:2] == ("request", "object") or names[0] == "element"
+Results = Sequence[RuleResult]
 
 
-def list_shortcut(query: ExpressionText) -> Get | None:
-    """Return the short cut of the list of a foreach."""
-    return None if query.inner else shortcut(query.expression, is_known)
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a judge returns; `nothing` when no element of a list was there to be judged."""
+
+    denied: Results
+    passed: Results
+    nothing: Results = ()
 
 
-def conditions_shortcut(conditions: Conditions) -> Test | None:
-    """Return a function that tells whether the conditions hold for `{"request": {"object": …}, "element": …}`."""
-    if conditions.listed or not conditions.is_single_block:
+def compile_denial(conditions: Conditions, answers: Answers) -> Judge | None:
+    """Return a function of the object that tells whether the conditions deny it, or None when they are not simple."""
+    writer = _Writer()
+    try:
+        writer.conditions(conditions, answers.denied, 0)
+        writer.answer(answers.passed, 0)
+        judge: Judge = writer.source.build()
+    except (NoShortcutError, ValueError, RecursionError):
         return None
-    return _block(conditions.blocks[0])
+    return judge
 
 
-def _block(block: ConditionBlock) -> Test | None:
-    any_of = None if block.any is None else [_condition(condition) for condition in block.any]
-    all_of = [_condition(condition) for condition in block.all]
-    if None in all_of or (any_of is not None and None in any_of):
+def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answers: Answers) -> Judge | None:
+    """Return a function of the object that tells whether the conditions deny one of the elements of a list in it."""
+    if query.inner:
         return None
-    either = None if any_of is None else [test for test in any_of if test is not None]
-    every = [test for test in all_of if test is not None]
-    if either is None and len(every) == 1:
-        return every[0]
-
-    def holds(data: JSONObject) -> bool:
-        # both parts are looked at, so that an error in either sends the caller to the closures
-        any_holds = either is None or any(test(data) for test in either)
-        return all(test(data) for test in every) and any_holds
-
-    return holds
-
-
-def _condition(condition: Condition) -> Test | None:
-    key, value = _side(condition.key), _side(condition.value)
-    if key is None or value is None:
+    writer = _Writer()
+    source = writer.source
+    try:
+        found = write_expression(source, 0, query.expression, writer.roots)
+        applied, element = source.variable(), source.variable()
+        source.line(0, "v{} = False", applied)
+        source.line(0, "for v{} in v{} if type(v{}) is list else [v{}]:", element, found, found, found)
+        source.line(1, "if v{} is not None:", element)
+        source.line(2, "v{} = True", applied)
+        writer.roots[_ELEMENT] = element
+        writer.conditions(conditions, answers.denied, 2)
+        source.line(0, "if not v{}:", applied)
+        writer.answer(answers.nothing, 1)
+        writer.answer(answers.passed, 0)
+        judge: Judge = source.build()
+    except (NoShortcutError, ValueError, RecursionError):
         return None
-    name = condition.operator
-    if condition.value.is_static:
-        return _against_fixed(name, key, condition.value.document)
+    return judge
+
+
+class _Writer:
+    """Writes conditions as source; `roots` says which variable holds the object and which the element."""
+
+    def __init__(self) -> None:
+        self.source = Source(arguments=1)
+        self.roots: dict[tuple[str, ...], int] = {_OBJECT: 0}
+
+    def answer(self, value: Results, indent: int) -> None:
+        self.source.line(indent, "return c{}", self.source.constant(value))
+
+    def conditions(self, conditions: Conditions, denied: Results, indent: int) -> None:
+        """Write a return of `denied` under the condition that all of these hold."""
+        if conditions.listed or not conditions.is_single_block:
+            raise NoShortcutError
+        block = conditions.blocks[0]
+        # every condition is looked at, so that an error in any of them sends the caller to the closures
+        every = [self.condition(condition, indent) for condition in block.all]
+        some = [self.condition(condition, indent) for condition in block.any or ()]
+        if block.any is not None:
+            either = " or ".join("v{}" for _ in some) or "False"
+            every_holds = "".join("v{} and " for _ in every)
+            self.source.line(indent, "if " + every_holds + "(" + either + "):", *every, *some)
+        else:
+            self.source.line(indent, "if " + (" and ".join("v{}" for _ in every) or "True") + ":", *every)
+        self.answer(denied, indent + 1)
+
+    def condition(self, condition: Condition, indent: int) -> int:
+        """Write one condition; return the variable that tells whether it holds."""
+        key, value = condition.key, condition.value
+        if key.is_static and value.is_static:
+            raise NoShortcutError
+        holds = self.source.variable()
+        if value.is_static:
+            self.against_fixed(holds, condition.operator, self.side(key, indent), value.document, indent)
+        elif key.is_static:
+            self.fixed_against(holds, condition.operator, key.document, self.side(value, indent), indent)
+        else:
+            sides = (self.side(key, indent), self.side(value, indent))
+            check = self.source.constant(_compare(condition.operator))
+            self.source.line(indent, "v{} = c{}(v{}, v{})", holds, check, *sides)
+        return holds
+
+    def against_fixed(self, holds: int, name: str, found: int, fixed: JSON, indent: int) -> None:
+        check = compile_operator(name, as_float(fixed))
+        if check is None:
+            raise NoShortcutError
+        exact = self.source.constant(lambda value: check(as_float(value)))
+        if name == "AnyNotIn" and _are_plain_texts(fixed):
+            knows_all = self.source.constant(frozenset(fixed).issuperset)
+            template = "v{} = not (type(v{}) is list and c{}(v{})) and c{}(v{})"
+            self.source.line(indent, template, holds, found, knows_all, found, exact, found)
+        else:
+            self.source.line(indent, "v{} = c{}(v{})", holds, exact, found)
+
+    def fixed_against(self, holds: int, name: str, fixed: JSON, found: int, indent: int) -> None:
+        compare, key = _compare(name), self.source.constant(fixed)
+        exact = self.source.constant(compare)
+        if name == "AnyNotIn" and isinstance(fixed, str):
+            template = "v{} = not (type(v{}) is list and c{} in v{}) and c{}(c{}, v{})"
+            self.source.line(indent, template, holds, found, key, found, exact, key, found)
+        else:
+            self.source.line(indent, "v{} = c{}(c{}, v{})", holds, exact, key, found)
+
+    def side(self, template: Template, indent: int) -> int:
+        """Write one side of a condition that is one whole variable."""
+        document = template.document
+        if not isinstance(document, str) or template.errors:
+            raise NoShortcutError
+        if parse_string(document).whole is None or len(template.variables) != 1:
+            raise NoShortcutError
+        expression = template.variables[0].expression
+        if expression is None:
+            raise NoShortcutError
+        return write_expression(self.source, indent, expression, self.roots)
+
+
+def _compare(name: str) -> Callable[[JSON, JSON], bool]:
     compare = operator(name)
     if compare is None:
-        return None
-    if name == "AnyNotIn" and condition.key.is_static and isinstance(condition.key.document, str):
-        wanted = condition.key.document
-
-        def is_missing(data: JSONObject) -> bool:
-            found = value(data)
-            return False if type(found) is list and wanted in found else compare(wanted, as_float(found))
-
-        return is_missing
-    return lambda data: compare(as_float(key(data)), as_float(value(data)))
+        raise NoShortcutError
+    return lambda key, value: compare(as_float(key), as_float(value))
 
 
-def _against_fixed(name: str, key: Get, fixed: JSON) -> Test | None:
-    check = compile_operator(name, as_float(fixed))
-    if check is None:
-        return None
-    if name == "AnyNotIn" and _is_plain_texts(fixed):
-        known = frozenset(fixed)
-
-        def has_others(data: JSONObject) -> bool:
-            found = key(data)
-            return False if type(found) is list and _all_known(found, known) else check(as_float(found))
-
-        return has_others
-    return lambda data: check(as_float(key(data)))
-
-
-def _is_plain_texts(value: JSON) -> bool:
+def _are_plain_texts(value: JSON) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and not has_wildcard(item) for item in value)
-
-
-def _all_known(found: Sequence[JSON], known: frozenset[str]) -> bool:
-    return all(type(item) is str and item in known for item in found)
-
-
-def _side(template: Template) -> Get | None:
-    """Return how to get one side of a condition: a fixed value, or one whole variable with a short cut."""
-    document = template.document
-    if template.is_static:
-        return lambda data: document
-    if not isinstance(document, str) or template.errors:
-        return None
-    parsed = parse_string(document)
-    if parsed.whole is None or len(template.variables) != 1 or template.variables[0].expression is None:
-        return None
-    return shortcut(template.variables[0].expression, is_known)

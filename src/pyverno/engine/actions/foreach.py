@@ -11,7 +11,10 @@ from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Action, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
 
-__all__ = ["ForeachCheck", "ForeachEntry"]
+__all__ = ["PASSED", "ForeachCheck", "ForeachEntry"]
+
+PASSED = Verdict(Status.PASS, "rule passed")
+"""What a foreach says when every element passed."""
 
 _UNKNOWN_KEY = "Unknown key"
 
@@ -69,7 +72,7 @@ class ForeachCheck(SkippedByException):
                 return (verdict,)
             applied += count
         if applied:
-            return (Verdict(Status.PASS, "" if self.nested else "rule passed"),)
+            return (Verdict(Status.PASS) if self.nested else PASSED,)
         if list_error:
             return (Verdict(Status.ERROR, f"failed to evaluate list: {list_error}"),)
         return ()

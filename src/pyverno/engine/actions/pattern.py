@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.message import as_text, rendered_message, validation_error
-from pyverno.engine.result import PatternDetail, Status, Verdict
-from pyverno.engine.rule import Run
+from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, Status, Verdict, failed_results
+from pyverno.engine.rule import Judge, RuleInfo, Run
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.outcome import Outcome
@@ -80,21 +80,37 @@ class PatternCheck(SkippedByException):
             return (self._failure(run, outcome),)
         return (self._verdict(outcome, self.message.document),)
 
-    def by_object(self) -> Callable[[JSON], Sequence[Verdict]] | None:
-        """Return the check as a function of the object, when neither pattern nor message has variables."""
+    def passed(self, info: RuleInfo, action: FailureAction) -> RuleResult:
+        """Return the result of the rule when it passes; it is the same each time."""
+        return RuleResult.of(info, action, Verdict(Status.PASS, passed_message(self.rule)))
+
+    def by_object(self, info: RuleInfo, action: FailureAction) -> Judge | None:
+        """Return the rule as a function of the object; a message with variables leaves failures to `run`."""
         pattern = self.compiled
-        if pattern is None or self.scoped or not self.message.is_static:
+        if pattern is None or self.scoped:
             return None
-        failing_path, message = pattern.failing_path, self.message.document
+        message, is_static = self.message.document, self.message.is_static
+        passed, failing_path, passes = (self.passed(info, action),), pattern.failing_path, pattern.passes
+        if failing_path is None:
+
+            def by_match(subject: JSON) -> Sequence[RuleResult] | None:
+                if passes is not None and passes(subject) is True:
+                    return passed
+                verdict = self._verdict(pattern.match(subject), message) if is_static else None
+                return None if verdict is None else (RuleResult.of(info, action, verdict),)
+
+            return by_match
         prefix = validation_error(as_text(message), f"rule {self.rule} failed at path ")
+        failed = failed_results(info, action)
+        new_detail = PatternDetail._make
 
-        def judge(subject: JSON) -> Sequence[Verdict]:
+        def by_path(subject: JSON) -> Sequence[RuleResult] | None:
             path = failing_path(subject)
-            if path:
-                return (Verdict(Status.FAIL, prefix + path, PatternDetail(path)),)
-            return (self._verdict(pattern.match(subject), message),)
+            if not path:
+                return passed
+            return (failed(prefix + path, new_detail((path,))),) if is_static else None
 
-        return judge
+        return by_path
 
     def _verdict(self, outcome: Outcome, message: JSON) -> Verdict:
         match outcome.status:
@@ -146,28 +162,42 @@ class AnyPatternCheck(SkippedByException):
             if patterns is None:
                 text = "failed to deserialize anyPattern, expected type array"
                 return (Verdict(Status.ERROR, text),)
-        return self._judged(
-            patterns, subject, lambda: self._message_or_empty(run), uses_checks=patterns is self.compiled
-        )
+        return self._judged(patterns, subject, run)
 
-    def judge(self, subject: JSON) -> Sequence[Verdict]:
-        """Match the alternatives when neither they nor the message have variables."""
-        assert self.compiled is not None  # noqa: S101 - the compiler asks for this form only then
-        return self._judged(self.compiled, subject, lambda: as_text(self.message.document), uses_checks=True)
+    def by_object(self, info: RuleInfo, action: FailureAction) -> Judge | None:
+        """Return the rule as a function of the object, when neither the alternatives nor the message have variables."""
+        if not self.compiled or self.scoped or not self.message.is_static:
+            return None
+        alternatives = []
+        for index, pattern in enumerate(self.compiled):
+            if pattern.failing_path is None:
+                return None
+            passed = RuleResult.of(info, action, Verdict(Status.PASS, any_passed_message(self.rule, index)))
+            alternatives.append((pattern.failing_path, f"rule {self.rule}[{index}] failed at path ", (passed,)))
+        prefix = validation_error(as_text(self.message.document), "")
+        failed_result = failed_results(info, action)
 
-    def _judged(
-        self, patterns: Sequence[Pattern], subject: JSON, message: Callable[[], str], *, uses_checks: bool
-    ) -> Sequence[Verdict]:
+        def judge(subject: JSON) -> Sequence[RuleResult]:
+            text = prefix
+            separator = ""
+            for failing_path, failed, passed in alternatives:
+                path = failing_path(subject)
+                if not path:
+                    return passed
+                text += separator + failed + path
+                separator = " "
+            return (failed_result(text),)
+
+        return judge
+
+    def _judged(self, patterns: Sequence[Pattern], subject: JSON, run: Run) -> Sequence[Verdict]:
         if not patterns:
-            return (Verdict(Status.PASS, message()),)
+            return (Verdict(Status.PASS, self._message_or_empty(run)),)
+        uses_checks = patterns is self.compiled
         pieces, failed = [], []
         for index, pattern in enumerate(patterns):
             if uses_checks and surely_passes(pattern, subject):
                 return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
-            path = pattern.failing_path(subject) if uses_checks else ""
-            if path:
-                failed.append(f"rule {self.rule}[{index}] failed at path {path}")
-                continue
             outcome = pattern.match(subject)
             if outcome.status is Match.PASS:
                 return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
@@ -179,7 +209,7 @@ class AnyPatternCheck(SkippedByException):
                 failed.append(f"rule {self.rule}[{index}] failed: {outcome.message}")
         if not failed:
             return (Verdict(Status.SKIP, " ".join(pieces)),)
-        return (Verdict(Status.FAIL, validation_error(message(), " ".join(failed))),)
+        return (Verdict(Status.FAIL, validation_error(self._message_or_empty(run), " ".join(failed))),)
 
     def _rendered(self, run: Run) -> tuple[Pattern, ...] | None:
         document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)

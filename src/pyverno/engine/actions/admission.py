@@ -1,0 +1,221 @@
+"""Validations as the API server runs them: ValidatingAdmissionPolicy with its bindings, and `validate.cel`.
+
+Every expression is evaluated; the first denied decision decides. Each binding, and each of its parameters, is judged by
+itself. This module must never decide what a denial means for the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.actions.cel_mutate import CelMutation, applied
+from pyverno.engine.actions.cel_validate import CelValidation
+from pyverno.engine.actions.exemption import SkippedByException
+from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.constraints import ConstraintMatcher
+from pyverno.engine.result import CelDetail, Status, Verdict
+from pyverno.engine.rule import Run
+from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSON, JSONObject, equal
+from pyverno.kube.resource import Resource
+from pyverno.lang.cel.values import Value
+
+__all__ = ["AdmissionMutation", "AdmissionValidation", "Binding", "Params"]
+
+_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+MAX_MESSAGE = 5 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Which parameters a policy gets: their kind, and a name or selector (no `name` and no `selector` = null)."""
+
+    api_version: str = ""
+    kind: str = ""
+    has_reference: bool = False
+    name: str = ""
+    namespace: str = ""
+    selector: JSONObject | None = None
+    denies_when_missing: bool = False
+
+    def find(self, run: Run) -> Sequence[JSON]:
+        """Return the parameters; raises EvaluationError for a configuration that can not work."""
+        if not self.kind or not self.has_reference:
+            return (None,)
+        if self.name and self.selector is not None:
+            raise EvaluationError("paramRef.name and paramRef.selector are mutually exclusive")
+        if not self.name and self.selector is None:
+            raise EvaluationError("one of name or selector must be provided")
+        namespace = self._namespace(run)
+        if self.name:
+            found = run.broker.get_object(self.api_version, self.kind, namespace, self.name)
+            params: Sequence[JSON] = () if found is None else (found,)
+        else:
+            params = run.broker.list_objects(self.api_version, self.kind, namespace, self.selector)
+        if not params and self.denies_when_missing:
+            raise EvaluationError("no params found for policy binding with `Deny` parameterNotFoundAction")
+        return params
+
+    def _namespace(self, run: Run) -> str:
+        scoped = run.broker.host.kinds.is_namespaced(GVK(*parse_api_version(self.api_version), self.kind))
+        if scoped is False:
+            if self.namespace:
+                raise EvaluationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+            return ""
+        request = run.request
+        own = request.name if request.gvk.kind == "Namespace" else request.namespace
+        if scoped and not self.namespace and not own:
+            raise EvaluationError(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+            )
+        return self.namespace or own
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A binding: what it narrows the policy to, its parameters, and whether its denials reject."""
+
+    name: str
+    matcher: ConstraintMatcher | None = None
+    params: Params = Params()
+    denies: bool = True
+
+
+UNBOUND = Binding("")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionValidation(SkippedByException):
+    """All validations of one policy for each of its bindings (`bindings` empty: once, unbound).
+
+    `is_rule` words verdicts as Kyverno does for `validate.cel`: errors are failures, unmet conditions are a skip.
+    """
+
+    validations: tuple[CelValidation, ...]
+    conditions: tuple[CelCondition, ...] = ()
+    variables: tuple[CelVariable, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+    ignores_errors: bool = False
+    passed: str = ""
+    skipped: str = "match conditions aren't met"
+    is_rule: bool = False
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Judge the request for every binding that is about it."""
+        verdicts: list[Verdict] = []
+        for binding in _in_force(self.bindings, run):
+            verdicts.extend(self._bound(binding, run))
+        return verdicts
+
+    def _bound(self, binding: Binding, run: Run) -> Iterator[Verdict]:
+        try:
+            params = binding.params.find(run)
+        except PyvernoError as error:
+            if not self.ignores_errors:
+                prefix = "error in parameterized resource: " if self.is_rule else "failed to configure binding: "
+                yield Verdict(Status.ERROR, f"{prefix}{error.message}")
+            return
+        if not params and self.is_rule:
+            yield Verdict(Status.PASS, self.passed)
+        for param in params:
+            yield self._judged(param, run)
+
+    def _judged(self, param: JSON, run: Run) -> Verdict:
+        session = CelSession(run, {**request_bindings(run.request), "params": param}, self.variables)
+        try:
+            unmet = first_unmet(session.with_bindings({"namespaceObject": None}), self.conditions)
+        except BudgetExceededError:
+            return self._failed(_OUT_OF_BUDGET)
+        if unmet is not None and not unmet.errors:
+            return Verdict(Status.SKIP, self.skipped)
+        if unmet is not None:
+            return self._failed("; ".join(unmet.errors))
+        failure: Verdict | None = None
+        for position, validation in enumerate(self.validations):
+            try:
+                holds = session.evaluate(validation.program)
+            except BudgetExceededError:
+                return self._failed(_OUT_OF_BUDGET)
+            except PyvernoError as error:
+                text = f"expression '{validation.text}' resulted in error: {error.message}"
+                verdict: Verdict | None = None if self.ignores_errors else self._failed(text)
+            else:
+                verdict = None
+                if holds is not True:
+                    verdict = Verdict(Status.FAIL, _message(session, validation), CelDetail(position))
+            failure = failure or verdict
+        return failure or Verdict(Status.PASS, self.passed)
+
+    def _failed(self, text: str) -> Verdict:
+        if self.ignores_errors:
+            return Verdict(Status.PASS, self.passed)
+        return Verdict(Status.FAIL if self.is_rule else Status.ERROR, text)
+
+
+def _in_force(bindings: Sequence[Binding], run: Run) -> Sequence[Binding]:
+    if not bindings:
+        return (UNBOUND,)
+    resource = Resource(run.request.subject)
+    return [each for each in bindings if each.matcher is None or each.matcher.mismatch(run.request, resource) is None]
+
+
+def _message(session: CelSession, validation: CelValidation) -> str:
+    """Return what a false validation says: messageExpression, else message, else the expression."""
+    if validation.message_program is not None:
+        try:
+            text: Value = session.evaluate(validation.message_program)
+        except PyvernoError:
+            # Kubernetes: an expression that fails falls back silently
+            text = None
+        found = text.strip() if isinstance(text, str) else ""
+        if found and "\n" not in found and len(found.encode()) <= MAX_MESSAGE:
+            return str(found)
+    return validation.message or f"failed expression: {validation.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionMutation(SkippedByException):
+    """All mutations of a MutatingAdmissionPolicy for each of its bindings, one after another on the same object."""
+
+    mutations: tuple[CelMutation, ...]
+    conditions: tuple[CelCondition, ...] = ()
+    variables: tuple[CelVariable, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+    ignores_errors: bool = False
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Mutate the object of the request; a DELETE has none."""
+        if not isinstance(run.resource, dict):
+            return ()
+        changed: JSON = run.resource
+        judged = False
+        for binding in _in_force(self.bindings, run):
+            try:
+                for param in binding.params.find(run):
+                    found = self._changed(param, changed, run)
+                    judged = judged or found is not None
+                    changed = changed if found is None else found
+            except PyvernoError as error:
+                if not self.ignores_errors:
+                    return (Verdict(Status.ERROR, error.message),)
+        if not judged:
+            return ()
+        patched = None if equal(changed, run.resource) else changed
+        return (Verdict(Status.PASS, "mutation is successfully applied", patched=patched),)
+
+    def _changed(self, param: JSON, document: JSON, run: Run) -> JSON:
+        """Return the object after all mutations, or None when the match conditions do not hold."""
+        session = CelSession(
+            run, {**request_bindings(run.request), "object": document, "params": param}, self.variables
+        )
+        unmet = first_unmet(session.with_bindings({"namespaceObject": None}), self.conditions)
+        if unmet is not None:
+            if unmet.errors:
+                raise EvaluationError("; ".join(unmet.errors))
+            return None
+        for mutation in self.mutations:
+            document = applied(mutation, document, session, refuses_atomics=True)
+            session = session.with_bindings({"object": document})
+        return document

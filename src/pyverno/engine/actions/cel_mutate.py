@@ -1,0 +1,123 @@
+"""Mutations in CEL: ApplyConfiguration and JSONPatch of MutatingPolicy and MutatingAdmissionPolicy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.actions.cel_validate import exempted, no_exceptions
+from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.result import Status, Verdict
+from pyverno.engine.rule import Exemption, Run
+from pyverno.errors import EvaluationError, PatchError, PyvernoError
+from pyverno.kube.gvk import parse_api_version
+from pyverno.kube.json import JSON, JSONObject, equal
+from pyverno.kube.jsonpatch import apply_patch
+from pyverno.kube.typedmerge import typed_merge
+from pyverno.lang.cel import Program
+from pyverno.lang.cel.json_values import to_json
+from pyverno.lang.cel.structs import misnamed_types
+from pyverno.lang.cel.values import StructValue, Value
+
+__all__ = ["CelMutation", "MutatingAction", "applied"]
+
+_FAILED_TEST = "testing value"
+
+
+@dataclass(frozen=True, slots=True)
+class CelMutation:
+    """One mutation: an expression that gives an `Object{…}` to lay over the object, or a list of JSON patch operations."""
+
+    program: Program
+    is_json_patch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MutatingAction:
+    """All mutations of a policy in order, each on the object as the ones before left it.
+
+    `refuses_atomics`: the API server's admission policies may not replace atomic lists and maps; Kyverno's may.
+    """
+
+    mutations: tuple[CelMutation, ...]
+    conditions: tuple[CelCondition, ...] = ()
+    variables: tuple[CelVariable, ...] = ()
+    ignores_errors: bool = False
+    refuses_atomics: bool = False
+    passed: str = "success"
+    failed: str = "failed to evaluate policy: "
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Mutate the object of the request; a DELETE has none."""
+        if not isinstance(run.resource, dict):
+            return ()
+        session = CelSession(run, {**request_bindings(run.request), "exceptions": no_exceptions()}, self.variables)
+        try:
+            unmet = first_unmet(session, self.conditions)
+            if unmet is not None:
+                if not unmet.errors or self.ignores_errors:
+                    return ()
+                raise EvaluationError("; ".join(unmet.errors))
+            changed: JSON = run.resource
+            for mutation in self.mutations:
+                changed = applied(mutation, changed, session, refuses_atomics=self.refuses_atomics)
+                session = session.with_bindings({"object": changed})
+        except PyvernoError as error:
+            return () if self.ignores_errors else (Verdict(Status.ERROR, f"{self.failed}{error.message}"),)
+        if equal(changed, run.resource):
+            return (Verdict(Status.PASS, self.passed),)
+        return (Verdict(Status.PASS, self.passed, patched=changed),)
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Skip the policy; an exception that only allows values changes nothing here."""
+        return exempted(exemptions)
+
+
+def applied(mutation: CelMutation, document: JSON, session: CelSession, *, refuses_atomics: bool) -> JSON:
+    """Return the object after one mutation; raises EvaluationError or PatchError."""
+    value = session.evaluate(mutation.program)
+    if mutation.is_json_patch:
+        return _patched(value, document)
+    return _merged(value, document, refuses_atomics=refuses_atomics)
+
+
+def _patched(value: Value, document: JSON) -> JSON:
+    if not isinstance(value, list | tuple):
+        raise EvaluationError("JSON Patch: the expression must give a list of JSONPatch")
+    operations = [_operation(item) for item in value]
+    try:
+        return apply_patch(document, operations)
+    except PatchError as error:
+        if error.message.startswith(_FAILED_TEST):
+            # Kubernetes: a failing test drops the operations of this expression
+            return document
+        raise PatchError(f"JSON Patch: {error.message}") from error
+
+
+def _operation(value: Value) -> JSONObject:
+    operation = to_json(value)
+    if not isinstance(operation, dict):
+        raise EvaluationError("JSON Patch: an operation must be a JSONPatch")
+    if not operation.get("from"):
+        operation.pop("from", None)
+    return operation
+
+
+def _merged(value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
+    if not isinstance(value, StructValue) or not isinstance(document, dict):
+        raise EvaluationError("ApplyConfiguration: the expression must give an Object")
+    problems = misnamed_types(value)
+    if problems:
+        raise EvaluationError(f"type mismatch: {problems[0]}")
+    patch = to_json(value)
+    for fixed in ("apiVersion", "kind"):
+        if fixed in patch and patch[fixed] != document.get(fixed):
+            raise EvaluationError(f"ApplyConfiguration: {fixed} may not be changed")
+    group, version = parse_api_version(str(document.get("apiVersion") or ""))
+    merged = typed_merge(document, patch, group=group, version=version, kind=str(document.get("kind") or ""))
+    if refuses_atomics and merged.atomics:
+        listed = ", ".join(merged.atomics)
+        raise PatchError(
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: " + listed
+        )
+    return merged.value

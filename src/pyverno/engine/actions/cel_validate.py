@@ -1,0 +1,101 @@
+"""Validations of a ValidatingPolicy: CEL expressions that must be true of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.result import CelDetail, Status, Verdict
+from pyverno.engine.rule import Exemption, Run
+from pyverno.errors import BudgetExceededError, PyvernoError
+from pyverno.kube.json import JSON
+from pyverno.lang.cel import Program
+
+__all__ = ["CelValidation", "ValidatingCheck", "exempted", "no_exceptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class CelValidation:
+    """One validation: its expression, what it says when it is false, and the reason it gives."""
+
+    program: Program
+    text: str
+    message: str = ""
+    message_program: Program | None = None
+    reason: str = ""
+
+
+def no_exceptions() -> dict[str, JSON]:
+    """Return the variable `exceptions` of a request to which none applies."""
+    return {"allowedImages": [], "allowedValues": []}
+
+
+def exempted(exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+    """Return the verdict when exceptions exempt from the whole policy; the first by priority decides how it counts."""
+    full = [exemption for exemption in exemptions if exemption.is_full]
+    if not full:
+        return None
+    keys = tuple(exemption.key for exemption in full)
+    listed = ", ".join(keys)
+    chosen = max(full, key=lambda exemption: exemption.priority)
+    if chosen.reports_pass:
+        return (Verdict(Status.PASS, f"rule is passed due to policy exception: {listed}", exceptions=keys),)
+    return (Verdict(Status.SKIP, f"rule is skipped due to policy exception: {listed}", exceptions=keys),)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatingCheck:
+    """All validations of a policy, in order; the first that is false or fails decides."""
+
+    validations: tuple[CelValidation, ...]
+    conditions: tuple[CelCondition, ...] = ()
+    variables: tuple[CelVariable, ...] = ()
+    annotations: tuple[tuple[str, Program], ...] = ()
+    ignores_errors: bool = False
+    reads_payload: bool = False
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Judge the request."""
+        return self._judged(run, no_exceptions())
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Skip the policy, or judge what an exception leaves of it; each exception is tried alone."""
+        verdicts = exempted(exemptions)
+        if verdicts is not None:
+            return verdicts
+        for exemption in exemptions:
+            verdicts = self._judged(run, exemption.allowances)
+            if not any(verdict.status in (Status.FAIL, Status.ERROR) for verdict in verdicts):
+                return verdicts
+        return None
+
+    def _judged(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
+        bindings = {"object": run.resource} if self.reads_payload else request_bindings(run.request)
+        session = CelSession(run, {**bindings, "exceptions": dict(exceptions)}, self.variables)
+        unmet = first_unmet(session, self.conditions)
+        if unmet is not None:
+            if not unmet.errors or self.ignores_errors:
+                return ()
+            return (Verdict(Status.ERROR, f"error: {'; '.join(unmet.errors)}"),)
+        for index, validation in enumerate(self.validations):
+            try:
+                holds = session.evaluate(validation.program)
+            except BudgetExceededError as error:
+                return (Verdict(Status.ERROR, f"error: {error.message}"),)
+            except PyvernoError as error:
+                return (Verdict(Status.ERROR, f"error: {error.message}", CelDetail(index)),)
+            if holds is not True:
+                return (Verdict(Status.FAIL, _message(session, validation, index), CelDetail(index)),)
+        return (Verdict(Status.PASS, "success"),)
+
+
+def _message(session: CelSession, validation: CelValidation, index: int) -> str:
+    if validation.message_program is not None:
+        try:
+            text = session.evaluate(validation.message_program)
+        except PyvernoError as error:
+            return f"failed to evaluate message expression: {error.message}"
+        if isinstance(text, str) and text.strip():
+            return text.strip()
+    return validation.message or f"CEL expression validation failed at index {index}"

@@ -1,0 +1,180 @@
+"""What CEL expressions of a policy see, and how they are run: bindings, lazy variables, budgets.
+
+One `CelSession` serves one evaluation of a policy on a request: variables are computed on first use, once, in it. Errors
+are typed; what they mean for the request is the action's business. This module must never know a policy kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.celworld import BrokerWorld
+from pyverno.engine.request import Request
+from pyverno.engine.rule import Run
+from pyverno.errors import BudgetExceededError, EvaluationError, HostError, PyvernoError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.cel import CostMeter, Program
+from pyverno.lang.cel.values import Value
+
+__all__ = [
+    "CelCondition",
+    "CelSession",
+    "CelVariable",
+    "Unmet",
+    "first_unmet",
+    "request_bindings",
+    "request_value",
+]
+
+POLICY_COST = 10_000_000
+CONDITIONS_COST = 2_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class CelVariable:
+    """A named expression whose value later ones may read as `variables.NAME`."""
+
+    name: str
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class CelCondition:
+    """A named expression that must be true."""
+
+    name: str
+    program: Program
+
+
+class _Variables(dict[str, Value]):
+    """The value of `variables`: each is computed on first use; an error is kept and raised again."""
+
+    __slots__ = ("_failures", "_programs", "_session")
+
+    def __init__(self, session: CelSession, variables: Sequence[CelVariable]) -> None:
+        super().__init__()
+        self._session = session
+        self._programs = {variable.name: variable.program for variable in variables}
+        self._failures: dict[str, PyvernoError] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._programs
+
+    def __missing__(self, name: str) -> Value:
+        if name in self._failures:
+            raise self._failures[name]
+        if name not in self._programs:
+            raise KeyError(name)
+        try:
+            value = self._session.evaluate(self._programs[name])
+        except BudgetExceededError:
+            raise
+        except PyvernoError as error:
+            wrapped = EvaluationError(f'composited variable "{name}" fails to evaluate: {error.message}')
+            self._failures[name] = wrapped
+            raise wrapped from error
+        self[name] = value
+        return value
+
+
+class CelSession:
+    """Bindings, world and cost of one evaluation.
+
+    `bindings` may be extended (`with_bindings`); variables are computed anew in the new session.
+    """
+
+    __slots__ = ("_variables", "bindings", "meter", "run", "world")
+
+    def __init__(
+        self,
+        run: Run,
+        bindings: Mapping[str, Value],
+        variables: Sequence[CelVariable] = (),
+        *,
+        world: BrokerWorld | None = None,
+        cost: int = POLICY_COST,
+    ) -> None:
+        self.run = run
+        self.world = world if world is not None else BrokerWorld(run.broker)
+        self.meter = CostMeter(limit=cost)
+        self._variables = tuple(variables)
+        self.bindings: dict[str, Value] = {**bindings, "variables": _Variables(self, variables)}
+
+    def evaluate(self, program: Program) -> Value:
+        """Return the value of an expression; raises EvaluationError, HostError or BudgetExceededError."""
+        return program.evaluate(self.bindings, self.run.runtime, world=self.world, meter=self.meter)
+
+    def with_bindings(self, bindings: Mapping[str, Value]) -> CelSession:
+        """Return a session with other bindings and the same world."""
+        kept = {name: value for name, value in self.bindings.items() if name != "variables"}
+        return CelSession(self.run, {**kept, **bindings}, self._variables, world=self.world)
+
+
+def request_value(request: Request) -> JSONObject:
+    """Return the variable `request`: the AdmissionRequest without its objects, empty parts left out."""
+    gvk, gvr = request.gvk, request.gvr
+    value: JSONObject = {
+        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        "operation": request.operation.value,
+        "name": request.name,
+        "namespace": request.namespace,
+        "dryRun": request.dry_run,
+        "userInfo": request.user.to_json(),
+    }
+    if gvr is not None:
+        value["resource"] = {"group": gvr.group, "version": gvr.version, "resource": gvr.resource}
+    if request.subresource:
+        value["subResource"] = request.subresource
+    value.update(request.admission)
+    for key, fallback in (("requestKind", "kind"), ("requestResource", "resource")):
+        if key not in value and fallback in value:
+            value[key] = value[fallback]
+    value.pop("uid", None)
+    return {key: item for key, item in value.items() if item not in ("", None)}
+
+
+def request_bindings(request: Request) -> dict[str, Value]:
+    """Return what every Kubernetes-mode expression sees of a request."""
+    return {
+        "object": request.object,
+        "oldObject": request.old,
+        "request": request_value(request),
+        "namespaceObject": _namespace_object(request),
+    }
+
+
+def _namespace_object(request: Request) -> JSON:
+    """Return the Namespace of the request: as it is known, or by name and labels; null where there is none."""
+    if request.gvk.kind == "Namespace" or not request.namespace:
+        return None
+    if request.namespace_object is not None:
+        return request.namespace_object
+    metadata: JSONObject = {"name": request.namespace}
+    if request.namespace_labels:
+        metadata["labels"] = dict(request.namespace_labels)
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """Why match conditions stop a policy: one is false (`errors` empty), or some could not be evaluated."""
+
+    name: str
+    errors: tuple[str, ...] = ()
+
+
+def first_unmet(session: CelSession, conditions: Sequence[CelCondition]) -> Unmet | None:
+    """Judge match conditions: any false one wins over errors; None = all are true."""
+    errors: list[str] = []
+    names: list[str] = []
+    for condition in conditions:
+        try:
+            if session.evaluate(condition.program) is not True:
+                return Unmet(condition.name)
+        except BudgetExceededError:
+            raise
+        except (EvaluationError, HostError) as error:
+            errors.append(error.message)
+            names.append(condition.name)
+    return Unmet(names[0], tuple(errors)) if errors else None

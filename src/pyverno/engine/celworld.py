@@ -1,0 +1,112 @@
+"""The world as CEL libraries see it: every question goes through the broker of the policy, confined to its namespace.
+
+What a namespaced policy may not ask (HTTP, global context, other namespaces) is refused here, whichever expression it
+stands in. Objects that a policy generates are collected, never created. This module must never evaluate an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyverno.engine.broker import Broker
+from pyverno.engine.host import HttpCall
+from pyverno.errors import EvaluationError, HostUnavailableError, NotFoundError
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.cel.world import AuthorizationCheck, Decision
+from pyverno.lang.jmespath import FUNCTIONS
+from pyverno.lang.runtime import Runtime
+
+__all__ = ["BrokerWorld"]
+
+
+@dataclass(slots=True)
+class BrokerWorld:
+    """Answers the questions of CEL libraries for one policy; `generated` holds what it asked to be generated."""
+
+    broker: Broker
+    generated: list[tuple[str, JSONObject]] = field(default_factory=list)
+
+    def get_resource(self, api_version: str, resource: str, namespace: str | None, name: str) -> JSONObject | None:
+        """Return an object, or None when it does not exist."""
+        plural, _, subresource = resource.partition("/")
+        path = f"{self._collection(api_version, plural, namespace)}/{name}"
+        try:
+            found = self.broker.api_call(f"{path}/{subresource}" if subresource else path)
+        except NotFoundError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def list_resources(
+        self, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
+    ) -> JSONObject:
+        """Return a list object."""
+        path = self._collection(api_version, resource, namespace)
+        if labels:
+            path += "?labelSelector=" + "%2C".join(f"{key}%3D{value}" for key, value in sorted(labels.items()))
+        found = self.broker.api_call(path)
+        return found if isinstance(found, dict) else {}
+
+    def post_resource(self, api_version: str, resource: str, namespace: str | None, body: JSONObject) -> JSONObject:
+        """Create an object by POST and return the answer."""
+        path = self._collection(api_version, resource, namespace)
+        found = self.broker.api_call(path, method="POST", body=body)
+        return found if isinstance(found, dict) else {}
+
+    def to_gvr(self, api_version: str, kind: str) -> tuple[str, str, str]:
+        """Return (group, version, plural) of a kind."""
+        group, version = parse_api_version(api_version)
+        known = self.broker.host.kinds.find(GVK(group, version, kind))
+        if known is None:
+            raise EvaluationError(f"failed to map kind to resource: no matches for kind {kind!r} in {api_version!r}")
+        return known.group, known.version, known.plural
+
+    def http(self, method: str, url: str, body: JSON, headers: Mapping[str, str], ca_bundle: str) -> tuple[int, bytes]:
+        """Send a request; refused to policies of a namespace."""
+        return self.broker.http_exchange(HttpCall(method, url, headers, body, ca_bundle))
+
+    def global_context(self, name: str, projection: str) -> JSON:
+        """Return the data of a global context entry; refused to policies of a namespace."""
+        if self.broker.namespace:
+            raise EvaluationError(f"a policy of namespace `{self.broker.namespace}` may not read the global context")
+        try:
+            return self.broker.global_entry(f"{name}.{projection}" if projection else name)
+        except HostUnavailableError:
+            return None
+
+    def image_metadata(self, reference: str) -> JSONObject:
+        """Return what a registry says about an image."""
+        return self.broker.image_data(reference, credentials=None)
+
+    def generate(self, namespace: str, objects: list[JSONObject]) -> None:
+        """Collect objects to generate; a policy of a namespace stays in it."""
+        own = self.broker.namespace
+        if own and namespace != own:
+            raise EvaluationError(f"a policy of namespace `{own}` may not generate in namespace `{namespace}`")
+        for document in objects:
+            items = document.get("items") if str(document.get("kind", "")).endswith("List") else None
+            self.generated.extend((namespace, item) for item in (items if isinstance(items, list) else [document]))
+
+    def authorize(self, check: AuthorizationCheck) -> Decision:
+        """Answer an authorization question."""
+        raise HostUnavailableError("no authorizer is available here")
+
+    def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
+        """Raise: signatures are verified by a later part."""
+        raise HostUnavailableError("verification of image signatures is not available in this version of pyverno")
+
+    def image_payload(self, image: str, attestation: JSON) -> JSON:
+        """Raise: attestations are verified by a later part."""
+        raise HostUnavailableError("verification of image attestations is not available in this version of pyverno")
+
+    def decode_certificate(self, pem: str) -> JSONObject:
+        """Return the fields of a certificate or certificate request under Go's names."""
+        found = FUNCTIONS["x509_decode"].apply([pem], Runtime())
+        return found if isinstance(found, dict) else {}
+
+    def _collection(self, api_version: str, resource: str, namespace: str | None) -> str:
+        group, version = parse_api_version(api_version)
+        prefix = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        own = self.broker.namespace if namespace is None else namespace
+        return f"{prefix}/namespaces/{own}/{resource}" if own else f"{prefix}/{resource}"
