@@ -7,13 +7,14 @@ must never evaluate a rule, nor repeat a check of `validation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 
 from pyverno.compiler.autogen import expand
 from pyverno.compiler.context import Parser, lower_context, lower_preconditions
 from pyverno.compiler.generating import lower_generate
 from pyverno.compiler.matching import lower_matcher
 from pyverno.compiler.mutating import lower_mutate
-from pyverno.compiler.passcheck import object_judge, pass_check
+from pyverno.compiler.passcheck import make_shortcut
 from pyverno.compiler.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import FailureAction, RuleType
@@ -26,7 +27,6 @@ from pyverno.engine.rule import (
     RuleInfo,
     Run,
     Stage,
-    passed_result,
 )
 from pyverno.errors import PolicyError
 from pyverno.kube.json import encode
@@ -42,6 +42,7 @@ from pyverno.policy.validate import Validate
 
 __all__ = ["lower_cluster_policy"]
 
+_READ_BY_SHORTCUTS = frozenset({"request", "element"})
 _IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
 
 
@@ -89,8 +90,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         action = Unavailable("; ".join(str(error) for error in broken), ignores_delete=False)
     validate = rule.action if isinstance(rule.action, Validate) else None
     plain = validate is not None and not overrides and not rule.report_properties and not broken
-    passing = pass_check(action) if plain else None
-    judge = object_judge(action) if plain else None
+    plain = plain and not any(binding.name in _READ_BY_SHORTCUTS for binding in bindings)
     return CompiledRule(
         info=rule_info,
         stage=stage,
@@ -103,10 +103,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         checks_existing=validate is not None and validate.allow_existing_violations,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,
-        passes=passing.check if passing else None,
-        passed=passed_result(rule_info, passing.message, failure_action) if passing else None,
-        judge=judge,
-        pattern=passing.pattern if passing else None,
+        shortcut=cache(partial(make_shortcut, action, rule_info, failure_action)) if plain else None,
     )
 
 

@@ -2,30 +2,57 @@
 
 Compiling is validating: all errors of all documents are collected, each with code, location and field path. A policy
 that decodes but is not valid is still lowered, so that a store can keep it loaded; who must not run it looks at
-`Compiled.errors`. This module must never read a file.
+`Compiled.errors`. The lowering of a kind is imported when the first document of its family is compiled. This module must
+never read a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
 
-from pyverno.compiler.cleanup import lower_cleanup_policy
-from pyverno.compiler.clusterpolicy import lower_cluster_policy
-from pyverno.compiler.exception import lower_exception
-from pyverno.compiler.validation import validate
-from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.rule import CompiledPolicy
+from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import PolicyError
 from pyverno.kube.documents import Document
-from pyverno.policy.cleanup import CleanupPolicy
-from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.kube.json import JSON
 from pyverno.policy.decode import AnyPolicy, decode
-from pyverno.policy.exception import PolicyException
-from pyverno.policy.globalcontext import GlobalContextEntry
 
 __all__ = ["Compilation", "Compiled", "compile_document", "compile_documents"]
+
+_POLICY, _EXCEPTION = "policy", "exception"
+
+# Kind → (module below pyverno.compiler, function, what it gives); None: a document that is looked up, not run.
+_LOWERINGS: dict[tuple[str, str], tuple[str, str, str] | None] = {
+    ("kyverno.io", "ClusterPolicy"): ("clusterpolicy", "lower_cluster_policy", _POLICY),
+    ("kyverno.io", "Policy"): ("clusterpolicy", "lower_cluster_policy", _POLICY),
+    ("kyverno.io", "ClusterCleanupPolicy"): ("cleanup", "lower_cleanup_policy", _POLICY),
+    ("kyverno.io", "CleanupPolicy"): ("cleanup", "lower_cleanup_policy", _POLICY),
+    ("kyverno.io", "PolicyException"): ("exception", "lower_exception", _EXCEPTION),
+    ("kyverno.io", "GlobalContextEntry"): None,
+    ("policies.kyverno.io", "PolicyException"): ("celpolicy", "lower_cel_exception", _EXCEPTION),
+    **{
+        ("policies.kyverno.io", f"{scope}{kind}"): ("celpolicy", "lower_cel_policy", _POLICY)
+        for scope in ("", "Namespaced")
+        for kind in (
+            "ValidatingPolicy",
+            "MutatingPolicy",
+            "GeneratingPolicy",
+            "DeletingPolicy",
+            "ImageValidatingPolicy",
+        )
+    },
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): ("admissionpolicy", "lower_validating", _POLICY),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): ("admissionpolicy", "lower_mutating", _POLICY),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): None,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): None,
+}
+_BOUND = {
+    "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy": "MutatingAdmissionPolicyBinding",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +66,7 @@ class Compiled:
     document: Document
     written: AnyPolicy | None = None
     policy: CompiledPolicy | None = None
-    exception: CompiledException | None = None
+    exception: Exemption | None = None
     errors: tuple[PolicyError, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -66,15 +93,17 @@ class Compilation:
         return tuple(item.policy for item in self.items if item.policy is not None and not item.errors)
 
     @property
-    def exceptions(self) -> tuple[CompiledException, ...]:
+    def exceptions(self) -> tuple[Exemption, ...]:
         """The exceptions that are valid."""
         return tuple(item.exception for item in self.items if item.exception is not None and not item.errors)
 
     @property
-    def global_entries(self) -> tuple[GlobalContextEntry, ...]:
+    def global_entries(self) -> tuple[Any, ...]:
         """The global context entries that are valid."""
         return tuple(
-            item.written for item in self.items if isinstance(item.written, GlobalContextEntry) and not item.errors
+            item.written
+            for item in self.items
+            if item.written is not None and item.written.kind == "GlobalContextEntry" and not item.errors
         )
 
     def policy_set(self) -> PolicySet:
@@ -83,31 +112,63 @@ class Compilation:
 
 
 def compile_document(document: Document) -> Compiled:
-    """Compile one policy document; never raises for a bad document."""
-    decoded = decode(document)
-    written = decoded.policy
-    if written is None:
-        return Compiled(document, errors=decoded.errors, warnings=decoded.warnings)
-    found = validate(written)
-    errors = [*decoded.errors, *found.errors]
-    warnings = (*decoded.warnings, *found.warnings)
-    policy: CompiledPolicy | None = None
-    exception: CompiledException | None = None
-    lowering: tuple[PolicyError, ...] = ()
-    match written:
-        case ClusterPolicy():
-            policy, lowering = lower_cluster_policy(written)
-        case CleanupPolicy():
-            policy, lowering = lower_cleanup_policy(written)
-        case PolicyException():
-            exception, lowering = lower_exception(written)
-        case GlobalContextEntry():
-            pass
-    known = {(error.path, error.location) for error in errors}
-    errors.extend(error for error in lowering if (error.path, error.location) not in known)
-    return Compiled(document, written, policy, exception, tuple(errors), warnings)
+    """Compile one policy document by itself; never raises for a bad document."""
+    return compile_documents([document]).items[0]
 
 
 def compile_documents(documents: Iterable[Document]) -> Compilation:
-    """Compile documents in order."""
-    return Compilation(tuple(compile_document(document) for document in documents))
+    """Compile documents in order; admission policies are joined with the bindings among them."""
+    decoded = [(document, decode(document)) for document in documents]
+    bindings: dict[tuple[str, str], list[Any]] = {}
+    for _, found in decoded:
+        written = found.policy
+        if written is not None and written.kind in _BOUND.values():
+            name = written.spec.policy_name  # type: ignore[union-attr]  # every binding has one
+            bindings.setdefault((written.kind, name), []).append(written)
+    return Compilation(
+        tuple(
+            Compiled(document, errors=found.errors, warnings=found.warnings)
+            if found.policy is None
+            else _compiled(document, found.policy, found.errors, found.warnings, bindings)
+            for document, found in decoded
+        )
+    )
+
+
+def _compiled(
+    document: Document,
+    written: AnyPolicy,
+    errors: Sequence[PolicyError],
+    warnings: tuple[str, ...],
+    bindings: dict[tuple[str, str], list[Any]],
+) -> Compiled:
+    group = written.api_version.partition("/")[0]
+    lowering = _LOWERINGS.get((group, written.kind), _MISSING)
+    if lowering is _MISSING:
+        # what decodes but has no lowering is refused: it must never be passed over in silence
+        return Compiled(document, errors=(_unsupported(document.value, document),), warnings=warnings)
+    validate = import_module("pyverno.compiler.validation").validate
+    found = validate(written)
+    problems = [*errors, *found.errors]
+    policy: CompiledPolicy | None = None
+    exception: Exemption | None = None
+    if isinstance(lowering, tuple):
+        module, function, gives = lowering
+        lower: Callable[..., Any] = getattr(import_module(f"pyverno.compiler.{module}"), function)
+        bound = bindings.get((_BOUND.get(written.kind, ""), written.name), [])
+        lowered, more = lower(written, tuple(bound)) if written.kind in _BOUND else lower(written)
+        known = {(error.path, error.location) for error in problems}
+        problems.extend(error for error in more if (error.path, error.location) not in known)
+        if gives == _POLICY:
+            policy = lowered
+        else:
+            exception = lowered
+    return Compiled(document, written, policy, exception, tuple(problems), (*warnings, *found.warnings))
+
+
+_MISSING = object()
+
+
+def _unsupported(value: JSON, document: Document) -> PolicyError:
+    text = f"kind `{value['kind']}` ({value['apiVersion']}) is not supported yet"
+    return PolicyError(text, location=document.location(("kind",)), path="kind", code="unsupported-kind")

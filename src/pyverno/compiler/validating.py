@@ -25,7 +25,6 @@ from pyverno.policy.validate import Validate, ValidateForeach
 __all__ = ["lower_validate"]
 
 _MANIFESTS_UNAVAILABLE = "verification of manifest signatures is not available in this version of pyverno"
-_CEL_UNAVAILABLE = "CEL expressions are not available in this version of pyverno"
 
 
 class NothingToCheck:
@@ -48,7 +47,9 @@ def lower_validate(rule: Rule, validate: Validate, parser: Parser) -> Action:
     if validate.pod_security is not None:
         return _pod_security(rule, validate, parser)
     if validate.cel is not None:
-        return Unavailable(_CEL_UNAVAILABLE, ignores_delete=False)
+        from pyverno.compiler.admissionpolicy import lower_cel_rule
+
+        return lower_cel_rule(rule, validate, parser)
     check = _check(rule, validate, message, validate.path, parser)
     if check is not None:
         return check

@@ -78,8 +78,6 @@ def _user_fields(user: UserInfo) -> Iterator[str]:
 
 
 def _check_forms(name: str, section: MatchBlocks, findings: Findings) -> None:
-    if section.any and section.all:
-        findings.error("match-form", section.path, "can't specify any and all together")
     if (section.any or section.all) and section.flat is not None and not section.flat.resources.is_empty:
         findings.error("match-form", section.path, f"can't specify any/all together with {name} resources")
 

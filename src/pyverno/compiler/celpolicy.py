@@ -1,0 +1,279 @@
+"""Lowering of the policies.kyverno.io kinds: every expression is compiled here, once, with its types checked.
+
+A policy about Pods also becomes rules for the controllers that make Pods. This module must never evaluate an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyverno.compiler.autogen_cel import expand_cel
+from pyverno.compiler.celenvironment import CelCompiler
+from pyverno.compiler.celmatching import lower_constraints
+from pyverno.compiler.celtemplate import lower_template
+from pyverno.compiler.context import Parser
+from pyverno.engine.actions.cel_delete import DeletingAction
+from pyverno.engine.actions.cel_generate import GeneratingAction, TemplateSource
+from pyverno.engine.actions.cel_mutate import CelMutation, MutatingAction
+from pyverno.engine.actions.cel_validate import CelValidation, ValidatingCheck
+from pyverno.engine.actions.unavailable import Unavailable
+from pyverno.engine.constraints import ConstraintMatcher
+from pyverno.engine.exceptions_cel import CompiledCelException
+from pyverno.engine.result import FailureAction, RuleType
+from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, PolicyInfo, RuleInfo, Stage
+from pyverno.errors import PolicyError
+from pyverno.lang.cel import Program, types
+from pyverno.lang.cel.presets import kyverno_environment
+from pyverno.lang.cel.types import Type, list_of, map_of, struct
+from pyverno.policy.celblocks import EvaluationMode, Mutation, ValidationAction
+from pyverno.policy.celexception import CelException, ReportResult
+from pyverno.policy.celpolicy import (
+    CelPolicy,
+    DeletingPolicy,
+    GeneratingPolicy,
+    MutatingPolicy,
+    ValidatingPolicy,
+)
+from pyverno.policy.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.schema import locate
+from pyverno.policy.validate import CelExpression
+
+__all__ = ["lower_cel_exception", "lower_cel_policy"]
+
+_SOURCES = {
+    "ValidatingPolicy": "KyvernoValidatingPolicy",
+    "MutatingPolicy": "KyvernoMutatingPolicy",
+    "GeneratingPolicy": "KyvernoGeneratingPolicy",
+    "ImageValidatingPolicy": "KyvernoImageValidatingPolicy",
+    "DeletingPolicy": "kyverno",
+}
+_EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}
+_IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
+
+AnyPolicy = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy
+
+
+def lower_cel_policy(policy: AnyPolicy) -> tuple[CompiledPolicy, tuple[PolicyError, ...]]:
+    """Compile a policy; returns it with everything that does not compile (then its rules err when they run)."""
+    parser = Parser(policy.document)
+    info = _info(policy)
+    match policy:
+        case ValidatingPolicy():
+            copies = expand_cel(policy)
+            rules = [_validating(each, info, parser) for each in (policy, *(copy.policy for copy in copies))]
+        case MutatingPolicy():
+            mutating = expand_cel(policy)
+            rules = [_mutating(each, info, parser) for each in (policy, *(copy.policy for copy in mutating))]
+        case GeneratingPolicy():
+            rules = [_generating(policy, info, parser)]
+        case DeletingPolicy():
+            rules = [_deleting(policy, info, parser)]
+        case ImageValidatingPolicy():
+            action = Unavailable(_IMAGES_UNAVAILABLE)
+            rules = [_rule(policy, info, Stage.VALIDATE, RuleType.IMAGE_VERIFY, action, name=policy.name)]
+    return CompiledPolicy(info, tuple(rules)), tuple(dict.fromkeys(parser.errors))
+
+
+def _info(policy: AnyPolicy) -> PolicyInfo:
+    evaluation = policy.spec.evaluation
+    return PolicyInfo(
+        kind=policy.kind,
+        api_version=policy.api_version,
+        name=policy.name,
+        namespace=(policy.namespace or "default") if policy.is_namespaced else "",
+        labels=policy.labels,
+        annotations=policy.annotations,
+        failure_policy=policy.spec.failure_policy.value,
+        admission=evaluation.admission,
+        background=evaluation.background,
+        source=_SOURCES[policy.kind.removeprefix("Namespaced")],
+        reads_payloads=evaluation.mode is EvaluationMode.JSON or isinstance(policy, DeletingPolicy),
+        location=locate(policy.document, ("metadata", "name")),
+    )
+
+
+def _rule(
+    policy: CelPolicy,
+    info: PolicyInfo,
+    stage: Stage,
+    rule_type: RuleType,
+    action: Action,
+    *,
+    name: str = "",
+    failure_action: FailureAction = FailureAction.AUDIT,
+) -> CompiledRule:
+    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    return CompiledRule(
+        info=RuleInfo(
+            info,
+            name,
+            rule_type,
+            locate(policy.document, ("spec",)),
+            can_deny=failure_action is FailureAction.ENFORCE,
+        ),
+        stage=stage,
+        matcher=_matcher(policy, info, stage),
+        action=action,
+        failure_action=failure_action,
+    )
+
+
+def _matcher(policy: CelPolicy, info: PolicyInfo, stage: Stage) -> ConstraintMatcher:
+    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    if spec.evaluation.mode is EvaluationMode.JSON:
+        return ConstraintMatcher(policy_namespace=info.namespace)
+    is_cleanup = stage is Stage.CLEANUP
+    return lower_constraints(spec.match_constraints, policy_namespace=info.namespace, any_operation=is_cleanup)
+
+
+def _compiler(policy: CelPolicy, parser: Parser, kind: str, *, is_payload: bool = False) -> CelCompiler:
+    environment = kyverno_environment(kind, namespaced=policy.is_namespaced)
+    return CelCompiler(environment, parser, names=_EXCEPTIONS, is_payload=is_payload)
+
+
+def _checked(action: Action, parser: Parser, known: int) -> Action:
+    """Return the action, or one that says what does not compile."""
+    broken = parser.errors[known:]
+    if not broken:
+        return action
+    return Unavailable("; ".join(str(error) for error in broken), ignores_delete=False)
+
+
+def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
+    known, spec = len(parser.errors), policy.spec
+    if spec.evaluation.mode in (EvaluationMode.ENVOY, EvaluationMode.HTTP):
+        text = f"evaluation mode {spec.evaluation.mode.value} is not available in this version of pyverno"
+        parser.report(text, ("spec", "evaluation", "mode"), code="unsupported-mode")
+        return _rule(policy, info, Stage.VALIDATE, RuleType.VALIDATION, Unavailable(text))
+    is_payload = spec.evaluation.mode is EvaluationMode.JSON
+    compiler = _compiler(policy, parser, "ValidatingPolicy", is_payload=is_payload)
+    conditions = compiler.conditions(spec.match_conditions)
+    variables = compiler.variables(spec.variables)
+    check = ValidatingCheck(
+        validations=lower_validations(spec.validations, compiler),
+        conditions=conditions,
+        variables=variables,
+        annotations=tuple(
+            (each.key, program)
+            for each in spec.audit_annotations
+            if (program := compiler.compile(each.value_expression, (*each.path, "valueExpression"), expected=_TEXT_OR_NULL))
+        ),
+        ignores_errors=info.failure_policy == "Ignore",
+        reads_payload=is_payload,
+    )
+    denies = ValidationAction.DENY in spec.validation_actions
+    action = FailureAction.ENFORCE if denies else FailureAction.AUDIT
+    return _rule(
+        policy,
+        info,
+        Stage.VALIDATE,
+        RuleType.VALIDATION,
+        _checked(check, parser, known),
+        failure_action=action,
+    )
+
+
+_TEXT_OR_NULL = (types.STRING, types.NULL)
+
+
+def lower_validations(validations: Sequence[CelExpression], compiler: CelCompiler) -> tuple[CelValidation, ...]:
+    """Compile validations with their message expressions."""
+    compiled = []
+    for each in validations:
+        program = compiler.compile(each.expression, (*each.path, "expression"), expected=types.BOOL)
+        message: Program | None = None
+        if each.message_expression.strip():
+            message = compiler.compile(
+                each.message_expression, (*each.path, "messageExpression"), expected=types.STRING
+            )
+        if program is not None:
+            text = each.message.strip()
+            compiled.append(CelValidation(program, each.expression.strip(), text, message, each.reason))
+    return tuple(compiled)
+
+
+def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
+    known, spec = len(parser.errors), policy.spec
+    compiler = _compiler(policy, parser, "MutatingPolicy")
+    variables = compiler.variables(spec.variables)
+    conditions = compiler.conditions(spec.match_conditions)
+    action = MutatingAction(
+        mutations=lower_mutations(spec.mutations, compiler),
+        conditions=conditions,
+        variables=variables,
+        ignores_errors=info.failure_policy == "Ignore",
+    )
+    return _rule(policy, info, Stage.MUTATE, RuleType.MUTATION, _checked(action, parser, known))
+
+
+def lower_mutations(mutations: Sequence[Mutation], compiler: CelCompiler) -> tuple[CelMutation, ...]:
+    """Compile mutations: an Object for ApplyConfiguration, a list of JSONPatch for JSONPatch."""
+    compiled = []
+    for each in mutations:
+        if each.expression is None:
+            continue
+        is_json_patch = each.json_patch is each.expression
+        expected = list_of(struct("JSONPatch")) if is_json_patch else struct("Object")
+        program = compiler.compile(each.expression.text, each.expression.path, expected=expected)
+        if program is not None:
+            compiled.append(CelMutation(program, is_json_patch))
+    return tuple(compiled)
+
+
+def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
+    known, spec = len(parser.errors), policy.spec
+    compiler = _compiler(policy, parser, "GeneratingPolicy")
+    conditions = compiler.conditions(spec.match_conditions)
+    variables = compiler.variables(spec.variables)
+    entries: list[Program | TemplateSource] = []
+    for each in spec.generate:
+        if each.expression is not None:
+            program = compiler.compile(each.expression.text, each.expression.path, expected=types.BOOL)
+            if program is not None:
+                entries.append(program)
+        elif each.template is not None:
+            template = lower_template(
+                each.template, each.template_path, compiler, is_interpolated=each.is_interpolated
+            )
+            if template is not None:
+                entries.append(template)
+    evaluation = spec.evaluation
+    action = GeneratingAction(
+        tuple(entries),
+        conditions,
+        variables,
+        synchronize=evaluation.synchronize,
+        server_side_apply=spec.use_server_side_apply,
+        orphan_on_policy_delete=evaluation.orphan_downstream_on_policy_delete,
+    )
+    checked = _checked(action, parser, known)
+    return _rule(policy, info, Stage.GENERATE, RuleType.GENERATION, checked, name=policy.name)
+
+
+def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
+    known, spec = len(parser.errors), policy.spec
+    compiler = _compiler(policy, parser, "DeletingPolicy")
+    variables = compiler.variables(spec.variables)
+    propagation = spec.deletion_propagation_policy.value if spec.deletion_propagation_policy else ""
+    action = DeletingAction(compiler.conditions(spec.conditions), variables, propagation)
+    return _rule(policy, info, Stage.CLEANUP, RuleType.DELETION, _checked(action, parser, known))
+
+
+def lower_cel_exception(exception: CelException) -> tuple[CompiledCelException, tuple[PolicyError, ...]]:
+    """Compile an exception of CEL policies; returns it with everything that does not compile."""
+    parser = Parser(exception.document)
+    spec = exception.spec
+    compiler = CelCompiler(kyverno_environment("ValidatingPolicy"), parser)
+    expires = spec.expires_at
+    compiled = CompiledCelException(
+        name=exception.name,
+        namespace=exception.namespace or "default",
+        references=frozenset((reference.name, reference.kind) for reference in spec.policy_refs),
+        conditions=compiler.conditions(spec.match_conditions),
+        images=spec.images,
+        allowed_values=spec.allowed_values,
+        reports_pass=spec.report_result is ReportResult.PASS,
+        expires_at=None if expires is None else expires.nanoseconds,
+        priority=exception.priority,
+    )
+    return compiled, tuple(parser.errors)
