@@ -63,6 +63,9 @@ def _problems(exclude: JSONObject, level: str | None, path: str) -> Iterator[Exc
     name = exclude.get("controlName")
     name = name if isinstance(name, str) else ""
     control = _BY_NAME.get(name)
+    if control is None:
+        known = ", ".join(sorted(_BY_NAME))
+        yield ExcludeProblem(f"{path}.controlName", name, f"unknown control `{name}`, expected one of {known}")
     images, values, field = bool(exclude.get("images")), bool(exclude.get("values")), exclude.get("restrictedField")
     if control is not None and control.reach is Reach.CONTAINER and not images:
         text = "exclude.images must be specified for the container level control"
