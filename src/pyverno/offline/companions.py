@@ -27,6 +27,7 @@ __all__ = [
     "Values",
     "decode_file",
     "folded",
+    "is_deprecated",
     "read_cluster_resource",
     "read_context",
     "read_user_info",
@@ -48,19 +49,24 @@ def folded(record: Record) -> Shape:
     return shape
 
 
+def is_deprecated(document: Document) -> bool:
+    """Tell whether a companion document lacks apiVersion or kind, or has its name at the top."""
+    value = document.value
+    return not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind") or "name" in value
+
+
 def decode_file(document: Document, kind: str, shape: Shape) -> Any:
     """Decode one companion document; raises UsageError for a deprecated schema, or one error that names all problems.
 
     Kyverno: only the presence of apiVersion and kind is asked for; the role of a file decides how it is read.
     """
-    value = document.value
-    if not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind") or "name" in value:
+    if is_deprecated(document):
         raise UsageError(
             f"the file uses a deprecated schema: expected apiVersion `{API_VERSION}` and kind `{kind}`",
             location=document.location(()),
         )
     problems = Problems(document)
-    decoded = shape(value, Cursor(problems))
+    decoded = shape(document.value, Cursor(problems))
     if problems.errors:
         raise _combined(problems.errors)
     return decoded
@@ -163,6 +169,14 @@ class Values:
                     if own.name == resource and "request.operation" in own.values:
                         found = own.values["request.operation"]
         return str(found) if found else "CREATE"
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Return a Namespace object, or None when the file holds none of that name."""
+        for document in self.namespaces:
+            metadata = document.get("metadata")
+            if isinstance(metadata, dict) and metadata.get("name") == name:
+                return document
+        return None
 
     def labels_of(self, namespace: str) -> Mapping[str, str] | None:
         """Return the labels of a namespace, or None when nothing is said of it."""

@@ -71,7 +71,7 @@ def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
         elif path.exists():
             yield path
         elif glob.has_magic(text):
-            found = sorted(glob.glob(text, recursive=True))
+            found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - patterns may be absolute
             if not found:
                 raise UsageError(f"no file matches `{text}`")
             yield from expand(found, recursive=recursive)

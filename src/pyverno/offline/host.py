@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.apipath import ApiPath
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.lang.runtime import World
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.system import System
@@ -79,6 +80,22 @@ class OfflineHost:
         if recorded is None:
             raise HostUnavailableError(f"no answer is recorded for `{call.method} {call.url}`")
         return _body(recorded)
+
+    def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
+        """Answer from the recorded answers, with status and body."""
+        recorded = self._recorded(call.url, call.method)
+        if recorded is None:
+            raise HostUnavailableError(f"no answer is recorded for `{call.method} {call.url}`")
+        body = recorded.body
+        if isinstance(body, dict) and "body" not in body:
+            # COMPAT: the mocks of Kyverno's command line answer CEL calls with the document under `body`
+            body = {**body, "body": body}
+        return recorded.status, encode(body).encode()
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds of the objects."""
+        return BUILTIN_KINDS if self.objects is None else self.objects.kinds
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap of the objects."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyverno.errors import HostError, HostUnavailableError, ValueSyntaxError
+from pyverno.errors import HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.gvk import GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
@@ -32,6 +32,11 @@ class ObjectStore:
         for document in objects:
             view = Resource(document)
             self._objects.setdefault((view.group, view.kind, view.namespace, view.name), document)
+
+    @property
+    def objects(self) -> tuple[JSONObject, ...]:
+        """All objects, in the order in which they were loaded."""
+        return tuple(self._objects.values())
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -73,13 +78,11 @@ class ObjectStore:
             found = self.get(api_version, kind.kind, namespace, rest[1])
             if found is None:
                 resource = f"{rest[0]}.{group}" if group else rest[0]
-                raise HostError(f'{resource} "{rest[1]}" not found')
+                raise NotFoundError(f'{resource} "{rest[1]}" not found')
             return found
         return self._list_answer(api_version, kind, namespace, dict(path.query))
 
-    def _list_answer(
-        self, api_version: str, kind: KindInfo, namespace: str, query: Mapping[str, str]
-    ) -> JSONObject:
+    def _list_answer(self, api_version: str, kind: KindInfo, namespace: str, query: Mapping[str, str]) -> JSONObject:
         items = self.list(api_version, kind.kind, namespace)
         if query.get("labelSelector"):
             try:

@@ -1,13 +1,16 @@
 """Manifests of a person become the objects that a cluster would be sent.
 
-Kyverno's command line fills in what a cluster would: the namespace `default`, and empty maps where a manifest says null.
-This module must never drop a document silently.
+Kyverno's command line fills in what a cluster would: the namespace `default`, and empty maps where a manifest says
+null. This module must never drop a document silently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import orjson
+
+from pyverno.errors import DocumentError
 from pyverno.kube.documents import Document, expand_lists
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
@@ -19,8 +22,14 @@ _MAPS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector", "data
 
 
 def normalise(document: JSONObject, kinds: KindTable) -> JSONObject:
-    """Return the object as a cluster would see it; the argument is not changed."""
-    filled = _without_null_maps(document)
+    """Return the object as a cluster would see it; the argument is not changed.
+
+    Raises DocumentError for an object that is nested too deeply.
+    """
+    try:
+        filled: JSONObject = _without_null_maps(document) if _may_hold_null(document) else document
+    except RecursionError:
+        raise DocumentError("the object is nested too deeply") from None
     view = Resource(filled)
     if view.namespace or kinds.is_namespaced(view.gvk) is False:
         return filled
@@ -28,6 +37,14 @@ def normalise(document: JSONObject, kinds: KindTable) -> JSONObject:
     if not isinstance(metadata, dict):
         return filled
     return {**filled, "metadata": {**metadata, "namespace": "default"}}
+
+
+def _may_hold_null(document: JSONObject) -> bool:
+    """Tell whether a walk through the document is worth while; writing it out is much cheaper than walking it."""
+    try:
+        return b"null" in orjson.dumps(document)
+    except TypeError:
+        return True
 
 
 def _without_null_maps(value: JSON) -> JSON:

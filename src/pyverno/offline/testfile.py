@@ -5,6 +5,7 @@ Field names match whatever their case; an unknown field is an error with its pla
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,7 +22,7 @@ __all__ = ["ApiCallResponse", "ExpectedResult", "GlobalEntry", "ResourceSpec", "
 class Outcome(StrEnum):
     """What a row expects."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - a status, not a password
     FAIL = "fail"
     SKIP = "skip"
     WARN = "warn"
@@ -145,7 +146,9 @@ def _expected_result(*, path: Path, **values: Any) -> ExpectedResult:
 
 
 _RESOURCE_SPEC = folded(
-    Record(ResourceSpec, *(Field(name, text) for name in ("group", "version", "kind", "namespace", "subresource", "name")))
+    Record(
+        ResourceSpec, *(Field(name, text) for name in ("group", "version", "kind", "namespace", "subresource", "name"))
+    )
 )
 
 _RESULT = folded(
@@ -182,11 +185,23 @@ def _response(
     return ApiCallResponse(url or url_path, answer.get("body"), method, answer.get("status", 200))
 
 
+def _is_web_address(text: str) -> bool:
+    scheme, separator, rest = text.partition("://")
+    return scheme in ("http", "https") and bool(separator) and bool(rest.partition("/")[0])
+
+
 def _check_response(values: dict[str, Any], cursor: Cursor) -> None:
     if bool(values.get("url")) == bool(values.get("url_path")):
         cursor.error("api-call-response", "exactly one of `url` and `urlPath` must be set")
+    elif values.get("url") and not _is_web_address(values["url"]):
+        cursor.child("url").error("api-call-response", f"`{values['url']}` must be an http or https address")
+    elif values.get("url_path") and not values["url_path"].startswith("/"):
+        cursor.child("urlPath").error("api-call-response", f"`{values['url_path']}` must start with /")
     if values.get("method", "") not in ("", "GET", "POST"):
         cursor.error("api-call-response", f"method `{values['method']}` must be GET or POST")
+    status = (values.get("response") or {}).get("status", 200)
+    if not 100 <= status <= 599:
+        cursor.error("api-call-response", f"statusCode `{status}` must be between 100 and 599")
     if not isinstance((values.get("response") or {}).get("body"), dict | list):
         cursor.error("api-call-response", "the response needs a body")
 
@@ -246,6 +261,17 @@ def _test_file(*, document: Document, metadata: JSON = None, json_payload: str =
     return TestFile(document, name=name if isinstance(name, str) else "", **values)
 
 
+def _check_test(values: dict[str, Any], cursor: Cursor) -> None:
+    answers = Counter((each.method, each.target) for each in values.get("api_call_responses", ()))
+    entries = Counter(each.name for each in values.get("global_entries", ()))
+    for (method, target), count in answers.items():
+        if count > 1:
+            cursor.child("apiCallResponses").error("api-call-response", f"`{method}:{target}` is answered twice")
+    for name, count in entries.items():
+        if count > 1:
+            cursor.child("globalContextEntries").error("global-context-entry", f"entry `{name}` is given twice")
+
+
 TEST_FILE = folded(
     Record(
         _test_file,
@@ -269,6 +295,7 @@ TEST_FILE = folded(
         Field("api_call_responses", list_of(_RESPONSE)),
         Field("global_entries", list_of(_GLOBAL_ENTRY), json="globalContextEntries"),
         Field("results", list_of(_RESULT)),
+        check=_check_test,
         extras=("document",),
     )
 )

@@ -1,0 +1,179 @@
+"""Policies in git repositories: addresses, and clones of one commit into a temporary folder.
+
+The git program does the work, without prompts, hooks or symbolic links. A password goes to git through its environment
+only, asked for by the one host that the address names; it never stands in a command line or an error text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from pyverno.errors import UsageError
+
+__all__ = ["Credentials", "GitSource", "cloned", "is_git_url", "parse_git_url"]
+
+DEFAULT_BRANCH = "main"
+TIMEOUT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """User name and password (or token); used only when both are given."""
+
+    username: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return "Credentials(...)"
+
+    @property
+    def are_given(self) -> bool:
+        """Tell whether both parts are there."""
+        return bool(self.username and self.password)
+
+
+@dataclass(frozen=True, slots=True)
+class GitSource:
+    """A folder of a branch of a repository ("" = the whole repository)."""
+
+    url: str
+    branch: str = DEFAULT_BRANCH
+    directory: str = ""
+
+
+def is_git_url(text: str) -> bool:
+    """Tell whether a policy argument is the address of a repository.
+
+    >>> is_git_url("https://github.com/kyverno/policies"), is_git_url("policies/")
+    (True, False)
+    """
+    return text.startswith(("https://", "http://"))
+
+
+def parse_git_url(text: str, branch: str = "") -> GitSource:
+    """Read `https://HOST/OWNER/REPOSITORY[/REST]`: REST is the branch, or a folder where the branch is given.
+
+    Raises UsageError when owner or repository is missing.
+
+    >>> parse_git_url("https://github.com/kyverno/policies/release-1.14")
+    GitSource(url='https://github.com/kyverno/policies', branch='release-1.14', directory='')
+    >>> parse_git_url("https://github.com/kyverno/policies/best-practices", "main").directory
+    'best-practices'
+    """
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+    except ValueError as error:
+        raise UsageError(f"failed to parse URL ({error})") from error
+    elements = [element for element in parts.path.split("/") if element]
+    if len(elements) < 2 or not host:
+        raise UsageError(
+            f"failed to parse URL (invalid URL path `{parts.path}`, expected https://HOST/OWNER/REPOSITORY/BRANCH, or "
+            "https://HOST/OWNER/REPOSITORY/FOLDER with --git-branch)"
+        )
+    rest = "/".join(elements[2:])
+    if ".." in elements:
+        raise UsageError(f"failed to parse URL (invalid URL path `{parts.path}`)")
+    url = urlunsplit((parts.scheme, parts.netloc, f"/{elements[0]}/{elements[1]}", "", ""))
+    if branch:
+        return GitSource(url, branch, rest)
+    return GitSource(url, rest or DEFAULT_BRANCH)
+
+
+@contextmanager
+def cloned(source: GitSource, credentials: Credentials | None = None) -> Iterator[Path]:
+    """Clone the last commit of a branch; yields the folder that the source names, which is gone afterwards.
+
+    Raises UsageError with git's own words when the repository, the branch or the folder does not exist.
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="pyverno-git-") as folder:
+        target = Path(folder) / "clone"
+        _clone(source, target, credentials)
+        wanted = (target / source.directory).resolve()
+        if not wanted.is_relative_to(target.resolve()) or not wanted.exists():
+            raise UsageError(
+                f"failed to list YAMLs in repository (`{_shown(source.url)}` has no folder `{source.directory}`)"
+            )
+        yield wanted
+
+
+def _clone(source: GitSource, target: Path, credentials: Credentials | None) -> None:
+    import subprocess
+
+    command = [
+        "git",
+        *("-c", "core.symlinks=false"),
+        *("-c", f"core.hooksPath={os.devnull}"),
+        "clone",
+        "--quiet",
+        *("--depth", "1"),
+        "--single-branch",
+        f"--branch={source.branch}",
+        "--no-tags",
+        "--",
+        source.url,
+        str(target),
+    ]
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program; the address stands behind `--`
+            command,
+            env=_environment(source, credentials),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise UsageError("failed to clone repository (the program `git` is not installed)") from error
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"failed to clone repository (no answer within {TIMEOUT_SECONDS:.0f} seconds)") from error
+    if done.returncode != 0:
+        text = " ".join(done.stderr.decode("utf-8", "replace").split())
+        raise UsageError(f"failed to clone repository ({_redacted(text, source.url, credentials)})")
+
+
+def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[str, str]:
+    environment = {
+        **os.environ,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "file:http:https",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "LC_ALL": "C",
+    }
+    if credentials is not None and credentials.are_given:
+        parts = urlsplit(source.url)
+        host = parts.netloc.rpartition("@")[2]
+        count = int(environment.get("GIT_CONFIG_COUNT", "0") or 0)
+        helper = '!f() { echo "username=$PYVERNO_GIT_USERNAME"; echo "password=$PYVERNO_GIT_PASSWORD"; }; f'
+        environment |= {
+            "GIT_CONFIG_COUNT": str(count + 1),
+            f"GIT_CONFIG_KEY_{count}": f"credential.{parts.scheme}://{host}.helper",
+            f"GIT_CONFIG_VALUE_{count}": helper,
+            "PYVERNO_GIT_USERNAME": credentials.username,
+            "PYVERNO_GIT_PASSWORD": credentials.password,
+        }
+    return environment
+
+
+def _shown(url: str) -> str:
+    """Return an address without what stands before `@`."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _redacted(text: str, url: str, credentials: Credentials | None) -> str:
+    text = text.replace(url, _shown(url))
+    secrets = [urlsplit(url).password or ""]
+    if credentials is not None:
+        secrets.append(credentials.password)
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,104 @@
+"""The short way into the library: policies from files or text, and one call that judges an object.
+
+This module must never hold anything that the engine or the compiler should do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from pyverno.compiler import Compilation, compile_documents
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.host import Host
+from pyverno.engine.phases import ADMISSION, Phase
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Operation, Request, User
+from pyverno.errors import PolicyError
+from pyverno.kube.documents import Document, expand_lists, load_documents
+from pyverno.kube.json import JSONObject
+from pyverno.offline.host import OfflineHost
+from pyverno.offline.policies import load_policy_documents
+
+__all__ = ["compile_policies", "load_policies", "review"]
+
+Source: TypeAlias = str | Path
+
+
+def load_policies(*sources: Source) -> PolicySet:
+    """Read and compile policies and exceptions from files, folders and globs, or from YAML text.
+
+    A text with a line break is YAML, any other one is a path. In folders, documents that are no policies are left out.
+    Raises PolicyError (or DocumentError, UsageError) when something can not be read or is not valid; its text names all
+    problems of all policies.
+
+    >>> policies = load_policies('''
+    ... apiVersion: kyverno.io/v1
+    ... kind: ClusterPolicy
+    ... metadata: {name: no-default-namespace}
+    ... spec:
+    ...   rules:
+    ...   - name: namespace
+    ...     match: {any: [{resources: {kinds: [Pod]}}]}
+    ...     validate:
+    ...       failureAction: Enforce
+    ...       message: a Pod needs a namespace
+    ...       pattern: {metadata: {namespace: "!default"}}
+    ... ''')
+    >>> len(policies)
+    1
+    """
+    documents: list[Document] = []
+    for source in sources:
+        if isinstance(source, str) and "\n" in source:
+            documents.extend(expand_lists(load_documents(source)))
+            continue
+        loaded = load_policy_documents([str(source)])
+        if loaded.errors:
+            raise loaded.errors[0]
+        documents.extend(loaded.documents)
+    return compile_policies(documents)
+
+
+def compile_policies(documents: Iterable[Document | JSONObject]) -> PolicySet:
+    """Compile policy documents, or plain objects; raises PolicyError, whose text names all problems.
+
+    `compile_documents` never raises: it returns what compiled together with the errors of the rest.
+    """
+    given = [each if isinstance(each, Document) else Document(each, "") for each in documents]
+    compilation = compile_documents(given)
+    _raise_all(compilation)
+    return compilation.policy_set()
+
+
+def _raise_all(compilation: Compilation) -> None:
+    errors = compilation.errors
+    if not errors:
+        return
+    first = errors[0]
+    others = "".join(f"\n{error}" for error in errors[1:])
+    raise PolicyError(f"{first.message}{others}", location=first.location, path=first.path, code=first.code)
+
+
+def review(
+    resource: JSONObject,
+    policies: PolicySet,
+    *,
+    operation: Operation = Operation.CREATE,
+    old: JSONObject | None = None,
+    user: User | None = None,
+    host: Host | None = None,
+    phases: Sequence[Phase] = ADMISSION,
+) -> Review:
+    """Ask policies about an object as if it were being applied to a cluster; raises nothing that they can cause.
+
+    `host` answers what rules ask of the world; the default knows this machine's clock and randomness only, so that
+    rules which read a cluster end with an error instead of an invented answer.
+
+    >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"}}
+    >>> review(pod, PolicySet()).decision.allowed
+    True
+    """
+    request = Request.from_manifest(resource, operation=operation, old=old, user=user if user is not None else User())
+    return Engine(policies, host if host is not None else OfflineHost()).review(request, phases)

@@ -1,0 +1,116 @@
+"""The resource arguments of a command: files, folders, globs, stdin and http(s) addresses, read into documents.
+
+A folder gives its own files only, not those of folders inside it. Downloads have limits of size and time, and never
+leave the scheme of their address. This module must never change what it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.documents import load_documents
+from pyverno.offline.files import STDIN, Loaded, load_files
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["MAX_DOWNLOAD_BYTES", "download", "is_web_address", "load_manifests"]
+
+MAX_DOWNLOAD_BYTES: Final = 64 * 1024 * 1024
+"""Size of the largest file that is downloaded, in bytes."""
+
+TIMEOUT_SECONDS: Final = 30.0
+MAX_REDIRECTS: Final = 5
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+def is_web_address(text: str) -> bool:
+    """Tell whether a resource argument is to be downloaded.
+
+    >>> is_web_address("https://example.org/pod.yaml"), is_web_address("pod.yaml")
+    (True, False)
+    """
+    return text.startswith(("https://", "http://"))
+
+
+def load_manifests(sources: Sequence[str], *, stdin: bytes | None = None) -> Loaded:
+    """Read resources in order; one bad source is one error, the others are still read."""
+    loaded = Loaded()
+    for text in sources:
+        if is_web_address(text):
+            found = _downloaded(text)
+        else:
+            found = load_files([text], recursive=False, stdin=stdin if text == STDIN else None)
+        loaded.documents.extend(found.documents)
+        loaded.errors.extend(found.errors)
+    return loaded
+
+
+def _downloaded(url: str) -> Loaded:
+    loaded = Loaded()
+    try:
+        loaded.documents.extend(load_documents(download(url), file=_shown(url)))
+    except PyvernoError as error:
+        loaded.errors.append(error)
+    return loaded
+
+
+def download(url: str, *, max_bytes: int = MAX_DOWNLOAD_BYTES, timeout: float = TIMEOUT_SECONDS) -> bytes:
+    """Return what an http(s) address serves; raises UsageError for every other outcome.
+
+    `timeout` is for everything together, in seconds. A redirect must keep the scheme.
+    """
+    import asyncio
+
+    return asyncio.run(_fetch(url, max_bytes, timeout))
+
+
+async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
+    import asyncio
+
+    import aiohttp
+
+    limits = aiohttp.ClientTimeout(total=timeout)
+    try:
+        async with asyncio.timeout(timeout), aiohttp.ClientSession(timeout=limits, trust_env=True) as session:
+            return await _followed(session, url, max_bytes)
+    except TimeoutError as error:
+        raise UsageError(f"cannot download `{_shown(url)}`: no answer within {timeout:g} seconds") from error
+    except aiohttp.ClientConnectorError as error:
+        raise UsageError(f"cannot download `{_shown(url)}`: cannot connect to `{error.host}:{error.port}`") from error
+    except (aiohttp.ClientError, ValueError, OSError) as error:
+        raise UsageError(f"cannot download `{_shown(url)}`: the connection failed") from error
+
+
+async def _followed(session: aiohttp.ClientSession, url: str, max_bytes: int) -> bytes:
+    scheme, address = urlsplit(url).scheme, url
+    for _ in range(MAX_REDIRECTS + 1):
+        async with session.get(address, allow_redirects=False) as answer:
+            if answer.status not in _REDIRECTS:
+                return await _body(answer, url, max_bytes)
+            address = urljoin(address, answer.headers.get("Location", ""))
+            if urlsplit(address).scheme != scheme:
+                raise UsageError(f"cannot download `{_shown(url)}`: it redirects to `{_shown(address)}`")
+    raise UsageError(f"cannot download `{_shown(url)}`: more than {MAX_REDIRECTS} redirects")
+
+
+async def _body(answer: aiohttp.ClientResponse, url: str, max_bytes: int) -> bytes:
+    if answer.status != 200:
+        raise UsageError(f"cannot download `{_shown(url)}`: the server answered {answer.status}")
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in answer.content.iter_chunked(1 << 16):
+        size += len(piece)
+        if size > max_bytes:
+            raise UsageError(f"cannot download `{_shown(url)}`: it is larger than {max_bytes} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _shown(url: str) -> str:
+    """Return an address without what stands before `@` and without its query, both of which may hold secrets."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,0 +1,105 @@
+"""Resources from files, folders and http addresses."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from pyverno.errors import UsageError
+from pyverno.offline.manifests import download, load_manifests
+
+POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers by path."""
+
+    def do_GET(self) -> None:
+        """Serve a Pod, a redirect, a large body, or nothing for a while."""
+        path = self.path.partition("?")[0]
+        if path == "/slow.yaml":
+            time.sleep(1)
+        location = {"/moved.yaml": "/pod.yaml", "/away.yaml": "ftp://x/y", "/loop.yaml": "/loop.yaml"}.get(path)
+        if location:
+            self.send_response(302)
+            self.send_header("Location", location)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        body = b"x" * 5000 if path == "/large.yaml" else POD
+        self.send_response(404 if path == "/missing.yaml" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay silent."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a local server."""
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{running.server_address[1]}"
+    running.shutdown()
+    running.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("path", ["/pod.yaml", "/moved.yaml"])
+def test_addresses_are_downloaded(server: str, path: str) -> None:
+    """Redirects within the scheme are followed."""
+    (document,) = load_manifests([f"{server}{path}"]).documents
+    assert ("Pod", f"{server}{path}") == (document.value["kind"], document.file)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/missing.yaml", "the server answered 404"),
+        ("/away.yaml", "it redirects to `ftp://x/y`"),
+        ("/loop.yaml", "more than 5 redirects"),
+    ],
+)
+def test_other_answers_are_errors(server: str, path: str, message: str) -> None:
+    """Each with its reason, and without stopping the others."""
+    loaded = load_manifests([f"{server}{path}", f"{server}/pod.yaml"])
+    assert 1 == len(loaded.documents)
+    assert message in str(loaded.errors[0])
+
+
+def test_downloads_have_a_size(server: str) -> None:
+    """The rest is not read."""
+    with pytest.raises(UsageError, match="larger than 1000 bytes"):
+        download(f"{server}/large.yaml", max_bytes=1000)
+
+
+def test_downloads_have_a_time(server: str) -> None:
+    """For everything together."""
+    with pytest.raises(UsageError, match=r"no answer within 0\.2 seconds"):
+        download(f"{server}/slow.yaml", timeout=0.2)
+
+
+def test_a_server_that_is_not_there_is_an_error() -> None:
+    """Secrets of the address are not shown."""
+    with pytest.raises(UsageError, match="cannot connect") as caught:
+        download("http://me:hunter2@127.0.0.1:1/x.yaml?token=tok3n")
+    assert "hunter2" not in str(caught.value)
+    assert "tok3n" not in str(caught.value)
+
+
+def test_a_folder_gives_its_own_files(tmp_path: Path) -> None:
+    """Folders inside are left alone."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "a.yaml").write_bytes(POD)
+    (tmp_path / "in" / "b.yaml").write_bytes(POD)
+    assert 1 == len(load_manifests([str(tmp_path)]).documents)
