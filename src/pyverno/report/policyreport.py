@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import PodSecurityDetail, ResourceRef, RuleResult, RuleType
-from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.json import JSONObject, encode
 from pyverno.report.summary import Summary, reported_status
 
-__all__ = ["ReportEntry", "build_report", "merged_reports", "result_object"]
+__all__ = ["OPEN_REPORTS", "ReportEntry", "build_report", "merged_reports", "result_object", "result_order"]
 
 _OVERRIDES = {
     "pass": "passMessage",
@@ -94,16 +94,14 @@ def _properties(result: RuleResult) -> JSONObject:
         properties["version"] = result.detail.version
         if result.detail.checks:
             properties["controls"] = ",".join(sorted(str(check["id"]) for check in result.detail.checks))
-            properties["controlsJSON"] = encode(
-                [{"ID": check["id"], "Name": check["name"], "Images": check["images"]} for check in result.detail.checks]
-            )
+            checks = result.detail.checks
+            listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"]} for check in checks]
+            properties["controlsJSON"] = encode(listed)
     if result.target is not None and result.effects:
         properties["patched-target"] = _gvk_text(result.target)
     created = [effect for effect in result.effects if isinstance(effect, CreateEffect)]
     if created:
-        properties["generated-resources"] = "; ".join(
-            _gvk_text(ResourceRef.of(effect.resource)) for effect in created
-        )
+        properties["generated-resources"] = "; ".join(_gvk_text(ResourceRef.of(effect.resource)) for effect in created)
     return properties
 
 
@@ -117,11 +115,8 @@ def build_report(
     entries: Iterable[ReportEntry], *, kind: str, name: str, namespace: str = "", audit_warn: bool = False
 ) -> JSONObject:
     """Return one report object over results, sorted as Kyverno sorts them (policy, rule, source, objects, time)."""
-    items = [(entry, result_object(entry, audit_warn=audit_warn)) for entry in entries]
-    items.sort(key=lambda pair: _order(pair[1]))
-    summary = Summary()
-    for entry, _ in items:
-        summary.add(reported_status(entry.result, audit_warn=audit_warn))
+    ordered = sorted(entries, key=result_order)
+    summary = Summary.of((entry.result for entry in ordered), audit_warn=audit_warn)
     metadata: JSONObject = {"name": name}
     if namespace:
         metadata["namespace"] = namespace
@@ -129,28 +124,34 @@ def build_report(
         "apiVersion": OPEN_REPORTS,
         "kind": kind,
         "metadata": metadata,
-        "results": [item for _, item in items],
+        "results": [result_object(entry, audit_warn=audit_warn) for entry in ordered],
         "summary": summary.to_json(),
     }
 
 
-def _order(item: JSONObject) -> tuple[JSON, ...]:
-    resource = item["resources"][0]
+def result_order(entry: ReportEntry) -> tuple[str | int, ...]:
+    """Return the key by which results stand in a report: policy, rule, source, object, time."""
+    rule, ref = entry.result.rule, entry.resource
     return (
-        item["policy"],
-        item.get("rule", ""),
-        item["source"],
-        resource.get("namespace", ""),
-        resource["kind"],
-        resource["name"],
-        item["timestamp"]["seconds"],
+        rule.policy.key,
+        rule.name,
+        rule.policy.source,
+        ref.namespace,
+        ref.kind,
+        ref.name,
+        entry.seconds,
     )
 
 
 def merged_reports(entries: Sequence[ReportEntry], *, audit_warn: bool = False) -> tuple[JSONObject, ...]:
-    """Return what `apply --policy-report` prints: one report of all cluster policies, then one per namespaced policy."""
+    """Return what `apply --policy-report` prints: one report of all cluster policies, one per namespaced policy.
+
+    The first one is there without any result too, unless namespaced policies have some.
+    """
     cluster = [entry for entry in entries if not entry.result.rule.policy.namespace]
-    reports = [build_report(cluster, kind=_CLI_SCOPE_KIND, name="merged", audit_warn=audit_warn)]
+    reports: list[JSONObject] = []
+    if cluster or not entries:
+        reports.append(build_report(cluster, kind=_CLI_SCOPE_KIND, name="merged", audit_warn=audit_warn))
     namespaced: dict[tuple[str, str], list[ReportEntry]] = {}
     for entry in entries:
         policy = entry.result.rule.policy

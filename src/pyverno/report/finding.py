@@ -1,0 +1,109 @@
+"""A finding: one result with the places that it is about, in words that every format for machines can use.
+
+This module must never read a file; places come from the document that a resource was read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyverno.engine.result import PatternDetail, ResourceRef, RuleResult
+from pyverno.errors import NOWHERE, Location
+from pyverno.kube.documents import Document
+from pyverno.kube.json import JSONObject
+from pyverno.report.summary import reported_status
+
+__all__ = ["Finding", "finding"]
+
+_ANNOTATION = "policies.kyverno.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule said about one resource.
+
+    `status` is that of a report (pass, fail, warn, error, skip). `location` is the field of the resource that does not
+    fit where it is known, else the resource; `rule_location` is where the rule was written. `path` is the field's path
+    (`/spec/containers/0/image/`).
+    """
+
+    policy: str
+    rule: str
+    resource: ResourceRef
+    status: str
+    message: str = ""
+    severity: str = ""
+    category: str = ""
+    title: str = ""
+    path: str = ""
+    location: Location = NOWHERE
+    rule_location: Location = NOWHERE
+    exceptions: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_problem(self) -> bool:
+        """Tell whether somebody should look at it."""
+        return self.status in ("fail", "warn", "error")
+
+    @property
+    def rule_id(self) -> str:
+        """`policy/rule`, or `policy` for kinds whose rules have no name."""
+        return f"{self.policy}/{self.rule}" if self.rule else self.policy
+
+    def to_json(self) -> JSONObject:
+        """Return the finding as an object; empty parts are left out."""
+        ref = self.resource
+        item: JSONObject = {
+            "policy": self.policy,
+            "rule": self.rule,
+            "status": self.status,
+            "message": self.message,
+            "severity": self.severity,
+            "category": self.category,
+            "path": self.path,
+            "exceptions": list(self.exceptions),
+            "properties": dict(self.properties),
+            "resource": {
+                "apiVersion": ref.api_version,
+                "kind": ref.kind,
+                "namespace": ref.namespace,
+                "name": ref.name,
+                **_place(self.location),
+            },
+            "source": _place(self.rule_location),
+        }
+        item["resource"] = {key: value for key, value in item["resource"].items() if value}
+        return {key: value for key, value in item.items() if value}
+
+
+def _place(location: Location) -> JSONObject:
+    if not location.file:
+        return {}
+    return {"file": location.file, "line": location.line, "column": location.column}
+
+
+def finding(result: RuleResult, resource: ResourceRef, document: Document, *, audit_warn: bool = False) -> Finding:
+    """Return the finding of a result about a resource that was read from a document."""
+    policy = result.rule.policy
+    path = result.detail.path if isinstance(result.detail, PatternDetail) else ""
+    return Finding(
+        policy=policy.key,
+        rule=result.rule.name,
+        resource=resource,
+        status=reported_status(result, audit_warn=audit_warn).value,
+        message=result.message,
+        severity=policy.annotations.get(f"{_ANNOTATION}severity", ""),
+        category=policy.annotations.get(f"{_ANNOTATION}category", ""),
+        title=policy.annotations.get(f"{_ANNOTATION}title", ""),
+        path=path,
+        location=document.location(_steps(path)),
+        rule_location=result.rule.location,
+        exceptions=result.exceptions,
+        properties=result.properties,
+    )
+
+
+def _steps(path: str) -> tuple[str | int, ...]:
+    return tuple(int(step) if step.isascii() and step.isdigit() else step for step in path.split("/") if step)

@@ -1,0 +1,90 @@
+"""Findings as SARIF 2.1.0, the format of code scanning.
+
+Only problems are results; each policy rule is a SARIF rule. This module must never write a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote
+
+from pyverno.errors import Location
+from pyverno.kube.json import JSONObject, encode_indent
+from pyverno.report.finding import Finding
+from pyverno.version import __version__
+
+__all__ = ["sarif"]
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS: Final = {"fail": "error", "error": "error", "warn": "warning"}
+_SECURITY_SEVERITY: Final = {"critical": "9.5", "high": "8.0", "medium": "5.0", "low": "3.0", "info": "1.0"}
+
+
+def sarif(findings: Iterable[Finding]) -> str:
+    """Return one SARIF log.
+
+    >>> '"version": "2.1.0"' in sarif([])
+    True
+    """
+    rules: dict[str, JSONObject] = {}
+    numbers: dict[str, int] = {}
+    results: list[JSONObject] = []
+    for each in findings:
+        if not each.is_problem:
+            continue
+        number = numbers.setdefault(each.rule_id, len(numbers))
+        if each.rule_id not in rules:
+            rules[each.rule_id] = _rule(each)
+        results.append(_result(each, number))
+    driver = {"name": "pyverno", "semanticVersion": __version__, "rules": list(rules.values())}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return encode_indent({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, escape_html=False) + "\n"
+
+
+def _rule(each: Finding) -> JSONObject:
+    rule: JSONObject = {
+        "id": each.rule_id,
+        "shortDescription": {"text": each.title or each.rule_id},
+        "defaultConfiguration": {"level": "error"},
+    }
+    properties: JSONObject = {}
+    if each.category:
+        properties["tags"] = [each.category]
+    if each.severity in _SECURITY_SEVERITY:
+        properties["security-severity"] = _SECURITY_SEVERITY[each.severity]
+    if properties:
+        rule["properties"] = properties
+    return rule
+
+
+def _result(each: Finding, index: int) -> JSONObject:
+    result: JSONObject = {
+        "ruleId": each.rule_id,
+        "ruleIndex": index,
+        "level": _LEVELS[each.status],
+        "message": {"text": f"{each.resource}: {each.message or 'validation failed'}"},
+        "locations": [_location(each.location, str(each.resource))],
+    }
+    if each.rule_location.file:
+        result["relatedLocations"] = [{**_physical(each.rule_location), "message": {"text": "the rule"}}]
+    return result
+
+
+def _location(location: Location, name: str) -> JSONObject:
+    return {**_physical(location), "logicalLocations": [{"fullyQualifiedName": name}]}
+
+
+def _physical(location: Location) -> JSONObject:
+    where: JSONObject = {"artifactLocation": {"uri": _uri(location.file)}}
+    if location.line:
+        where["region"] = {"startLine": location.line, "startColumn": max(location.column, 1)}
+    return {"physicalLocation": where}
+
+
+def _uri(file: str) -> str:
+    if file == "-":
+        return "stdin"
+    if file.startswith(("http://", "https://")):
+        return file
+    return quote(file.removeprefix("./").replace("\\", "/"), safe="/")
