@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyverno.engine.engine import Engine, Review
-from pyverno.engine.exceptions import CompiledException
 from pyverno.engine.host import Host
-from pyverno.engine.phases import ADMISSION, DELETING, Phase
+from pyverno.engine.phases import ADMISSION, DELETING, VALIDATING, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request, User
-from pyverno.engine.rule import CompiledPolicy
+from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
@@ -46,7 +45,7 @@ class Evaluation:
 
     policies: tuple[CompiledPolicy, ...]
     host: Host
-    exceptions: tuple[CompiledException, ...] = ()
+    exceptions: tuple[Exemption, ...] = ()
     values: Values = field(default_factory=Values)
     user: User = field(default_factory=User)
     kinds: KindTable = BUILTIN_KINDS
@@ -74,6 +73,11 @@ class Evaluation:
         """Ask the cleanup policies about a manifest as it was loaded."""
         return self._engine(self.policies).review(self.request(manifest, Operation.CREATE), DELETING)
 
+    def payload(self, document: JSONObject) -> Review:
+        """Ask the policies made for JSON documents about one."""
+        policies = tuple(policy for policy in self.policies if policy.info.reads_payloads)
+        return self._engine(policies).review(Request.from_payload(document), (*VALIDATING, *DELETING))
+
     def request(self, manifest: JSONObject, operation: Operation) -> Request:
         """Return the request that a cluster would send for a manifest; an UPDATE replaces it by itself."""
         view = Resource(manifest)
@@ -84,7 +88,7 @@ class Evaluation:
             operation=operation,
             user=self.user,
             namespace_labels=self._labels(namespace),
-            namespace_object=self.namespaces.get(namespace),
+            namespace_object=self.values.namespace(namespace) or self.namespaces.get(namespace),
             gvk=gvk,
             gvr=None if (known := self.kinds.find(gvk)) is None else known.gvr,
             subresource=subresource,

@@ -1,11 +1,12 @@
 """Rows of `pyverno test`: what was expected, held against what the policies said.
 
-Comparing rules are those of Kyverno's command line (compatible mode); rows that pass without saying anything are marked
-`is_vacuous`, so that strict mode can count them as failures. This module must never evaluate a policy.
+Comparing rules are those of Kyverno's command line (compatible mode); rows that say nothing carry the reason in
+`vacuous`, so that strict mode can count them as failures. This module must never evaluate a policy.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +25,21 @@ from pyverno.offline.resources import normalise
 from pyverno.offline.testfile import ExpectedResult, ResourceSpec
 from pyverno.report.summary import reported_status
 
-__all__ = ["Row", "check_rows"]
+__all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_named", "subjects_of"]
 
+IGNORED = "Ignored"
+"""The outcome of a row that Kyverno drops without a word."""
+
+_CLEANUP = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
 _LEGEND = "(< only in expected, > only in actual)"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the result table; `outcome` is Pass, Fail or Skip."""
+    """One line of the result table; `outcome` is Pass, Fail, Skip or IGNORED (never shown, but strict mode looks).
+
+    `vacuous` says why the row proves nothing ("" = it does).
+    """
 
     policy: str
     rule: str
@@ -39,8 +47,13 @@ class Row:
     outcome: str
     reason: str
     message: str = ""
-    is_vacuous: bool = False
+    vacuous: str = ""
     expected: ExpectedResult | None = None
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Tell whether the row proves nothing."""
+        return bool(self.vacuous)
 
     @property
     def counts_as_failed(self) -> bool:
@@ -49,7 +62,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class Subject:
     """Something that rows may be about: a manifest, or an existing object that a rule patched."""
 
     document: JSONObject
@@ -58,59 +71,74 @@ class _Subject:
 
     @property
     def ref(self) -> ResourceRef:
+        """Names the object."""
         return ResourceRef.of(self.document)
 
     @property
     def text(self) -> str:
+        """The object as the table shows it."""
+        if self.judged.payload:
+            return self.judged.payload
         ref = self.ref
         return f"{ref.api_version}/{ref.kind}/{ref.namespace}/{ref.name}"
 
 
 def check_rows(suite: Suite, judged: Sequence[Judged], rows: Iterable[ExpectedResult]) -> Iterator[Row]:
     """Check expected results in order; one entry gives a row per resource and rule that it is about."""
-    subjects = list(_subjects(judged))
+    subjects = list(subjects_of(judged))
     invalid = suite.invalid
     for row in rows:
         refused = invalid.get(row.policy_name)
         if refused is not None:
             message = "; ".join(str(error) for error in refused.errors)
-            yield Row(row.policy, row.rule, ", ".join(row.resources), "Skip", "Invalid Policy", message, True, row)
+            names = ", ".join(row.resources)
+            yield Row(row.policy, row.rule, names, "Skip", "Invalid Policy", message, "the policy is not valid", row)
             continue
-        policies = [policy for policy in suite.compilation.policies if policy.info.name == row.policy_name]
+        policies = _policies(suite, row)
         found = False
         for subject in _selected(subjects, row):
             for policy in policies:
                 found = True
                 yield from _check(suite, row, policy, subject)
         if not found:
-            yield Row(row.policy, row.rule, ", ".join(row.resources), "Fail", "Not found", expected=row)
+            yield Row(row.policy, row.rule, ", ".join(row.resources), "Fail", "Not found", "Not found", expected=row)
 
 
-def _subjects(judged: Iterable[Judged]) -> Iterator[_Subject]:
+def _policies(suite: Suite, row: ExpectedResult) -> list[CompiledPolicy]:
+    """Return the policies that a row is about; cleanup policies are never asked by `test`."""
+    named = [policy for policy in suite.compilation.policies if policy.info.name == row.policy_name]
+    return [policy for policy in named if policy.info.kind not in _CLEANUP]
+
+
+def subjects_of(judged: Iterable[Judged]) -> Iterator[Subject]:
+    """Yield everything that rows may be about."""
     for item in judged:
-        yield _Subject(item.manifest, item)
+        yield Subject(item.manifest, item)
         for result in item.review.results:
             if result.target is not None and isinstance(result.patched, dict):
-                yield _Subject(result.patched, item, is_target=True)
+                yield Subject(result.patched, item, is_target=True)
 
 
-def _selected(subjects: Sequence[_Subject], row: ExpectedResult) -> list[_Subject]:
+def _selected(subjects: Sequence[Subject], row: ExpectedResult) -> list[Subject]:
     """Return the subjects that a row names; where its names fit nothing, all of them, as upstream."""
     asked = [subject for subject in subjects if _operation_fits(subject, row)]
     triggers = [subject for subject in asked if not subject.is_target]
     if not row.resources:
         return triggers
-    named = [subject for subject in asked if _is_named(subject, row)]
+    named = [subject for subject in asked if is_named(subject, row)]
     return named or triggers
 
 
-def _operation_fits(subject: _Subject, row: ExpectedResult) -> bool:
+def _operation_fits(subject: Subject, row: ExpectedResult) -> bool:
     if not row.operation:
         return subject.judged.operation is None
     return subject.judged.operation is Operation(row.operation)
 
 
-def _is_named(subject: _Subject, row: ExpectedResult) -> bool:
+def is_named(subject: Subject, row: ExpectedResult) -> bool:
+    """Tell whether a row names this object."""
+    if subject.judged.payload:
+        return any(posixpath.normpath(name) == subject.judged.payload for name in row.resources)
     ref = subject.ref
     if ref.name in row.resources or f"{ref.namespace}/{ref.name}" in row.resources:
         return True
@@ -122,7 +150,7 @@ def _spec_fits(spec: ResourceSpec, ref: ResourceRef) -> bool:
     return (api_version, spec.namespace, spec.name) == (ref.api_version, ref.namespace, ref.name)
 
 
-def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: _Subject) -> Iterator[Row]:
+def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject) -> Iterator[Row]:
     checked = False
     for result in subject.judged.review.results:
         if result.rule.policy is not policy.info or not _rule_fits(row, result):
@@ -132,7 +160,8 @@ def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: _
         checked = True
         yield from _compare(suite, row, policy, subject, result)
     if not checked and not subject.is_target:
-        yield Row(row.policy, row.rule, subject.text, "Pass", "Excluded", is_vacuous=True, expected=row)
+        vacuous = f"no rule `{row.rule}` of the policy was about it" if row.rule else "no rule was about it"
+        yield Row(row.policy, row.rule, subject.text, "Pass", "Excluded", "Excluded", vacuous, row)
 
 
 def _rule_fits(row: ExpectedResult, result: RuleResult) -> bool:
@@ -142,7 +171,7 @@ def _rule_fits(row: ExpectedResult, result: RuleResult) -> bool:
 
 
 def _compare(
-    suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: _Subject, result: RuleResult
+    suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject, result: RuleResult
 ) -> Iterator[Row]:
     created = [effect.resource for effect in result.effects if isinstance(effect, CreateEffect)]
     if result.rule.type is RuleType.GENERATION and created:
@@ -153,13 +182,13 @@ def _compare(
     if row.patched_resources:
         problem = _patched_problem(suite, row, _patched(subject, policy, result))
         if problem == ("missing", ""):
+            vacuous = f"`{row.patched_resources}` does not hold it"
+            yield Row(row.policy, row.rule, subject.text, IGNORED, "Not expected", "", vacuous, row)
             return
     yield _row(suite, row, subject.text, result, problem)
 
 
-def _row(
-    suite: Suite, row: ExpectedResult, resource: str, result: RuleResult, problem: tuple[str, str] | None
-) -> Row:
+def _row(suite: Suite, row: ExpectedResult, resource: str, result: RuleResult, problem: tuple[str, str] | None) -> Row:
     rule = row.rule or result.rule.name
     if problem is not None:
         return Row(row.policy, rule, resource, "Fail", problem[0], problem[1], expected=row)
@@ -170,7 +199,7 @@ def _row(
     return Row(row.policy, rule, resource, "Pass", "Ok", result.message, expected=row)
 
 
-def _patched(subject: _Subject, policy: CompiledPolicy, result: RuleResult) -> JSON:
+def _patched(subject: Subject, policy: CompiledPolicy, result: RuleResult) -> JSON:
     """Return the object as the policy left it: what its last changing rule made, or what came to it."""
     if subject.is_target:
         return subject.document
@@ -188,7 +217,8 @@ def _patched(subject: _Subject, policy: CompiledPolicy, result: RuleResult) -> J
     return current
 
 
-def _expected_documents(suite: Suite, name: str) -> list[JSONObject]:
+def expected_objects(suite: Suite, name: str) -> list[JSONObject]:
+    """Read a file of expected objects; raises PyvernoError."""
     loaded = load_files([str(Path(suite.folder) / name)])
     if loaded.errors:
         raise loaded.errors[0]
@@ -202,7 +232,7 @@ def _expected_documents(suite: Suite, name: str) -> list[JSONObject]:
 def _patched_problem(suite: Suite, row: ExpectedResult, actual: JSON) -> tuple[str, str] | None:
     """Compare with the object of the same identity in the expected file; none there means there is nothing to say."""
     try:
-        documents = _expected_documents(suite, row.patched_resources)
+        documents = expected_objects(suite, row.patched_resources)
     except PyvernoError as error:
         return "Resource error", f"error: failed to load PatchedResources resource ({error})"
     ref = ResourceRef.of(actual)
@@ -227,7 +257,7 @@ def _generated_problem(suite: Suite, row: ExpectedResult, actual: JSONObject) ->
     if not names:
         return None
     try:
-        documents = [document for name in names for document in _expected_documents(suite, name)]
+        documents = [document for name in names for document in expected_objects(suite, name)]
     except PyvernoError as error:
         return "Resource error", f"error: failed to load GeneratedResource resource ({error})"
     if any(equal(tidy(document), tidy(actual)) for document in documents):

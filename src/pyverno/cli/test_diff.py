@@ -44,7 +44,7 @@ def _without_empty(value: JSON) -> JSON:
 
 
 def _is_empty(value: JSON) -> bool:
-    return value is None or value == {} or value == []
+    return value is None or value in ({}, [])
 
 
 def yaml_diff(expected: JSON, actual: JSON) -> str:

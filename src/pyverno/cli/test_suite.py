@@ -6,11 +6,13 @@ engine's business, comparing that of `test_check`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyverno.cli.evaluate import Evaluation, parse_operation
+from pyverno.cli.evaluate import Evaluation
 from pyverno.cli.global_context import global_entries
 from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
@@ -31,10 +33,14 @@ from pyverno.offline.companions import (
 from pyverno.offline.files import Loaded, find_yaml, load_files, read_file
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
+from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, unique
 from pyverno.offline.testfile import TestFile
 
 __all__ = ["Judged", "Suite", "load_suite"]
+
+_CLEANUP = frozenset({"ClusterCleanupPolicy", "CleanupPolicy"})
+_DELETING = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
 
 Log = Callable[[str], None]
 
@@ -50,6 +56,7 @@ class Judged:
     manifest: JSONObject
     review: Review
     operation: Operation | None = None
+    payload: str = ""
 
 
 @dataclass(slots=True)
@@ -61,62 +68,101 @@ class Suite:
     compilation: Compilation
     manifests: list[JSONObject]
     evaluation: Evaluation
+    payloads: list[tuple[str, JSONObject]] = field(default_factory=list)
     errors: list[PyvernoError] = field(default_factory=list)
 
     @property
     def invalid(self) -> dict[str, Compiled]:
         """The policies that were refused, by name."""
-        return {
-            item.written.name: item for item in self.compilation.items if item.errors and item.written is not None
-        }
+        return {item.written.name: item for item in self.compilation.items if item.errors and item.written is not None}
 
     def judge(self) -> list[Judged]:
         """Ask the policies about every manifest, once as the values say and once per operation that rows ask for."""
         if not self.compilation.policies:
             return []
         judged = []
-        asked = {
-            parse_operation(row.operation, what="operation") for row in self.test.results if row.operation
-        }
-        if Operation.CONNECT in asked:
-            raise UsageError('invalid operation "CONNECT", must be one of CREATE, UPDATE, DELETE')
+        asked = {_row_operation(row.operation) for row in self.test.results if row.operation}
+        deletes = any(policy.info.kind in _DELETING for policy in self.compilation.policies)
+        if deletes and asked:
+            raise UsageError("operation is not supported for deleting policies")
         for manifest in self.manifests:
-            judged.append(Judged(manifest, self.evaluation.review(manifest)))
+            review = self.evaluation.review(manifest)
+            if deletes:
+                review = _with_deletions(review, self.evaluation.cleanup(manifest))
+            judged.append(Judged(manifest, review))
             judged.extend(
                 Judged(manifest, self.evaluation.review(manifest, operation=operation), operation)
                 for operation in sorted(asked)
             )
+        judged.extend(
+            Judged(document, self.evaluation.payload(document), payload=name) for name, document in self.payloads
+        )
         return judged
 
 
+def _with_deletions(review: Review, cleanup: Review) -> Review:
+    """Add what deleting policies say; cleanup policies are never asked by `test`."""
+    found = tuple(result for result in cleanup.results if result.rule.policy.kind in _DELETING)
+    return replace(review, results=(*review.results, *found))
+
+
+def _row_operation(text: str) -> Operation:
+    if text not in ("CREATE", "UPDATE", "DELETE"):
+        raise UsageError(f'invalid operation "{text}", must be one of CREATE, UPDATE, DELETE')
+    return Operation(text)
+
+
+@contextmanager
+def _loading(what: str) -> Iterator[None]:
+    """Say what was being loaded when it failed."""
+    try:
+        yield
+    except PyvernoError as error:
+        raise UsageError(f"failed to load {what} ({error})") from error
+
+
 def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
-    """Load everything that a test document names; raises PyvernoError for what ends the suite."""
+    """Load everything that a test document names; raises UsageError for what ends the suite."""
     log("  Loading values/variables ...")
-    values = _values(test, folder)
+    with _loading("values/variables"):
+        values = _values(test, folder)
     user = User()
     if test.user_info:
         log("  Loading user infos ...")
-        user = read_user_info(_one(folder, test.user_info))
+        with _loading("request info"):
+            user = read_user_info(_one(folder, test.user_info))
     log("  Loading policies ...")
-    compilation = _policies(test, folder)
+    with _loading("policies"):
+        compilation = _policies(test, folder)
     log("  Loading resources ...")
-    kinds, store = _cluster(test, folder)
+    with _loading("Kubernetes resources"):
+        kinds, store = _cluster(test, folder)
     loaded = _load(test.resources, folder)
     documents, duplicates = unique(_namespaced(loaded.documents, kinds))
     for duplicate in duplicates:
         view = Resource(duplicate.value)
-        log(f"    warning: found duplicated resource {view.kind} {view.name} {view.namespace}")
+        log(f"  warning: found duplicated resource {view.kind} {view.name} {view.namespace}")
+    with _loading("JSON payloads"):
+        payloads = _payloads(test, folder, log)
+    with _loading("target resources"):
+        targets = _targets(test, folder, kinds)
     if test.cluster_resources:
         log("Loading Kubernetes resources ...")
     log("  Loading exceptions ...")
-    exceptions = compile_documents(_required(test.exceptions, folder))
-    if exceptions.errors:
-        raise exceptions.errors[0]
-    context = read_context(_one(folder, test.context)) if test.context else ContextFile()
+    with _loading("exceptions"):
+        exceptions = _exceptions(test, folder)
+        _refuse_mixture(compilation, exceptions)
+    with _loading("context"):
+        context = read_context(_one(folder, test.context)) if test.context else ContextFile()
+    if context.resources:
+        known = [normalise(each, kinds) for each in context.resources]
+        store = ObjectStore([*(store.objects if store is not None else ()), *known], kinds)
     host = OfflineHost(
         objects=store,
-        targets=_targets(test, folder, kinds),
-        answers=tuple(RecordedAnswer(each.target, each.body, each.method, each.status) for each in test.api_call_responses),
+        targets=targets,
+        answers=tuple(
+            RecordedAnswer(each.target, each.body, each.method, each.status) for each in test.api_call_responses
+        ),
         images={str(image.get("image")): image for image in context.images},
         global_entries=global_entries(test, folder, compilation.global_entries, store),
         supply=values.supply,
@@ -131,7 +177,70 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
         kinds=kinds,
         namespaces={Resource(each).name: each for each in manifests if Resource(each).kind == "Namespace"},
     )
-    return Suite(test, folder, compilation, manifests, evaluation, loaded.errors)
+    policies, objects = _counted(_judging(compilation), "policy", "policies"), _counted(len(manifests), "resource")
+    log(f"  Applying {policies} to {objects} with {_counted(len(exceptions.exceptions), 'exception')} ...")
+    return Suite(test, folder, compilation, manifests, evaluation, payloads, loaded.errors)
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _judging(compilation: Compilation) -> int:
+    """Count the policies that rows may be about: cleanup policies are never asked here."""
+    return sum(1 for item in compilation.items if item.policy is not None and item.policy.info.kind not in _CLEANUP)
+
+
+def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObject]]:
+    """Load JSON payloads with the paths that name them; those of proxies are refused."""
+    for paths, what in ((test.http_payloads, "HTTP"), (test.envoy_payloads, "Envoy")):
+        if paths:
+            log(f"  Loading {what} payloads ...")
+            raise UsageError(f"{what} payloads are not available in this version of pyverno")
+    if not test.json_payloads:
+        return []
+    log("  Loading JSON payloads ...")
+    found: list[tuple[str, JSONObject]] = []
+    for name in test.json_payloads:
+        for document in _required([name], folder):
+            if not isinstance(document.value, dict):
+                raise UsageError("a JSON payload must be an object", location=document.location(()))
+            found.append((posixpath.normpath(name), document.value))
+    return found
+
+
+def _exceptions(test: TestFile, folder: Path) -> Compilation:
+    exceptions = compile_documents(expand_lists(_required(test.exceptions, folder)))
+    _refuse_unreadable(exceptions)
+    if exceptions.errors:
+        raise exceptions.errors[0]
+    return exceptions
+
+
+def _refuse_mixture(compilation: Compilation, exceptions: Compilation) -> None:
+    """Kyverno: exceptions of kyverno.io next to the API server's own policies are an error."""
+    legacy = any(item.written is not None and item.written.api_version.startswith("kyverno.io/") for item in exceptions.items)
+    if legacy and any(policy.info.kind == "ValidatingAdmissionPolicy" for policy in compilation.policies):
+        raise UsageError("exceptions cannot be applied to ValidatingAdmissionPolicies")
+
+
+def _refuse_unreadable(compilation: Compilation) -> None:
+    """Raise for the first document that is no policy at all, or of a kind that this version does not judge."""
+    for item in compilation.items:
+        error = item.errors[0] if item.errors else None
+        if item.written is None and error is not None and error.code != "unsupported-kind":
+            raise error
+        if item.written is None or not _is_judged(item):
+            kind = item.document.value.get("kind")
+            raise UsageError(f"{item.document.file}: kind {kind} is not supported in this version of pyverno")
+
+
+def _is_judged(item: Compiled) -> bool:
+    """Tell whether this version judges a kind: it was lowered, or is looked up by others."""
+    is_looked_up = item.written is not None and (
+        item.written.kind == "GlobalContextEntry" or item.written.kind.endswith("PolicyBinding")
+    )
+    return is_looked_up or item.policy is not None or item.exception is not None
 
 
 def _values(test: TestFile, folder: Path) -> Values:
@@ -149,7 +258,12 @@ def _one(folder: Path, name: str) -> Document:
 
 
 def _policies(test: TestFile, folder: Path) -> Compilation:
-    return compile_documents(expand_lists(_required(test.policies, folder)))
+    loaded = load_policy_documents([str(folder / name) for name in test.policies])
+    if loaded.errors:
+        raise loaded.errors[0]
+    compilation = compile_documents(loaded.documents)
+    _refuse_unreadable(compilation)
+    return compilation
 
 
 def _required(names: Sequence[str], folder: Path) -> list[Document]:
@@ -190,7 +304,11 @@ def _cluster(test: TestFile, folder: Path) -> tuple[KindTable, ObjectStore | Non
 
 
 def _targets(test: TestFile, folder: Path, kinds: KindTable) -> ObjectStore | None:
-    names = [*test.target_resources, *(row.clone_source_resource for row in test.results if row.clone_source_resource)]
+    names = [
+        *test.target_resources,
+        *test.param_resources,
+        *(row.clone_source_resource for row in test.results if row.clone_source_resource),
+    ]
     if not names:
         return None
     documents = expand_lists(_required(list(dict.fromkeys(names)), folder))

@@ -1,0 +1,28 @@
+"""The `pyverno` command: looks at the first words itself, so that the cheapest answers import nothing.
+
+`pyverno --version` answers from here; everything else goes to `pyverno.cli.root`. This module must never import
+anything at its top that is not already loaded when Python starts.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line with `sys.argv`; always ends with SystemExit."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        from pyverno.version import __version__
+
+        sys.stdout.write(f"pyverno {__version__}\n")
+        raise SystemExit(0)
+    from pyverno.cli.root import run
+
+    raise SystemExit(run(arguments))
+
+
+if __name__ == "__main__":
+    main()

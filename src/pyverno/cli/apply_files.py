@@ -1,0 +1,67 @@
+"""Changed and generated objects of `pyverno apply`, written to one file or into a folder.
+
+A file that is named (.yaml or .yml) starts empty and takes everything; in a folder each object is appended to the file
+of its name. Names come from resources and policies, so they are never trusted as paths. This module must never print.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pyverno.errors import UsageError
+from pyverno.kube.json import JSON
+from pyverno.kube.resource import Resource
+from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.offline.files import SUFFIXES
+
+__all__ = ["ObjectFiles"]
+
+_FOLDER_MODE = 0o750
+_FILE_MODE = 0o600
+
+
+class ObjectFiles:
+    """Writes objects below a path; raises UsageError when the path can not be used."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._is_folder = path.suffix not in SUFFIXES
+        try:
+            if self._is_folder:
+                path.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            else:
+                path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+                self._write(path, "", os.O_TRUNC)
+        except OSError as error:
+            raise UsageError(f"cannot write to `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+    def write_mutated(self, document: JSON) -> None:
+        """Append a changed object (`NAME-mutated.yaml` in a folder)."""
+        view = Resource(document if isinstance(document, dict) else {})
+        self._append(f"{view.name or view.generate_name or 'unnamed'}-mutated", document)
+
+    def write_generated(self, policy: str, document: JSON) -> None:
+        """Append a generated object (`POLICY-generated.yaml` in a folder)."""
+        self._append(f"{policy}-generated", document)
+
+    def _append(self, name: str, document: JSON) -> None:
+        path = self._path
+        if self._is_folder:
+            if "/" in name or os.sep in name or "\0" in name:
+                raise UsageError(f"cannot write an object to a file named `{name}`")
+            path = path / f"{name}.yaml"
+            if path.is_symlink():
+                # a link in the folder must not lead the objects elsewhere
+                raise UsageError(f"cannot write to `{path}`: it is a symbolic link")
+        text = dump_yaml(document, indent=4, indent_lists=True) + "\n---\n\n"
+        try:
+            self._write(path, text, os.O_APPEND)
+        except OSError as error:
+            raise UsageError(f"cannot write to `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+    @staticmethod
+    def _write(path: Path, text: str, how: int) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, _FILE_MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)

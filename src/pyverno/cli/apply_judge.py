@@ -1,0 +1,123 @@
+"""The resources of `pyverno apply`, judged one after the other or by several processes with the same outcome.
+
+Workers are new processes (`spawn`) that make their own session from the same material. This module must never print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyverno.cli.apply_load import Material, Session, open_session
+from pyverno.cli.evaluate import Evaluation
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, Status
+from pyverno.engine.rule import CompiledPolicy
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.documents import Document
+from pyverno.kube.json import JSON, JSONObject
+
+__all__ = ["JudgedResource", "judge"]
+
+_CHUNK = 64
+_CLEANUP_KINDS = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedResource:
+    """One resource with what the policies said; `manifest` is what they saw, `resource` what they made of it."""
+
+    document: Document
+    manifest: JSONObject
+    resource: JSON
+    results: tuple[RuleResult, ...]
+    problem: str = ""
+
+    @property
+    def ref(self) -> ResourceRef:
+        """The name of the resource."""
+        return ResourceRef.of(self.manifest)
+
+
+_Answer = tuple[JSON, tuple[RuleResult, ...], str]
+
+
+def judge(
+    material: Material, session: Session, *, workers: int = 1, continue_on_fail: bool = False
+) -> Iterable[JudgedResource]:
+    """Yield every resource with its results, in the order of the input.
+
+    A resource that can not be asked about ends the run with UsageError, or has a `problem` with `continue_on_fail`.
+    """
+    if not session.evaluation.policies:
+        return
+    if workers > 1 and len(material.manifests) > 1:
+        answers = _by_workers(material, min(workers, len(material.manifests)))
+    else:
+        answers = _answers(session.evaluation, material.manifests)
+    for document, manifest, (resource, results, problem) in zip(
+        material.resources, material.manifests, answers, strict=True
+    ):
+        if problem and not continue_on_fail:
+            raise UsageError(f"failed to apply policies on resource {ResourceRef.of(manifest).name} ({problem})")
+        yield JudgedResource(document, manifest, resource, results, problem)
+
+
+def _answers(evaluation: Evaluation, manifests: Iterable[JSONObject]) -> Iterator[_Answer]:
+    cleaners = [policy for policy in evaluation.policies if policy.info.kind in _CLEANUP_KINDS]
+    for manifest in manifests:
+        try:
+            review = evaluation.review(manifest)
+            results = review.results
+            if cleaners:
+                # Kyverno: cleanup policies see the object as it was loaded
+                results += tuple(_cleanups(cleaners, evaluation.cleanup(manifest).results))
+        except PyvernoError as error:
+            yield manifest, (), str(error)
+        else:
+            yield review.resource, results, ""
+
+
+def _cleanups(policies: Iterable[CompiledPolicy], results: Iterable[RuleResult]) -> Iterator[RuleResult]:
+    """Yield the result of every cleanup policy.
+
+    Kyverno: its command line also reports a resource that a cleanup policy does not match, as a fail (F3.27).
+    """
+    said = {result.rule.policy.key: result for result in results}
+    for policy in policies:
+        result = said.get(policy.info.key)
+        yield result if result is not None else _not_matched(policy)
+
+
+def _not_matched(policy: CompiledPolicy) -> RuleResult:
+    return RuleResult(
+        rule=policy.rules[0].info, status=Status.FAIL, message="resource did not match", action=FailureAction.AUDIT
+    )
+
+
+# what the initialiser leaves for the chunks of its own process; empty in the parent
+_worker: list[tuple[Evaluation, Material]] = []
+
+
+def _start_worker(material: Material) -> None:
+    _worker.append((open_session(material).evaluation, material))
+
+
+def _judge_chunk(positions: tuple[int, int]) -> Sequence[_Answer]:
+    evaluation, material = _worker[0]
+    first, end = positions
+    return [*_answers(evaluation, material.manifests[first:end])]
+
+
+def _by_workers(material: Material, workers: int) -> Iterator[_Answer]:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    total = len(material.manifests)
+    size = max(1, min(_CHUNK, -(-total // workers)))
+    chunks = [(first, min(first + size, total)) for first in range(0, total, size)]
+    context = get_context("spawn")
+    # the documents as written carry their whole text, which only places of findings need
+    needed = replace(material, resources=[], errors=[], warnings=[])
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(needed,)) as pool:
+        for answers in pool.map(_judge_chunk, chunks):
+            yield from answers

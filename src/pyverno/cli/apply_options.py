@@ -1,0 +1,124 @@
+"""What `pyverno apply` was asked to do: its flags as one value, checked against each other.
+
+This module must never read a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyverno.errors import UsageError
+from pyverno.offline.files import STDIN
+
+__all__ = ["FORMATS", "ApplyOptions", "check_options"]
+
+FORMATS = ("text", "json", "yaml", "sarif", "junit", "github")
+"""Forms of the results; all but `text` are for machines."""
+
+_NO_CEL = "needs policies written in CEL, which this version of pyverno does not support"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """All flags; names as on the command line, lists merged from both names of a pair.
+
+    `ttl` is in nanoseconds. `output` is a path ("" = stdout). `workers` is a number of processes.
+    """
+
+    policies: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    target_resources: tuple[str, ...] = ()
+    parameter_resources: tuple[str, ...] = ()
+    exceptions: tuple[str, ...] = ()
+    exceptions_with_resources: bool = False
+    exceptions_within_policies: bool = False
+    generate_exceptions: bool = False
+    ttl: int = 0
+    values_file: str = ""
+    variables: tuple[str, ...] = ()
+    user_info: str = ""
+    context_file: str = ""
+    crd_paths: tuple[str, ...] = ()
+    cluster: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    policy_report: bool = False
+    output_format: str = "yaml"
+    table: bool = False
+    detailed_results: bool = False
+    format: str = "text"
+    audit_warn: bool = False
+    warn_exit_code: int = 0
+    warn_no_pass: bool = False
+    stdin: bool = False
+    output: str = ""
+    registry: bool = False
+    git_branch: str = ""
+    username: str = ""
+    password: str = ""
+    json_payloads: tuple[str, ...] = ()
+    http_payloads: tuple[str, ...] = ()
+    envoy_payloads: tuple[str, ...] = ()
+    continue_on_fail: bool = False
+    remove_color: bool = False
+    workers: int = 1
+
+    @property
+    def is_machine_output(self) -> bool:
+        """Tell whether stdout holds one document for a machine (or for kubectl), and nothing else."""
+        return self.policy_report or self.generate_exceptions or self.stdin or self.format != "text"
+
+    @property
+    def output_path(self) -> Path | None:
+        """The file or folder that changed and generated objects are written to."""
+        return Path(self.output) if self.output else None
+
+
+def check_options(options: ApplyOptions) -> tuple[str, ...]:
+    """Raise UsageError for flags that do not fit together; returns warnings about flags that have no effect."""
+    given = bool(options.resources) or options.cluster
+    payloads = options.json_payloads or options.http_payloads or options.envoy_payloads
+    checks: tuple[tuple[bool, str], ...] = (
+        (not options.policies, "require policy"),
+        (
+            bool(options.values_file and options.variables),
+            "pass the values either using set flag or values_file flag",
+        ),
+        (
+            options.policies[:1] == (STDIN,) and STDIN in options.resources,
+            "a stdin pipe can be used for either policies or resources, not both",
+        ),
+        (
+            bool(options.resources and options.json_payloads),
+            "both resource and json files can not be used together, use one or the other",
+        ),
+        (not given and not payloads, "resource file(s) or cluster required"),
+        (
+            bool(options.crd_paths and options.kubeconfig),
+            "crd-paths and kubeconfig flags are mutually exclusive, please use only one of them",
+        ),
+        (options.cluster, "cluster mode is not available in this version of pyverno"),
+        (bool(options.json_payloads), f"--json {_NO_CEL}"),
+        (bool(options.http_payloads), f"--http-payload {_NO_CEL}"),
+        (bool(options.envoy_payloads), f"--envoy-payload {_NO_CEL}"),
+        (options.workers < 1, f"--workers must be at least 1, got {options.workers}"),
+        (bool(options.output and options.stdin), "--output and --stdin can not be used together, use one or the other"),
+    )
+    for wrong, message in checks:
+        if wrong:
+            raise UsageError(message)
+    ignored = (
+        (options.registry, "--registry has no effect: this version of pyverno does not read image registries"),
+        (
+            bool(options.parameter_resources),
+            "--parameter-resource has no effect: it is for policies written in CEL, which this version of pyverno "
+            "does not support",
+        ),
+        (
+            bool(options.exceptions) and options.exceptions_with_resources,
+            # COMPAT: Kyverno ignores them without a word
+            "the files given with --exception are ignored because of --exceptions-with-resources",
+        ),
+    )
+    return tuple(text for used, text in ignored if used)

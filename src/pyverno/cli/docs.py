@@ -1,0 +1,124 @@
+"""`pyverno docs`: the reference of the command line as Markdown, one file per command.
+
+Everything comes from the commands themselves. This module must never describe a command in its own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from pyverno.cli.options import flag
+from pyverno.cli.sections import command
+from pyverno.errors import UsageError
+
+__all__ = ["docs", "pages"]
+
+
+def pages(root: click.Command, *, markdown_links: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield file name and text of every command, parents first."""
+    yield from _pages(root, _context(root, "pyverno", None), ".md" if markdown_links else "")
+
+
+def _pages(command: click.Command, context: click.Context, suffix: str) -> Iterator[tuple[str, str]]:
+    below = _below(command, context)
+    yield f"{_slug(context.command_path)}.md", _page(command, context, below, suffix)
+    for name, child in below:
+        yield from _pages(child, _context(child, name, context), suffix)
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
+    return click.Context(command, info_name=name, parent=parent, **command.context_settings)
+
+
+def _below(command: click.Command, context: click.Context) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return []
+    found = ((name, command.get_command(context, name)) for name in command.list_commands(context))
+    return [(name, child) for name, child in found if child is not None]
+
+
+def _slug(path: str) -> str:
+    return path.replace(" ", "_")
+
+
+def _page(command: click.Command, context: click.Context, below: list[tuple[str, click.Command]], suffix: str) -> str:
+    path = context.command_path
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    parts = [f"## {path}", _paragraphs(command.help or ""), f"```\n{usage}\n```"]
+    if command.epilog:
+        lines = command.epilog.replace("\b\n", "").strip().splitlines()
+        parts += ["### Examples", "```\n" + "\n".join(line.strip() for line in lines[1:]) + "\n```"]
+    records = [
+        record
+        for parameter in command.get_params(context)
+        if (record := parameter.get_help_record(context)) is not None and record[1]
+    ]
+    if records:
+        parts += ["### Options", "| Flag | Meaning |\n|---|---|\n" + "\n".join(map(_row, records))]
+    also = [
+        f"* [{path} {name}]({_slug(f'{path} {name}')}{suffix}) - {child.get_short_help_str(200)}"
+        for name, child in below
+    ]
+    if context.parent is not None:
+        parent = context.parent.command_path
+        also.insert(0, f"* [{parent}]({_slug(parent)}{suffix}) - {context.parent.command.get_short_help_str(200)}")
+    if also:
+        parts += ["### See also", "\n".join(also)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
+
+
+def _row(record: tuple[str, str]) -> str:
+    name, text = (part.replace("|", "\\|") for part in record)
+    return f"| `{name}` | {' '.join(text.split())} |"
+
+
+def _docs(*, output: str, website: bool, **flags: bool) -> None:
+    from pyverno.cli.root import root
+
+    if not output:
+        raise UsageError('required flag(s) "output" not set')
+    folder = Path(output)
+    links = flags["markdownLinks"] or not website
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in pages(root, markdown_links=links):
+            front = _front_matter(name, date=not flags["noDate"]) if website else ""
+            note = "<!-- written by `pyverno docs`, do not edit -->\n\n" if flags["autogenTag"] else ""
+            (folder / name).write_text(f"{front}{note}{text}", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write into `{output}`: {(error.strerror or str(error)).lower()}") from error
+
+
+def _front_matter(name: str, *, date: bool) -> str:
+    title = name.removesuffix(".md").replace("_", " ")
+    when = f"date: {datetime.now(UTC):%Y-%m-%d}\n" if date else ""
+    return f'---\ntitle: "{title}"\n{when}weight: 35\n---\n\n'
+
+
+docs = command(
+    "docs",
+    "Write the reference of the command line as Markdown, one file per command.",
+    _docs,
+    {
+        "Options": (
+            click.Option(["-o", "--output"], default="", help="Folder for the files; it is made.", metavar="FOLDER"),
+            flag("--website", help="Start each file with front matter for a web site."),
+            flag("--autogenTag", help="Say in each file that it is generated.", default=True),
+            flag("--noDate", help="No date in the front matter."),
+            flag("--markdownLinks", help="Links to files instead of pages, with --website."),
+        )
+    },
+    epilog="""\b
+Examples:
+  pyverno docs --output docs/reference/cli
+  pyverno docs --output site --website --noDate
+""",
+)

@@ -1,0 +1,171 @@
+"""`pyverno jp`: evaluate, parse and list JMESPath as policies use it.
+
+The only command that talks to the language itself; it must never load a policy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from pyverno.cli.groups import group
+from pyverno.cli.options import comma_list, flag, value
+from pyverno.cli.sections import command
+from pyverno.errors import ExpressionSyntaxError, PyvernoError, UsageError
+from pyverno.kube.documents import load_documents
+from pyverno.kube.json import JSON, encode, encode_indent
+from pyverno.lang.jmespath import FUNCTIONS, compile_expression, dump, parse
+from pyverno.lang.runtime import Runtime
+from pyverno.offline.files import read_stdin
+from pyverno.offline.system import System
+
+__all__ = ["jp"]
+
+
+def _print(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"failed open file {path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _prompted(what: str) -> str:
+    """Ask for text on standard input; Kyverno asks on stdout, also in a pipe."""
+    _print("Reading from terminal input.", f"Enter {what} and hit Ctrl+D.")
+    sys.stdout.flush()
+    return read_stdin().decode("utf-8", "replace")
+
+
+def _document(text: str, name: str) -> JSON:
+    try:
+        documents = load_documents(text, file=name)
+    except PyvernoError as error:
+        raise UsageError(f"error parsing input json: {error}") from error
+    if len(documents) > 1:
+        raise UsageError(f"error parsing input json: `{name}` holds {len(documents)} documents, expected one")
+    return documents[0].value if documents else None
+
+
+def _query(words: tuple[str, ...], input: str, query: Sequence[str], compact: bool, unquoted: bool) -> None:
+    queries = [*words, *(_read(path) for path in query)]
+    if not queries and not input:
+        raise UsageError("at least one query or input object is required")
+    if not queries:
+        queries = [_prompted("a jmespath expression")]
+    data = _document(_read(input) if input else _prompted("input object"), input or "-")
+    for text in queries:
+        result = _evaluated(text, data)
+        _print(f"# {text}", _shown(result, compact=compact, unquoted=unquoted))
+
+
+def _evaluated(text: str, data: JSON) -> JSON:
+    try:
+        expression = compile_expression(text)
+    except ExpressionSyntaxError as error:
+        raise UsageError(f"failed to compile JMESPath: {text}, error: {error}") from error
+    try:
+        return expression.evaluate(data, Runtime(System()))
+    except PyvernoError as error:
+        raise UsageError(f"error evaluating JMESPath expression: {error}") from error
+
+
+def _shown(result: JSON, *, compact: bool, unquoted: bool) -> str:
+    if unquoted and isinstance(result, str):
+        return result
+    return encode(result) if compact else encode_indent(result)
+
+
+def _parse(words: tuple[str, ...], file: Sequence[str]) -> None:
+    expressions = [*words, *(_read(path) for path in file)]
+    for text in expressions or [_prompted("a jmespath expression")]:
+        try:
+            node = parse(text)
+        except ExpressionSyntaxError as error:
+            caret = " " * error.offset + "^"
+            raise UsageError(f"{error}\n{text}\n{caret}") from error
+        except RecursionError:
+            raise UsageError("SyntaxError: expression is nested too deeply") from None
+        _print(f"# {text}", dump(node))
+
+
+def _function(words: tuple[str, ...]) -> None:
+    own = sorted((each for each in FUNCTIONS.values() if not each.standard), key=lambda each: each.signature)
+    for function in own:
+        if words and function.name not in words:
+            continue
+        _print(f"Name: {function.name}", f"  Signature: {function.signature}")
+        if function.note:
+            _print(f"  Note:      {function.note}")
+        _print("")
+
+
+query = command(
+    "query",
+    "Evaluate JMESPath expressions on a JSON or YAML document.\n\nWhat is not given is read from stdin.",
+    _query,
+    {
+        "Input": (
+            value("-i", "--input", help="File with the document.", metavar="FILE"),
+            comma_list("-q", "--query", help="Files with expressions."),
+        ),
+        "Output": (
+            flag("-c", "--compact", help="Print each result on one line."),
+            flag("-u", "--unquoted", help="Print texts as they are, without quotes."),
+        ),
+    },
+    click.Argument(["words"], nargs=-1, metavar="[QUERY]..."),
+    epilog="""\b
+Examples:
+  pyverno jp query 'spec.containers[].image' --input pod.yaml
+  echo '{"a": [3, 1, 2]}' | pyverno jp query 'sort(a)' --compact
+  pyverno jp query --query expression.txt --input pod.yaml
+""",
+)
+
+parse_command = command(
+    "parse",
+    "Print the syntax tree of JMESPath expressions.",
+    _parse,
+    {"Options": (comma_list("-f", "--file", help="Files with expressions."),)},
+    click.Argument(["words"], nargs=-1, metavar="[EXPRESSION]..."),
+    epilog="""\b
+Examples:
+  pyverno jp parse 'request.object.metadata.name | truncate(@, `9`)'
+  pyverno jp parse --file expression.txt
+  echo 'a.b' | pyverno jp parse
+""",
+)
+
+function = command(
+    "function",
+    "List the functions that Kyverno adds to JMESPath, or those that are named.",
+    _function,
+    {"Options": ()},
+    click.Argument(["words"], nargs=-1, metavar="[NAME]..."),
+    epilog="""\b
+Examples:
+  pyverno jp function
+  pyverno jp function truncate to_upper
+""",
+)
+
+jp = group(
+    "jp",
+    "Work with JMESPath, the language of variables and conditions in policies.",
+    query,
+    parse_command,
+    function,
+    epilog="""\b
+Examples:
+  echo '{"a": {"b": "c"}}' | pyverno jp query a.b
+  pyverno jp parse 'a || b'
+  pyverno jp function random
+""",
+)

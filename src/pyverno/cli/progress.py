@@ -1,0 +1,44 @@
+"""Progress of long work: one line on a terminal that counts, nothing anywhere else.
+
+This module must never write to stdout.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+__all__ = ["tracked"]
+
+Item = TypeVar("Item")
+
+_EVERY_SECONDS = 0.2
+
+
+def tracked(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:
+    """Return the items unchanged; on a terminal a line on stderr counts them while they are taken.
+
+    >>> list(tracked([1, 2], 2, "resources"))
+    [1, 2]
+    """
+    return _counted(items, total, what) if sys.stderr.isatty() else items
+
+
+def _counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    shown = started = time.monotonic()
+    written = False
+    try:
+        for number, item in enumerate(items, 1):
+            yield item
+            now = time.monotonic()
+            if now - shown >= _EVERY_SECONDS:
+                shown, written = now, True
+                rate = number / (now - started)
+                sys.stderr.write(f"\r{number}/{total} {what}, {rate:.0f}/s\x1b[K")
+                sys.stderr.flush()
+    finally:
+        if written:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

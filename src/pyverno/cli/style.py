@@ -1,0 +1,57 @@
+"""Colours of the terminal: only where a person looks, never in a pipe or a file.
+
+This module must never decide what is printed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TextIO
+
+__all__ = ["Style", "style_for"]
+
+_HEADER = "\x1b[40;32m"
+_RESET = "\x1b[0m"
+_RESULTS = {
+    "Pass": "\x1b[32m",
+    "Fail": "\x1b[31m",
+    "Warn": "\x1b[33m",
+    "Error": "\x1b[31m",
+    "Skip": "\x1b[90m",
+}
+
+
+class Style:
+    """Paints words, or leaves them as they are.
+
+    >>> Style(False).result("Pass")
+    'Pass'
+    """
+
+    __slots__ = ("is_coloured",)
+
+    def __init__(self, is_coloured: bool) -> None:
+        self.is_coloured = is_coloured
+
+    def header(self, text: str) -> str:
+        """Paint a cell of a table's header."""
+        return f"{_HEADER}{text}{_RESET}" if self.is_coloured else text
+
+    def result(self, text: str) -> str:
+        """Paint a text by the result word in it (Pass, Fail, Warn, Error, Skip)."""
+        colour = _RESULTS.get(text.strip()) if self.is_coloured else None
+        return f"{colour}{text}{_RESET}" if colour else text
+
+    def cells(self, column: int) -> Callable[[int, str], str]:
+        """Return a painter of table cells that colours only the column with the results."""
+
+        def paint(number: int, text: str) -> str:
+            return self.result(text) if number == column else text
+
+        return paint
+
+
+def style_for(stream: TextIO, *, remove_color: bool = False) -> Style:
+    """Return the style for a stream: colours only on a terminal, without NO_COLOR and without `--remove-color`."""
+    return Style(not remove_color and not os.environ.get("NO_COLOR") and stream.isatty())

@@ -1,0 +1,32 @@
+"""`pyverno version`: version and origin of this installation."""
+
+from __future__ import annotations
+
+import sys
+
+from pyverno.cli.options import value
+from pyverno.cli.sections import command
+from pyverno.cli.version_info import version_text
+from pyverno.errors import UsageError
+
+__all__ = ["version"]
+
+
+def _version(output: str) -> None:
+    text = version_text(output)
+    if text is None:
+        raise UsageError(f"invalid output format: {output} (supported formats: json, yaml)")
+    sys.stdout.write(text)
+
+
+version = command(
+    "version",
+    "Print the version, and the commit it was installed from where that is known.",
+    _version,
+    {"Options": (value("-o", "--output", help="Form: json or yaml.", metavar="FORM"),)},
+    epilog="""\b
+Examples:
+  pyverno version
+  pyverno version --output json
+""",
+)

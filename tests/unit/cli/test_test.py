@@ -1,0 +1,385 @@
+"""`pyverno test`: which suites run, what is printed, what fails, and what strict mode adds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyverno.kube.documents import load_documents
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Run
+
+HEAD = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n"
+FILES = HEAD + "policies: [latest.yaml]\nresources: [good.yaml, bad.yaml]\n"
+
+
+def row(resource: str, result: str, *, policy: str = "no-latest", rule: str = "tag", more: str = "") -> str:
+    """One entry of `results`."""
+    return f"- {{policy: {policy}, rule: {rule}, kind: Pod, resources: [{resource}], result: {result}{more}}}\n"
+
+
+PASSING = FILES + "results:\n" + row("good", "pass") + row("bad", "fail")
+
+
+def suite(folder: Path, text: str, name: str = "kyverno-test.yaml") -> None:
+    """Write a suite."""
+    place = folder / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+
+
+def test_a_suite_whose_results_are_as_expected_ends_with_0(cli: Run, folder: Path) -> None:
+    """Loading lines, the table and the summary are those of Kyverno."""
+    suite(folder, PASSING)
+    expected = """\
+Loading test  ( kyverno-test.yaml ) ...
+  Loading values/variables ...
+  Loading policies ...
+  Loading resources ...
+  Loading exceptions ...
+  Applying 1 policy to 2 resources with 0 exceptions ...
+  Checking results ...
+
+│────│───────────│──────│──────────────────│────────│────────│
+│ ID │ POLICY    │ RULE │ RESOURCE         │ RESULT │ REASON │
+│────│───────────│──────│──────────────────│────────│────────│
+│ 1  │ no-latest │ tag  │ v1/Pod/shop/good │ Pass   │ Ok     │
+│ 2  │ no-latest │ tag  │ v1/Pod/shop/bad  │ Pass   │ Ok     │
+│────│───────────│──────│──────────────────│────────│────────│
+
+
+Test Summary: 2 tests passed and 0 tests failed
+
+"""
+    ran = cli("test", ".")
+    assert (0, expected, "") == (ran.code, ran.out, ran.err)
+
+
+def test_another_result_fails_with_what_was_wanted(cli: Run, folder: Path) -> None:
+    """The reason names both, the exit code is 1."""
+    suite(folder, FILES + "results:\n" + row("bad", "pass"))
+    ran = cli("test", ".")
+    assert (1, "Error: 1 tests failed\n") == (ran.code, ran.err)
+    assert "│ Fail   │ Want pass, got fail │" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("results", "reason", "code"),
+    [
+        (row("good", "pass", policy="missing"), "Not found", 1),
+        (row("good", "pass", rule="missing"), "Excluded", 0),
+        (row("missing", "pass"), "Want pass, got fail", 1),
+        (row("shop/good", "pass"), "Ok", 0),
+        (row("good", "pass", policy="anywhere/no-latest"), "Ok", 0),
+    ],
+)
+def test_rows_are_matched_as_upstream(cli: Run, folder: Path, results: str, reason: str, code: int) -> None:
+    """Unknown policies are not found, unknown rules are excluded, unknown resources mean all of them."""
+    suite(folder, FILES + "results:\n" + results)
+    ran = cli("test", ".")
+    assert (code, True) == (ran.code, f"│ {reason} " in ran.out)
+
+
+@pytest.mark.parametrize(
+    ("results", "problem"),
+    [
+        (row("good", "pass", rule="missing"), "no-latest/missing: the policy has no rule `missing`"),
+        (row("good, missing", "pass"), "no-latest/tag: no resource is named `missing`"),
+        (
+            row("bad", "fail", more=", patchedResources: good.yaml"),
+            "no-latest/tag: `v1/Pod/shop/bad`: `good.yaml` does not hold it",
+        ),
+        (
+            row("bad", "fail", more=", generatedResource: good.yaml"),
+            "no-latest/tag: `good.yaml`: `shop/Pod/good` was not generated",
+        ),
+    ],
+)
+def test_strict_names_checks_that_prove_nothing(cli: Run, folder: Path, results: str, problem: str) -> None:
+    """They pass without --strict, and fail with it, with file and line."""
+    suite(folder, FILES + "results:\n" + results)
+    assert 0 == cli("test", ".").code
+    ran = cli("test", ".", "--strict")
+    assert (1, True) == (ran.code, f"  kyverno-test.yaml: line 7: {problem}\n" in ran.out)
+    assert "Error: 1 vacuous checks found by --strict\n" == ran.err
+
+
+def test_strict_refuses_rows_of_excluded_resources_and_invalid_policies(cli: Run, folder: Path) -> None:
+    """A rule that was never asked proves nothing, nor does a policy that is not valid."""
+    text = HEAD + "policies: [latest.yaml, invalid.yaml]\nresources: [namespace.yaml, good.yaml]\nresults:\n"
+    suite(folder, text + row("shop", "pass") + row("good", "pass", policy="broken"))
+    ran = cli("test", ".")
+    assert 0 == ran.code
+    assert "│ Pass   │ Excluded       │" in ran.out
+    assert "│ Skip   │ Invalid Policy │" in ran.out
+    ran = cli("test", ".", "--strict")
+    assert "Error: 2 vacuous checks found by --strict\n" == ran.err
+    assert "no rule `tag` of the policy was about it" in ran.out
+
+
+def test_strict_refuses_a_suite_without_results(cli: Run, folder: Path) -> None:
+    """Such a suite is passed over in silence otherwise."""
+    suite(folder, FILES)
+    assert 0 == cli("test", ".").code
+    assert "kyverno-test.yaml: the test has no results" in cli("test", ".", "--strict").out
+
+
+def test_strict_has_nothing_to_say_about_a_good_suite(cli: Run, folder: Path) -> None:
+    """The output is the same with and without."""
+    suite(folder, PASSING)
+    assert cli("test", ".") == cli("test", ".", "--strict")
+
+
+def test_a_policy_of_an_unknown_kind_is_an_error_of_its_suite(cli: Run, folder: Path) -> None:
+    """One clear line; the other suites are still run."""
+    (folder / "future.yaml").write_text((folder / "cel.yaml").read_text().replace("ValidatingPolicy", "FuturePolicy"))
+    text = HEAD + "policies: [../future.yaml]\nresources: [../good.yaml]\nresults:\n" + row("good", "pass")
+    suite(folder, text, "a/t.yaml")
+    suite(folder, PASSING, "t.yaml")
+    ran = cli("test", ".", "-f", "t.yaml")
+    assert 1 == ran.code
+    assert "Error: failed to run test a/t.yaml (failed to load policies (" in ran.err
+    assert "FuturePolicy" in ran.err
+    assert "Test Summary: 2 tests passed and 0 tests failed" in ran.out
+
+
+def test_files_that_can_not_be_loaded_are_listed_and_the_others_run(cli: Run, folder: Path) -> None:
+    """Unknown fields, broken YAML and the deprecated schema are load errors."""
+    suite(folder, PASSING, "ok/kyverno-test.yaml")
+    (folder / "ok/latest.yaml").write_text((folder / "latest.yaml").read_text())
+    for name in ("good", "bad"):
+        (folder / f"ok/{name}.yaml").write_text((folder / f"{name}.yaml").read_text())
+    suite(folder, FILES + "colour: red\n", "unknown/kyverno-test.yaml")
+    suite(folder, "a: [", "broken/kyverno-test.yaml")
+    suite(folder, "name: old\npolicies: []\n", "old/kyverno-test.yaml")
+    ran = cli("test", ".")
+    assert (1, "Error: found 3 errors after loading tests\n") == (ran.code, ran.err)
+    assert "Test errors:\n  Path: broken/kyverno-test.yaml\n    Error: " in ran.out
+    assert "    Error: test file old/kyverno-test.yaml uses a deprecated schema — please migrate" in ran.out
+    assert "unknown field `colour`" in ran.out
+    assert "Test Summary: 2 tests passed and 0 tests failed" in ran.out
+
+
+def test_a_missing_resource_file_fails_the_run_and_the_rest_is_judged(cli: Run, folder: Path) -> None:
+    """Kyverno only prints a warning."""
+    suite(folder, PASSING.replace("bad.yaml]", "bad.yaml, gone.yaml]"))
+    ran = cli("test", ".")
+    assert (1, True) == (ran.code, "2 tests passed" in ran.out)
+    assert "failed to load resources (`gone.yaml` does not exist)" in ran.err
+
+
+def test_a_missing_policy_file_ends_its_suite(cli: Run, folder: Path) -> None:
+    """Nothing is judged with fewer policies than were named."""
+    suite(folder, PASSING.replace("[latest.yaml]", "[latest.yaml, gone.yaml]"))
+    ran = cli("test", ".")
+    assert 1 == ran.code
+    assert "failed to run test kyverno-test.yaml (failed to load policies (`gone.yaml` does not exist))" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("selector", "rows"),
+    [
+        ("policy=no-*", 2),
+        ("policy=other", 0),
+        ("rule=t?g", 2),
+        ("rule=x", 0),
+        ("resource=bad", 1),
+        ("resource=b*", 1),
+        ("policy=*, rule=*, resource=*", 2),
+    ],
+)
+def test_the_selector_chooses_rows(cli: Run, folder: Path, selector: str, rows: int) -> None:
+    """Policy, rule and resource with wildcards; a suite without rows is not run."""
+    suite(folder, PASSING)
+    ran = cli("test", ".", "-t", selector)
+    assert (0, True) == (ran.code, f"Test Summary: {rows} tests passed" in ran.out)
+    assert bool(rows) == ("Loading test" in ran.out)
+
+
+def test_bad_parts_of_the_selector_are_listed_and_ignored(cli: Run, folder: Path) -> None:
+    """The good parts hold."""
+    suite(folder, PASSING)
+    ran = cli("test", ".", "--test-case-selector", "colour=red,resource=bad,x")
+    assert "\nFilter errors:\n  Error: invalid test-case-selector `colour=red`" in ran.out
+    assert "  Error: invalid test-case-selector `x`: expected KEY=VALUE" in ran.out
+    assert "Test Summary: 1 tests passed" in ran.out
+
+
+def answer(out: str) -> str:
+    """What stands in place of the table."""
+    return out.partition("Checking results ...\n\n")[2].partition("\n\n\nTest Summary")[0]
+
+
+def test_output_as_json_and_yaml_is_a_list_of_rows(cli: Run, folder: Path) -> None:
+    """Messages are there only with --detailed-results."""
+    suite(folder, FILES + "results:\n" + row("bad", "pass"))
+    expected = {
+        "ID": 1,
+        "POLICY": "no-latest",
+        "REASON": "Want pass, got fail",
+        "RESOURCE": "v1/Pod/shop/bad",
+        "RESULT": "Fail",
+        "RULE": "tag",
+    }
+    for form in ("json", "yaml"):
+        assert [expected] == load_documents(answer(cli("test", ".", "-o", form).out))[0].value
+    detailed = json.loads(answer(cli("test", ".", "-o", "json", "--detailed-results").out))
+    assert "validation error: no latest. rule tag failed at path /spec/containers/0/image/" == detailed[0]["Message"]
+
+
+def test_output_as_markdown_is_a_table(cli: Run, folder: Path) -> None:
+    """The header has a blank at its end, as upstream."""
+    suite(folder, FILES + "results:\n" + row("good", "pass"))
+    expected = """\
+| ID | POLICY | RULE | RESOURCE | RESULT | REASON | 
+|----|--------|------|----------|--------|--------|
+| 1 | no-latest | tag | v1/Pod/shop/good | Pass | Ok |"""  # noqa: W291 - so it is
+    assert expected == answer(cli("test", ".", "--output-format", "markdown").out)
+
+
+def test_output_as_junit_is_well_formed(cli: Run, folder: Path) -> None:
+    """Names are escaped; failures carry reason and details."""
+    suite(folder, FILES + "results:\n" + row("bad", "pass", rule="tag") + row("good", "pass", policy='"a<b&"'))
+    root = ET.fromstring(answer(cli("test", ".", "-o", "junit", "--detailed-results").out))  # noqa: S314 - our own text
+    assert {"tests": "2", "failures": "2"} == root.attrib
+    assert ["no-latest", "a<b&"] == [each.get("name") for each in root]
+    failure = root.find("testsuite/testcase/failure")
+    assert failure is not None
+    assert "Want pass, got fail" == failure.get("message")
+    assert "Message: validation error: no latest." in str(failure.text)
+
+
+def test_an_unknown_output_format_is_refused(cli: Run, folder: Path) -> None:
+    """Before anything is run."""
+    assert 1 == cli("test", ".", "-o", "pdf").code
+
+
+def test_fail_only_sums_up_the_failures(cli: Run, folder: Path) -> None:
+    """The table at the end is numbered anew."""
+    suite(folder, FILES + "results:\n" + row("good", "pass") + row("bad", "pass"))
+    ran = cli("test", ".", "--fail-only")
+    summary = ran.out.partition("\nTest Summary: ")[2]
+    assert summary.startswith("1 out of 2 tests failed\n\nAggregated Failed Test Cases : \n│────│")
+    assert "│ 1  │ no-latest │ tag  │ v1/Pod/shop/bad │" in summary
+
+
+def test_detailed_results_show_the_difference(cli: Run, folder: Path) -> None:
+    """Between the expected and the actual object."""
+    (folder / "want.yaml").write_text((folder / "good.yaml").read_text().replace("1.2", "1.3"))
+    suite(folder, FILES + "results:\n" + row("good", "pass", more=", patchedResources: want.yaml"))
+    ran = cli("test", ".", "--detailed-results")
+    assert 1 == ran.code
+    for text in ("Resource diff", "Patched resource didn't match", "<   - image: nginx:1.3", ">   - image: nginx:1.2"):
+        assert text in ran.out
+
+
+@pytest.mark.parametrize(("flags", "code"), [((), 0), (("--require-tests",), 1)])
+def test_no_suites_are_an_error_only_where_they_are_required(
+    cli: Run, folder: Path, flags: tuple[str, ...], code: int
+) -> None:
+    """The text is printed in both cases."""
+    ran = cli("test", ".", *flags)
+    assert (code, "\nNo test yamls available\n") == (ran.code, ran.out)
+    assert ("Error: no tests found\n" if code else "") == ran.err
+
+
+def test_at_least_one_place_is_needed_and_must_exist(cli: Run) -> None:
+    """With Kyverno's texts."""
+    assert "Error: requires at least 1 arg(s), only received 0\n" == cli("test").err
+    ran = cli("test", "gone")
+    assert (1, "Error: `gone` does not exist\n") == (ran.code, ran.err)
+
+
+def test_suites_are_found_below_hidden_folders_and_by_file_name(cli: Run, folder: Path) -> None:
+    """Several documents of one file are several suites."""
+    for name in ("latest", "good", "bad"):
+        target = folder / ".hidden/deep" / f"{name}.yaml"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text((folder / f"{name}.yaml").read_text())
+    suite(folder, f"{PASSING}---\n{PASSING}", ".hidden/deep/cases.yaml")
+    assert "Test Summary: 4 tests passed" in cli("test", ".", "--file-name", "cases.yaml").out
+    assert "Test Summary: 4 tests passed" in cli("test", ".hidden/deep/cases.yaml").out
+
+
+def test_workers_do_not_change_the_output(cli: Run, folder: Path) -> None:
+    """Order and text are the same with one and with two processes."""
+    for number in range(4):
+        suite(folder, PASSING, f"s{number}.d/kyverno-test.yaml")
+        for name in ("latest", "good", "bad"):
+            (folder / f"s{number}.d/{name}.yaml").write_text((folder / f"{name}.yaml").read_text())
+    assert cli("test", ".") == cli("test", ".", "--workers", "2")
+    assert "--workers must be at least 1" in cli("test", ".", "--workers", "0").err
+
+
+def test_operations_are_asked_per_row(cli: Run, folder: Path) -> None:
+    """An update of an object that failed before is skipped; another word is refused."""
+    suite(folder, FILES + "results:\n" + row("bad", "skip", more=", operation: UPDATE"))
+    assert 0 == cli("test", ".").code
+    suite(folder, FILES + "results:\n" + row("bad", "fail", more=", operation: PATCH"))
+    assert 'invalid operation "PATCH", must be one of CREATE, UPDATE, DELETE' in cli("test", ".").err
+
+
+def test_exceptions_values_and_users_are_loaded(cli: Run, folder: Path) -> None:
+    """The lines of loading name what there is."""
+    (folder / "user.yaml").write_text("apiVersion: cli.kyverno.io/v1alpha1\nkind: UserInfo\nuserInfo: {username: u}\n")
+    text = FILES + "exceptions: [exception.yaml]\nuserinfo: user.yaml\nvalues: {globalValues: {a: 1}}\nresults:\n"
+    suite(folder, text + row("bad", "skip"))
+    ran = cli("test", ".")
+    assert 0 == ran.code
+    assert "  Loading user infos ...\n" in ran.out
+    assert "with 1 exception ...\n" in ran.out
+
+
+def test_generated_objects_are_compared(cli: Run, folder: Path) -> None:
+    """The row names the generated object."""
+    (folder / "want.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: b}\n"
+    )
+    text = HEAD + "policies: [generate.yaml]\nresources: [namespace.yaml]\nresults:\n"
+    suite(
+        folder, text + row("shop", "pass", policy="quota", rule="default-quota", more=", generatedResource: want.yaml")
+    )
+    ran = cli("test", ".", "--strict")
+    assert (0, True) == (ran.code, "│ v1/ConfigMap/shop/settings │ Pass   │ Ok " in ran.out)
+
+
+def test_payloads_say_that_they_need_cel(cli: Run, folder: Path) -> None:
+    """Instead of being passed over."""
+    suite(folder, PASSING + "jsonPayload: p.json\n")
+    assert "JSON payloads need policies written in CEL" in cli("test", ".").err
+
+
+def test_a_git_repository_is_cloned_and_its_paths_shown(
+    cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No output holds the path of the temporary folder."""
+    repository = folder / "group" / "repo"
+    repository.mkdir(parents=True)
+    for name in ("latest", "good", "bad"):
+        (repository / f"{name}.yaml").write_text((folder / f"{name}.yaml").read_text())
+    suite(repository, PASSING)
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "x"), ("branch", "-M", "main")):
+        subprocess.run(["git", *identity, *words], cwd=repository, check=True, capture_output=True)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.file://{folder}/.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://git.example.org/")
+    ran = cli("test", "https://git.example.org/group/repo", "--git-branch", "main", "--remove-color")
+    assert 0 == ran.code, ran.err
+    assert "Loading test  ( kyverno-test.yaml ) ...\n" in ran.out
+    bad = cli("test", "https://git.example.org/group")
+    assert (1, True) == (bad.code, "Error loading tests: failed to parse URL" in bad.out)
+
+
+def test_registry_says_that_it_has_no_effect(cli: Run, folder: Path) -> None:
+    """The flag is accepted, so that scripts go on working."""
+    suite(folder, PASSING)
+    ran = cli("test", ".", "--registry")
+    assert (0, True) == (ran.code, "--registry has no effect" in ran.err)
