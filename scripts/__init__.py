@@ -1,0 +1,1 @@
+"""Commands that work on the repository itself; nothing here is part of the package."""

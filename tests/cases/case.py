@@ -1,0 +1,186 @@
+"""One golden case: the files of its folder, read into what a front door needs.
+
+Files: `policy.yaml`, `resource.yaml` (one or more objects), and where needed `exception.yaml`, `values.yaml`,
+`user.yaml` (as of the command line), `request.yaml` (`operation`, `oldObject`, `dryRun`, `subResource`, `background`)
+and `host.yaml` (`objects`, `targets`, `answers`, `globalEntries`, `images`, `now`): the world that rules ask. Nothing
+here judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pyverno.compiler import Compilation, compile_documents
+from pyverno.engine.host import Host
+from pyverno.engine.request import Operation, Request, User
+from pyverno.kube.documents import Document, expand_lists, load_documents
+from pyverno.kube.gotime import parse_rfc3339
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.resource import Resource
+from pyverno.offline.companions import Values, read_user_info, read_values
+from pyverno.offline.host import OfflineHost, RecordedAnswer
+from pyverno.offline.objects import ObjectStore
+from pyverno.offline.resources import normalise
+
+ROOT = Path(__file__).parent
+EXPECTED = "expected.yaml"
+_REQUEST_FIELDS = {"operation", "oldObject", "dryRun", "subResource", "background"}
+_HOST_FIELDS = {"objects", "targets", "answers", "globalEntries", "images", "now"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWorld:
+    """A clock that stands still, and bits that are always the same."""
+
+    nanoseconds: int
+
+    def now(self) -> int:
+        return self.nanoseconds
+
+    def random_bits(self, bits: int) -> int:
+        return 0
+
+    def lookup_host(self, name: str) -> tuple[str, ...]:
+        return ("192.0.2.1",)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder with a claim for a name."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """`topic/claim`."""
+        return self.folder.relative_to(ROOT).as_posix()
+
+    def has(self, name: str) -> bool:
+        """Tell whether the case has a file."""
+        return (self.folder / name).exists()
+
+    def path(self, name: str) -> str:
+        """Return the path of one of its files as text."""
+        return str(self.folder / name)
+
+    @cached_property
+    def compilation(self) -> Compilation:
+        """Its policies and exceptions, compiled."""
+        return compile_documents([*self._documents("policy.yaml"), *self._documents("exception.yaml")])
+
+    @cached_property
+    def manifests(self) -> list[JSONObject]:
+        """Its objects as a cluster would see them."""
+        return [normalise(document.value, BUILTIN_KINDS) for document in self._documents("resource.yaml")]
+
+    @cached_property
+    def options(self) -> JSONObject:
+        """What `request.yaml` says."""
+        return self._mapping("request.yaml", _REQUEST_FIELDS)
+
+    @cached_property
+    def world(self) -> JSONObject:
+        """What `host.yaml` says."""
+        return self._mapping("host.yaml", _HOST_FIELDS)
+
+    @cached_property
+    def values(self) -> Values:
+        """Its values file."""
+        return read_values(self._documents("values.yaml")[0]) if self.has("values.yaml") else Values()
+
+    @cached_property
+    def user(self) -> User:
+        """Who asks."""
+        return read_user_info(self._documents("user.yaml")[0]) if self.has("user.yaml") else User()
+
+    @property
+    def operation(self) -> Operation:
+        """What is done to the objects."""
+        return Operation(self.options.get("operation", "CREATE"))
+
+    @property
+    def is_background(self) -> bool:
+        """Tell whether the case is a scan of live objects."""
+        return self.options.get("background") is True
+
+    @cached_property
+    def host(self) -> Host:
+        """The world of the case; a case without `host.yaml` has an empty cluster."""
+        answers = tuple(
+            RecordedAnswer(each["target"], each.get("body"), each.get("method", ""), each.get("status", 200))
+            for each in self.world.get("answers", [])
+        )
+        return OfflineHost(
+            objects=ObjectStore(self._stored("objects")),
+            targets=ObjectStore(self._stored("targets")) if "targets" in self.world else None,
+            answers=answers,
+            images={image["image"]: image for image in self.world.get("images", [])},
+            global_entries=self.world.get("globalEntries", {}),
+            supply=self.values.supply,
+            world=RecordedWorld(parse_rfc3339(str(self.world.get("now", "2024-02-29T12:00:00Z"))).nanoseconds),
+        )
+
+    def requests(self) -> Iterator[Request]:
+        """Yield the question of every object, as the library asks it."""
+        for manifest in self.manifests:
+            if self.is_background:
+                yield Request.from_live(manifest, **self.surroundings(manifest))
+            else:
+                yield Request.from_manifest(
+                    manifest,
+                    operation=self.operation,
+                    old=self.old_object,
+                    user=self.user,
+                    subresource=self.options.get("subResource", ""),
+                    **self.surroundings(manifest),
+                )
+
+    @property
+    def old_object(self) -> JSON:
+        """The object as it was before an UPDATE."""
+        old = self.options.get("oldObject")
+        return None if old is None else normalise(old, BUILTIN_KINDS)
+
+    def surroundings(self, manifest: JSONObject) -> Mapping[str, JSON]:
+        """Return `namespace_labels` and `namespace_object` of an object."""
+        view = Resource(manifest)
+        namespace = view.name if view.kind == "Namespace" else view.namespace
+        if not namespace:
+            return {"namespace_labels": {}, "namespace_object": None}
+        stored = [each for each in self.world.get("objects", []) if each["kind"] == "Namespace"]
+        found = next((each for each in stored if each["metadata"]["name"] == namespace), None)
+        given = self.values.labels_of(namespace)
+        if given is None:
+            given = Resource(found).labels if found is not None else {}
+        return {
+            "namespace_labels": {"kubernetes.io/metadata.name": namespace, **given},
+            "namespace_object": found,
+        }
+
+    def _stored(self, name: str) -> list[JSONObject]:
+        return [normalise(each, BUILTIN_KINDS) for each in self.world.get(name, [])]
+
+    def _documents(self, name: str) -> list[Document]:
+        path = self.folder / name
+        if not path.exists():
+            return []
+        return expand_lists(load_documents(path.read_bytes(), file=name))
+
+    def _mapping(self, name: str, known: set[str]) -> JSONObject:
+        documents = self._documents(name)
+        if not documents:
+            return {}
+        value: JSONObject = documents[0].value
+        unknown = set(value) - known
+        if unknown:
+            raise ValueError(f"{self.name}/{name} has unknown fields {sorted(unknown)}")
+        return value
+
+
+def all_cases() -> list[Case]:
+    """Return every case, in order of name."""
+    return [Case(path.parent) for path in sorted(ROOT.glob("*/*/policy.yaml"))]

@@ -1,0 +1,221 @@
+"""The front doors, each as a function from a case to what the rules said of each object.
+
+A door that can not see all facts of a case (recorded answers, say) names the reason instead of judging less. This
+module must never judge by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pyverno.cli.apply_judge import judge
+from pyverno.cli.apply_load import load_material, open_session
+from pyverno.cli.apply_options import ApplyOptions
+from pyverno.cli.test_suite import load_suite
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.request import Request
+from pyverno.engine.rule import Stage
+from pyverno.kube.documents import load_documents
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.resource import Resource
+from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.offline.testfile import read_test_file
+from tests.cases.case import Case
+from tests.cases.snapshot import PHASES, effect_names, reviews_of, said
+
+Answer = list[tuple[list[tuple[str, str, str, str]], list[str]]]
+"""Per object: policy, rule, status and message of each result, and what the effects are about."""
+
+Door = Callable[[Case, Path], Answer]
+_CLEANUP = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
+
+
+def library(case: Case) -> Answer:
+    """What `Engine.review` says of requests made from manifests."""
+    return _answer(reviews_of(case))
+
+
+def admission_review(case: Case, folder: Path) -> Answer:
+    """What it says of the same requests when they come as AdmissionReviews."""
+    engine = Engine(case.compilation.policy_set(), case.host)
+    return _answer([engine.review(_from_review(case, request), PHASES) for request in case.requests()])
+
+
+def live_scan(case: Case, folder: Path) -> Answer:
+    """What it says of live objects."""
+    engine = Engine(case.compilation.policy_set(), case.host)
+    requests = [Request.from_live(manifest, **case.surroundings(manifest)) for manifest in case.manifests]
+    return _answer([engine.review(request, PHASES) for request in requests])
+
+
+def apply_command(case: Case, folder: Path) -> Answer:
+    """What `pyverno apply` finds."""
+    options = ApplyOptions(
+        policies=(case.path("policy.yaml"),),
+        resources=(case.path("resource.yaml"),),
+        exceptions=(case.path("exception.yaml"),) if case.has("exception.yaml") else (),
+        values_file=case.path("values.yaml") if case.has("values.yaml") else "",
+        user_info=case.path("user.yaml") if case.has("user.yaml") else "",
+    )
+    material = load_material(options)
+    judged = judge(material, open_session(material))
+    return [(said(item.results), effect_names(e for result in item.results for e in result.effects)) for item in judged]
+
+
+def test_command(case: Case, folder: Path) -> Answer:
+    """What `pyverno test` finds, before it compares with what a suite expects."""
+    path = folder / "kyverno-test.yaml"
+    path.write_text(dump_yaml(_suite(case, folder)), encoding="utf-8")
+    test = read_test_file(load_documents(path.read_bytes(), file=str(path))[0])
+    return _answer([judged.review for judged in load_suite(test, case.folder).judge()])
+
+
+test_command.__test__ = False  # type: ignore[attr-defined]  # a door, not a test
+
+
+DOORS: dict[str, Door] = {
+    "admission-review": admission_review,
+    "live-scan": live_scan,
+    "apply": apply_command,
+    "test": test_command,
+}
+
+
+def blind_spot(door: str, case: Case) -> str:
+    """Return why a door does not see the facts of a case, or "" when it does."""
+    return next((why for applies, why in _BLIND_SPOTS[door] if applies(case)), "")
+
+
+def _has_host(case: Case) -> bool:
+    return bool(case.world)
+
+
+def _has_clock_or_registry(case: Case) -> bool:
+    return "now" in case.world or "images" in case.world
+
+
+def _is_about_other_requests(case: Case) -> bool:
+    return bool(case.options)
+
+
+def _has_cleanup(case: Case) -> bool:
+    return any(policy.info.kind in _CLEANUP for policy in case.compilation.policies)
+
+
+def _acts(case: Case) -> bool:
+    stages = {rule.stage for policy in case.compilation.policies for rule in policy.rules}
+    return not stages <= {Stage.VALIDATE}
+
+
+def _is_unreadable(case: Case) -> bool:
+    return any(item.errors and (item.written is None or item.exception) for item in case.compilation.items)
+
+
+def _is_not_in_background(case: Case) -> bool:
+    return any(not policy.info.background for policy in case.compilation.policies)
+
+
+_BLIND_SPOTS: dict[str, tuple[tuple[Callable[[Case], bool], str], ...]] = {
+    "admission-review": ((lambda case: case.is_background, "a scan has no AdmissionReview"),),
+    "live-scan": (
+        (_is_about_other_requests, "a scan only sees objects as they stand"),
+        (lambda case: case.has("user.yaml"), "nobody asks for a scan"),
+        (_is_not_in_background, "some policies are for admission only"),
+        (_acts, "a scan only validates"),
+    ),
+    "apply": (
+        (_has_host, "apply has no recorded answers and no cluster but its own resources"),
+        (_is_about_other_requests, "apply has no old object"),
+        (_has_cleanup, "apply counts what a cleanup policy does not match as a fail"),
+    ),
+    "test": (
+        (_is_about_other_requests, "a suite has no old object"),
+        (_has_cleanup, "a suite judges cleanup apart"),
+        (_is_unreadable, "a policy that does not decode ends a suite"),
+        (_has_clock_or_registry, "a suite has no clock and no registry"),
+    ),
+}
+
+
+def _answer(reviews: list[Review]) -> Answer:
+    return [(said(review.results), effect_names(review.effects)) for review in reviews]
+
+
+def _from_review(case: Case, request: Request) -> Request:
+    """Send a request through the form in which an API server asks."""
+    gvk = request.gvk
+    info = BUILTIN_KINDS.find(gvk)
+    user = case.user
+    body: JSONObject = {
+        "uid": "00000000-0000-0000-0000-000000000000",
+        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        "resource": {
+            "group": gvk.group,
+            "version": gvk.version,
+            "resource": info.plural if info is not None else f"{gvk.kind.lower()}s",
+        },
+        "subResource": request.subresource,
+        "name": request.name,
+        "namespace": request.namespace,
+        "operation": request.operation.value,
+        "object": request.object,
+        "oldObject": request.old,
+        "dryRun": request.dry_run,
+        "userInfo": user.to_json() if not user.is_empty else {},
+    }
+    review: JSONObject = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
+    return Request.from_admission_review(
+        review,
+        roles=user.roles,
+        cluster_roles=user.cluster_roles,
+        namespace_labels=request.namespace_labels,
+        namespace_object=request.namespace_object,
+    )
+
+
+def _suite(case: Case, folder: Path) -> JSONObject:
+    """Write the world of a case as the companion files of a test suite."""
+    suite: JSONObject = {
+        "apiVersion": "cli.kyverno.io/v1alpha1",
+        "kind": "Test",
+        "metadata": {"name": "parity"},
+        "policies": ["policy.yaml"],
+        "resources": ["resource.yaml"],
+        "results": [],
+    }
+    for name, field in (("values", "variables"), ("user", "userinfo")):
+        if case.has(f"{name}.yaml"):
+            suite[field] = f"{name}.yaml"
+    if case.has("exception.yaml"):
+        suite["exceptions"] = ["exception.yaml"]
+    objects = case.world.get("objects", [])
+    cluster = folder / "cluster.yaml"
+    document = {
+        "apiVersion": "cli.kyverno.io/v1alpha1",
+        "kind": "ClusterResource",
+        "metadata": {"name": "cluster"},
+        "spec": {"resources": objects},
+    }
+    cluster.write_text(dump_yaml(document), encoding="utf-8")
+    suite["clusterResources"] = [str(cluster)]
+    namespaces = [each for each in objects if Resource(each).kind == "Namespace"]
+    if namespaces and "variables" not in suite:
+        suite["values"] = {
+            "namespaceSelector": [
+                {"name": Resource(each).name, "labels": dict(Resource(each).labels)} for each in namespaces
+            ]
+        }
+    suite["apiCallResponses"] = [
+        {
+            "url": answer["target"],
+            "method": answer.get("method", ""),
+            "response": {"statusCode": answer.get("status", 200), "body": answer["body"]},
+        }
+        for answer in case.world.get("answers", [])
+    ]
+    suite["globalContextEntries"] = [
+        {"name": name, "data": data} for name, data in case.world.get("globalEntries", {}).items()
+    ]
+    return suite

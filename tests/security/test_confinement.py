@@ -1,0 +1,178 @@
+"""I1 and I2: a policy of a namespace sees its namespace only, and only canonical API paths are ever sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.result import Status
+from pyverno.errors import ValueSyntaxError
+from pyverno.kube.apipath import parse_api_path
+from tests.security.asking import CONFIG_MAP, Spy, ask, compiled, found, only, policy
+
+OWN = "/api/v1/namespaces/team/configmaps/settings"
+
+FOREIGN_PATHS = [
+    "/api/v1/namespaces/other/secrets/x",
+    "/api/v1/secrets",
+    "/api/v1/namespaces",
+    "/api/v1/namespaces/team",
+    "/apis/apps/v1/deployments",
+    "/version",
+    "/api/v1/namespaces/{{ request.object.data.elsewhere }}/secrets/x",
+    "/api/v1/nodes/team/proxy",
+    "/api/v1/pods?namespace=/namespaces/team/",
+    "/api/v1/secrets?fieldSelector=metadata.namespace=/namespaces/team/",
+]
+
+ODD_PATHS = [
+    "/api/v1/namespaces/team/../other/secrets/x",
+    "/api/v1/namespaces/team/%2e%2e/other/secrets/x",
+    "/api/v1/namespaces/team/%2E%2e/other/secrets/x",
+    "/api/v1/namespaces/team/%252e%252e/other/secrets/x",
+    "/api/v1/namespaces/team/..%2fother/secrets/x",
+    "/api/v1/namespaces/team/%c0%ae%c0%ae/other",
+    "/api/v1/namespaces/team/./secrets",
+    "/api/v1//namespaces/team/secrets",
+    "//api/v1/namespaces/team/secrets",
+    "/api/v1/namespaces/team\\..\\other/secrets",
+    "/api/v1/namespaces/team;x=y/secrets",
+    "/api/v1/namespaces/team/secrets#/../other",
+    "/api/v1/namespaces/team/secrets\n",
+    "/api/v1/namespaces/team/\u2024\u2024/other",
+    "api/v1/namespaces/team/secrets",
+    "https://attacker.example.com/api/v1/namespaces/team/secrets",
+]
+
+
+@pytest.mark.parametrize("path", FOREIGN_PATHS)
+def test_a_namespaced_policy_calls_no_foreign_path(path: str) -> None:
+    """CVE-2026-22039: other namespaces, cluster scope and variables for a namespace are refused before the Host."""
+    spy = Spy({"data": {}})
+    resource = {**CONFIG_MAP, "data": {"elsewhere": "other"}}
+    text = found(f"apiCall:\n  urlPath: '{path}'", kind="Policy")
+    status, _ = only(ask(text, resource, host=spy))
+    assert (Status.ERROR, []) == (status, spy.asked)
+
+
+def test_a_namespaced_policy_may_not_write() -> None:
+    """CVE-2026-22039: POST is refused even inside the own namespace."""
+    spy = Spy({})
+    text = found(f"apiCall:\n  urlPath: {OWN}\n  method: POST\n  data: [{{key: a, value: b}}]", kind="Policy")
+    status, _ = only(ask(text, host=spy))
+    assert (Status.ERROR, []) == (status, spy.asked)
+
+
+@pytest.mark.parametrize(
+    ("entry", "asked"),
+    [
+        (f"apiCall:\n  urlPath: {OWN}", [f"GET {OWN}"]),
+        ("configMap:\n  name: settings\n  namespace: team", ["configmap team/settings"]),
+    ],
+)
+def test_a_namespaced_policy_reads_its_own_namespace(entry: str, asked: list[str]) -> None:
+    """The harmless twin: the same loaders answer for the own namespace."""
+    spy = Spy({"metadata": {}, "data": {"a": "1"}})
+    text = found(entry, kind="Policy").replace("{{ found }}", "{{ found.data.a }}")
+    status, message = only(ask(text, host=spy))
+    assert (Status.FAIL, "1", asked) == (status, message, spy.asked)
+
+
+def test_a_namespaced_policy_reads_no_foreign_config_map() -> None:
+    """CVE-2026-41068: the same hole in the configMap loader."""
+    spy = Spy({"metadata": {}, "data": {"a": "1"}})
+    text = found("configMap:\n  name: settings\n  namespace: other", kind="Policy")
+    text = text.replace("{{ found }}", "{{ found.data.a }}")
+    compilation = compiled(text)
+    if not compilation.errors:
+        status, _ = only(ask(text, host=spy))
+        assert Status.ERROR == status
+    assert [] == spy.asked
+
+
+def test_a_namespaced_policy_calls_no_service() -> None:
+    """GHSA-459x: services are not for policies of a namespace."""
+    spy = Spy({"a": 1})
+    status, _ = only(ask(found("apiCall:\n  service:\n    url: https://x.example.com", kind="Policy"), host=spy))
+    assert (Status.ERROR, []) == (status, spy.asked)
+
+
+@pytest.mark.parametrize(
+    "generate",
+    [
+        "clone:\n    namespace: other\n    name: source",
+        "cloneList:\n    namespace: other\n    kinds: [v1/Secret]",
+    ],
+)
+def test_a_namespaced_policy_clones_nothing_from_elsewhere(generate: str) -> None:
+    """I1: clone sources go through the same gate."""
+    spy = Spy({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "source", "namespace": "other"}})
+    target = "apiVersion: v1\n  kind: Secret\n  name: copy\n  " if "cloneList" not in generate else ""
+    text = policy(f"generate:\n  {target}namespace: team\n  {generate}", kind="Policy")
+    compilation = compiled(text)
+    if not compilation.errors:
+        review = ask(text, host=spy)
+        assert (() == review.effects, Status.ERROR) == (True, only(review)[0])
+    assert [] == spy.asked
+
+
+def test_a_namespaced_policy_patches_no_foreign_target() -> None:
+    """I1, B13.8: targets of another namespace are never listed."""
+    spy = Spy()
+    rule = (
+        "mutate:\n  targets:\n  - apiVersion: v1\n    kind: ConfigMap\n    namespace: other\n    name: x\n"
+        "  patchStrategicMerge:\n    data:\n      b: '2'"
+    )
+    text = policy(rule, kind="Policy")
+    if not compiled(text).errors:
+        assert () == ask(text, host=spy).effects
+    assert not [question for question in spy.asked if "other" in question]
+
+
+def test_a_namespaced_policy_matches_no_other_namespace() -> None:
+    """f68ce315: the namespace of the object must be that of the policy, exactly."""
+    text = policy("validate:\n  message: matched\n  deny: {}", kind="Policy")
+    elsewhere = {**CONFIG_MAP, "metadata": {"name": "settings", "namespace": "team-b"}}
+    assert () == ask(text, elsewhere).results
+    assert (Status.FAIL, "matched") == only(ask(text))
+
+
+@pytest.mark.parametrize("path", ODD_PATHS)
+def test_odd_paths_are_refused_for_every_policy(path: str) -> None:
+    """CVE-2026-100706 and -100707: encoded, doubled, overlong or decorated paths are never interpreted."""
+    with pytest.raises(ValueSyntaxError):
+        parse_api_path(path)
+
+
+def test_an_odd_path_that_variables_made_is_refused() -> None:
+    """I2: the path is judged after substitution, and nothing is sent."""
+    spy = Spy({})
+    resource = {**CONFIG_MAP, "data": {"name": "../../other/secrets/x"}}
+    text = found("apiCall:\n  urlPath: '/api/v1/namespaces/team/configmaps/{{ request.object.data.name }}'")
+    status, _ = only(ask(text, resource, host=spy))
+    assert (Status.ERROR, []) == (status, spy.asked)
+
+
+def test_the_path_that_is_sent_is_the_one_that_was_checked() -> None:
+    """I2, R2: query split off, rebuilt from the parsed parts."""
+    assert f"{OWN}?limit=2" == str(parse_api_path(f"{OWN}?limit=2"))
+
+
+def test_clones_carry_no_owner_across_namespaces() -> None:
+    """abc05c69: ownerReferences of a source in another namespace are dropped."""
+    source = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "source",
+            "namespace": "other",
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "1"}],
+        },
+        "data": {"a": "1"},
+    }
+    rule = (
+        "generate:\n  apiVersion: v1\n  kind: ConfigMap\n  name: copy\n  namespace: team\n"
+        "  clone:\n    namespace: other\n    name: source"
+    )
+    (effect,) = ask(policy(rule), host=Spy(source)).effects
+    assert "ownerReferences" not in effect.resource["metadata"]  # type: ignore[union-attr]
+    assert {"a": "1"} == effect.resource["data"]  # type: ignore[union-attr]

@@ -1,0 +1,141 @@
+"""I4 and I5: an error is an error, never "not matched"; and what the outside world says never leaks into a text."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.host import NoHost
+from pyverno.engine.request import Operation
+from pyverno.engine.result import Status
+from pyverno.errors import HostError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.offline.host import OfflineHost, RecordedAnswer
+from tests.security.asking import CONFIG_MAP, POD, Spy, ask, found, only, policy
+
+NEEDS_LABEL = policy(
+    "validate:\n  failureAction: Enforce\n  pattern:\n    metadata:\n      labels:\n        team: '?*'", on="Pod"
+)
+
+
+class Broken(NoHost):
+    """Every question to the world fails."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name in {"api_call", "http_call", "config_map", "image_data", "global_entry", "get_object", "list_objects"}:
+
+            def fail(*_: object, **__: object) -> object:
+                raise HostError("the world is down")
+
+            return fail
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "apiCall:\n  urlPath: /api/v1/namespaces/team/configmaps",
+        "apiCall:\n  service:\n    url: https://x.example.com",
+        "configMap:\n  name: a\n  namespace: team",
+        "globalReference:\n  name: a",
+        "imageRegistry:\n  reference: nginx",
+    ],
+)
+def test_a_loader_that_fails_denies(entry: str) -> None:
+    """CVE-2025-46342: a fault of any loader never turns Enforce and Fail into allow; with an answer it is judged."""
+    text = found(entry)
+    if "configMap" in entry:
+        text = text.replace("{{ found }}", "{{ found.data.a }}")
+    review = ask(text, host=Broken())
+    assert (Status.ERROR, False) == (only(review)[0], review.decision.allowed)
+    assert Status.FAIL == only(ask(text, host=Spy({"metadata": {}, "data": {"a": "1"}})))[0]
+
+
+@pytest.mark.parametrize("part", ["preconditions", "validate"])
+def test_a_condition_that_errs_denies(part: str) -> None:
+    """I5: whatever can not be resolved in a condition is an error of the rule."""
+    condition = "all:\n    - key: '{{ request.object.data.nothing }}'\n      operator: Equals\n      value: x"
+    rule = {
+        "preconditions": f"preconditions:\n    {condition}\nvalidate:\n  failureAction: Enforce\n  deny: {{}}",
+        "validate": f"validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      {condition}".replace(
+            "\n    - key", "\n      - key"
+        )
+        .replace("\n      operator", "\n        operator")
+        .replace("\n      value", "\n        value"),
+    }[part]
+    review = ask(policy(rule))
+    assert (Status.ERROR, False) == (only(review)[0], review.decision.allowed)
+    twin = ask(policy(rule), {**CONFIG_MAP, "data": {"nothing": "y"}})
+    assert (True, True) == (twin.decision.allowed, only(twin)[0] in (Status.SKIP, Status.PASS))
+
+
+METADATA: list[JSONObject] = [
+    {"deletionTimestamp": "2024-01-01T00:00:00Z"},
+    {"deletionGracePeriodSeconds": 0},
+    {"finalizers": ["example.com/hold"]},
+    {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "1"}]},
+    {"managedFields": [{"manager": "kyverno"}]},
+    {"uid": "1"},
+    {"selfLink": "/x"},
+    {"generateName": "web-"},
+    {"labels": {"app.kubernetes.io/managed-by": "kyverno"}},
+    {"annotations": {"kyverno.io/verify-images": "{}"}},
+    {"annotations": {"policies.kyverno.io/scored": "false"}},
+]
+
+
+@pytest.mark.parametrize("extra", METADATA, ids=lambda extra: next(iter(extra)))
+def test_no_metadata_of_the_requester_skips_a_rule(extra: JSONObject) -> None:
+    """CVE-2023-34091: the verdict stays, whatever the metadata says; the labelled twin passes with it."""
+    metadata = {**POD["metadata"], **extra}
+    assert not ask(NEEDS_LABEL, {**POD, "metadata": metadata}).decision.allowed
+    labelled = {**metadata, "labels": {**metadata.get("labels", {}), "team": "a"}}
+    assert ask(NEEDS_LABEL, {**POD, "metadata": labelled}).decision.allowed
+
+
+WRONG_TYPES: list[JSON] = [None, 7, "text", [], True, {"labels": 7}, {"labels": [1]}, {"name": {"a": 1}}]
+
+
+@pytest.mark.parametrize("metadata", WRONG_TYPES, ids=repr)
+def test_wrong_types_never_let_an_object_through(metadata: JSON) -> None:
+    """I5: a malformed object is judged and denied; nothing is raised."""
+    assert not ask(NEEDS_LABEL, {**POD, "metadata": metadata}).decision.allowed
+
+
+def test_a_failed_patch_leaves_the_object_as_it_was() -> None:
+    """0b4d37bd: rules after a failed patch see the whole object, never an empty one."""
+    text = (
+        policy("mutate:\n  patchesJson6902: |-\n    - op: test\n      path: /data/a\n      value: other").replace(
+            "name: guard", "name: a-change"
+        )
+        + "---\n"
+        + policy("validate:\n  failureAction: Enforce\n  message: a is 1\n  pattern:\n    data:\n      a: '!1'")
+    )
+    review = ask(text)
+    assert [Status.ERROR, Status.FAIL] == [result.status for result in review.results]
+    assert (CONFIG_MAP, False) == (review.resource, review.decision.allowed)
+
+
+def test_the_body_of_an_answer_never_shows() -> None:
+    """I4, GHSA-fmqp: a canary in the body of a failed call appears in no text."""
+    answer = RecordedAnswer("https://x.example.com", {"canary": "canary-7d1f"}, status=500)
+    review = ask(found("apiCall:\n  service:\n    url: https://x.example.com"), host=OfflineHost(answers=(answer,)))
+    assert Status.ERROR == only(review)[0]
+    assert "canary" not in repr(review.results) + repr(review.decision)
+
+
+def test_a_delete_is_judged_too() -> None:
+    """I5: an object that has only an old side is matched and denied."""
+    rule = "validate:\n  failureAction: Enforce\n  message: keep\n  deny: {}"
+    review = ask(policy(rule), operation=Operation.DELETE)
+    assert (Status.FAIL, "keep") == only(review)
+
+
+def test_image_rules_without_an_engine_deny() -> None:
+    """I7: what can not be verified is never a pass."""
+    text = policy(
+        "verifyImages:\n- imageReferences: ['*']\n  failureAction: Enforce\n  attestors:\n  - entries:\n"
+        "    - keys:\n        publicKeys: k8s://a/b",
+        on="Pod",
+    )
+    review = ask(text, POD)
+    assert (Status.ERROR, False) == (only(review)[0], review.decision.allowed)

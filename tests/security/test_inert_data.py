@@ -1,0 +1,91 @@
+"""I10: text out of objects and answers is data; it is never read as a variable, a query, a pattern of ours or a tag."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.result import Status
+from pyverno.kube.documents import load_documents
+from pyverno.kube.yamlwriter import dump_yaml
+from tests.security.asking import CONFIG_MAP, Spy, ask, found, only, policy
+
+HOSTILE = [
+    "{{ request.object.data.secret }}",
+    "{{ to_string(request.object) }}",
+    "x {{ request.object.data.secret }} y",
+    "\\{{ request.object.data.secret }}",
+    "$(../secret)",
+    "$(/data/secret)",
+    "{{- request.object.data.secret }}",
+    "{{{{ request.object.data.secret }}}}",
+    "'] | request.object.data.secret | ['",
+    "` || request.object.data.secret || `",
+    '" || request.object.data.secret || "',
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("message", ["{{ request.object.data.note }}", "note: {{ request.object.data.note }}."])
+def test_text_of_an_object_is_inserted_as_it_is(text: str, message: str) -> None:
+    """R1: a variable's value is never scanned again, alone or within a text."""
+    resource = {**CONFIG_MAP, "data": {"note": text, "secret": "s3cr3t"}}
+    rule = f"validate:\n  failureAction: Enforce\n  message: '{message}'\n  deny: {{}}"
+    assert (Status.FAIL, message.replace("{{ request.object.data.note }}", text)) == only(ask(policy(rule), resource))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_of_an_answer_is_inserted_as_it_is(text: str) -> None:
+    """R1: the same for what an API call or a ConfigMap answers."""
+    entry = "apiCall:\n  urlPath: /api/v1/namespaces/team/configmaps/a\n  jmesPath: data.note"
+    resource = {**CONFIG_MAP, "data": {"secret": "s3cr3t"}}
+    review = ask(found(entry), resource, host=Spy({"data": {"note": text}}))
+    assert (Status.FAIL, text) == only(review)
+
+
+@pytest.mark.parametrize("name", ["a' || 'b", "a.b", "secret | @", "*", "a]", "a`", '"', "{{ x }}", "a\\", ""])
+def test_a_nested_variable_is_a_name_not_syntax(name: str) -> None:
+    """I10: the inner value picks a key; it can not widen the query."""
+    resource = {**CONFIG_MAP, "data": {name: "mine", "secret": "s3cr3t"}, "pick": name}
+    rule = (
+        "validate:\n  failureAction: Enforce\n"
+        "  message: '{{ request.object.data.{{ request.object.pick }} }}'\n  deny: {}"
+    )
+    status, message = only(ask(policy(rule), resource))
+    assert Status.FAIL == status
+    assert "s3cr3t" not in message
+
+
+@pytest.mark.parametrize("text", ["{{ request.object.data.secret }}", "$(./secret)", "(x)", "+(x)", "X(x)"])
+def test_a_mutation_copies_text_without_reading_it(text: str) -> None:
+    """I10: what is copied into an object is a value, not a template and not an anchor."""
+    resource = {**CONFIG_MAP, "data": {"note": text, "secret": "s3cr3t"}}
+    rule = "mutate:\n  patchStrategicMerge:\n    data:\n      copy: '{{ request.object.data.note }}'"
+    review = ask(policy(rule), resource)
+    assert text == review.resource["data"]["copy"]
+
+
+@pytest.mark.parametrize("text", ["*", "?*", ">0", "!x", "a | b", "1-9"])
+def test_an_objects_wildcards_match_only_themselves(text: str) -> None:
+    """I10: operators and wildcards count in patterns of a policy, not in values of an object."""
+    rule = "validate:\n  failureAction: Enforce\n  pattern:\n    data:\n      a: exact"
+    assert not ask(policy(rule), {**CONFIG_MAP, "data": {"a": text}}).decision.allowed
+    assert ask(policy(rule), {**CONFIG_MAP, "data": {"a": "exact"}}).decision.allowed
+
+
+@pytest.mark.parametrize("text", ["!!python/object/apply:os.system ['true']", "!!python/name:os.system", "!env X"])
+def test_yaml_tags_make_no_objects(text: str) -> None:
+    """I10: a tag is refused or ignored, it never runs anything."""
+    try:
+        (document,) = load_documents(f"a: {text}".encode())
+    except Exception as error:
+        assert "pyverno" in type(error).__module__
+    else:
+        assert isinstance(document.value["a"], str | list | dict)
+
+
+@pytest.mark.parametrize(
+    "text", ["yes", "0x10", "1e3", "a: b", "- x", "line\nbreak", "\u2028", "'", '"', "#", "", "~", "{{ x }}"]
+)
+def test_denials_quote_what_they_show(text: str) -> None:
+    """E3.1: a denial is YAML whatever an object writes into it."""
+    assert {"a": text} == load_documents(dump_yaml({"a": text}).encode())[0].value

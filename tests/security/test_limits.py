@@ -1,0 +1,176 @@
+"""I9: every request has limits of steps, bytes, elements and calls; running out is an error, quickly."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pyverno.engine.result import Status
+from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.lang.runtime import Budget
+from tests.security.asking import CONFIG_MAP, Spy, ask, only, policy
+
+
+def doubling(levels: int) -> str:
+    """Return a policy whose context entries double a text, level by level."""
+    lines = ["context:", "- name: v0", "  variable:", "    value: '0123456789'"]
+    for level in range(1, levels + 1):
+        lines += [f"- name: v{level}", "  variable:", f"    jmesPath: join('', [v{level - 1}, v{level - 1}])"]
+    lines += [
+        "validate:",
+        "  failureAction: Enforce",
+        "  deny:",
+        "    conditions:",
+        "      all:",
+        f'      - key: "{{{{ length(v{levels}) }}}}"',
+        "        operator: Equals",
+        "        value: 0",
+    ]
+    return policy("\n".join(lines))
+
+
+def test_forty_doublings_end_at_the_limit_of_the_context() -> None:
+    """CVE-2026-23881: 2^40 copies are never made; ten doublings are fine."""
+    text = doubling(40)
+    started = time.perf_counter()
+    status, message = only(ask(text))
+    assert Status.ERROR == status
+    assert "exceeds" in message
+    assert time.perf_counter() - started < 1.0
+    assert Status.PASS == only(ask(doubling(10)))[0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "harmless"),
+    [
+        ("random('[a-z]{99999999}')", "random('[a-z]{9}')"),
+        ("join('', array_of_text)", 'join(\'\', [`"a"`, `"b"`])'),
+        ("replace_all(text, 'a', text)", "replace_all('aa', 'a', 'b')"),
+        ("pad(text)", "to_upper('a')"),
+    ],
+)
+def test_texts_have_a_limit_where_they_are_made(expression: str, harmless: str) -> None:
+    """R5: what makes text is charged when it makes it."""
+    started = time.perf_counter()
+    key = expression.replace("array_of_text", "request.object.data.*").replace("text", "request.object.data.a")
+    rule = (
+        "validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"
+        '      - key: "{{ KEY }}"\n        operator: Equals\n        value: nothing'
+    )
+    resource = {
+        **CONFIG_MAP,
+        "data": dict.fromkeys((f"k{n}" for n in range(200)), "a" * 20000) | {"a": "a" * 20_000},
+    }
+    escaped = key.replace('"', '\\"')
+    assert Status.ERROR == only(ask(policy(rule.replace("KEY", escaped)), resource, host=Clock()))[0]
+    twin = harmless.replace('"', '\\"')
+    assert Status.PASS == only(ask(policy(rule.replace("KEY", twin)), host=Clock()))[0]
+    assert time.perf_counter() - started < 2.0
+
+
+class Clock(Spy):
+    """A Host with a source of (not very) random bits."""
+
+    def random_bits(self, bits: int) -> int:
+        return 0
+
+    def now(self) -> int:
+        return 0
+
+
+FOREACH = (
+    "validate:\n  failureAction: Enforce\n  foreach:\n  - list: request.object.spec.items\n"
+    "    preconditions:\n      all:\n"
+    "      - key: '{{ to_upper(element.a) }}'\n        operator: Equals\n        value: 'Y'\n"
+    "    deny:\n      conditions:\n"
+    "        all:\n        - key: '{{ element.a }}'\n          operator: Equals\n          value: x"
+)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(50, Status.PASS), (51, Status.FAIL)])
+def test_foreach_elements_are_counted(count: int, expected: Status) -> None:
+    """Section 6: at N it passes, at N + 1 the rule ends without having passed."""
+    resource = {**CONFIG_MAP, "spec": {"items": [{"a": "y"}] * count}}
+    status, message = only(ask(policy(FOREACH), resource, budget=Budget(elements=50)))
+    if expected is Status.PASS:
+        assert Status.PASS == status
+    else:
+        assert status in (Status.FAIL, Status.ERROR)
+        assert "elements" in message
+
+
+@pytest.mark.parametrize(("entries", "expected"), [(5, Status.PASS), (12, Status.ERROR)])
+def test_context_entries_are_counted_together(entries: int, expected: Status) -> None:
+    """Section 6: 2 MiB for all entries of a rule, however small each of them is."""
+    names = [f"e{number}" for number in range(entries)]
+    context = "".join(
+        f"- name: {name}\n  apiCall:\n    urlPath: /api/v1/namespaces/{name}/configmaps\n" for name in names
+    )
+    keys = ", ".join(f"length({name}.text)" for name in names)
+    rule = (
+        f"context:\n{context}validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"
+        f"      - key: '{{{{ sum([{keys}]) }}}}'\n        operator: Equals\n        value: 0"
+    )
+    status, message = only(ask(policy(rule), host=Spy({"text": "x" * 200_000})))
+    assert (expected, expected is Status.ERROR) == (status, "context size limit exceeded" in message)
+
+
+def test_network_calls_are_counted() -> None:
+    """Section 6: each entry is one call; the budget of calls ends them."""
+    entries = "".join(f"- name: e{n}\n  apiCall:\n    urlPath: /api/v1/namespaces/n{n}/configmaps\n" for n in range(5))
+    keys = " ".join(f"{{{{ e{n} }}}}" for n in range(5))
+    rule = (
+        f"context:\n{entries}validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"
+        f"      - key: '{keys}'\n        operator: Equals\n        value: x"
+    )
+    spy = Spy({"items": []})
+    assert Status.ERROR == only(ask(policy(rule), host=spy, budget=Budget(calls=4)))[0]
+    assert 4 == len(spy.asked)
+    assert Status.PASS == only(ask(policy(rule), host=Spy({"items": []}), budget=Budget(calls=5)))[0]
+
+
+def test_a_deadline_ends_a_review() -> None:
+    """I9: a deadline in the past stops expressions with an error, never with a verdict."""
+    rule = (
+        "validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"
+        "      - key: '{{ request.object.spec.items[?a == `1`] | length(@) }}'\n"
+        "        operator: Equals\n        value: 9"
+    )
+    resource = {**CONFIG_MAP, "spec": {"items": [{"a": 1}] * 5000}}
+    late = Budget(deadline=time.monotonic() - 1)
+    assert Status.ERROR == only(ask(policy(rule), resource, budget=late))[0]
+    assert Status.PASS == only(ask(policy(rule), resource))[0]
+
+
+def test_steps_are_counted() -> None:
+    """Section 6: expression steps run out as an error."""
+    rule = (
+        "validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"
+        "      - key: '{{ request.object.spec.items[].a | length(@) }}'\n        operator: Equals\n        value: 1"
+    )
+    resource = {**CONFIG_MAP, "spec": {"items": [{"a": 1}] * 500}}
+    assert Status.ERROR == only(ask(policy(rule), resource, budget=Budget(steps=100)))[0]
+    assert Status.PASS == only(ask(policy(rule), resource))[0]
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", "(.*a){25}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_regular_expressions_of_policies_are_linear(pattern: str) -> None:
+    """Section 4: catastrophic patterns cost nothing on RE2; an ordinary one matches."""
+    key = f"{{{{ regex_match('{pattern}', request.object.data.a) }}}}"
+    rule = (
+        "validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"
+        f'      - key: "{key}"\n        operator: Equals\n        value: true'
+    )
+    resource = {**CONFIG_MAP, "data": {"a": "a" * 5000 + "!"}}
+    started = time.perf_counter()
+    assert only(ask(policy(rule), resource))[0] in (Status.PASS, Status.FAIL)
+    assert time.perf_counter() - started < 1.0
+
+
+def test_wildcards_are_linear() -> None:
+    """Section 4: many stars do not backtrack."""
+    started = time.perf_counter()
+    assert not wildcard_match("*a" * 200 + "b", "a" * 20_000)
+    assert wildcard_match("*a*b", "xaxb")
+    assert time.perf_counter() - started < 1.0

@@ -1,0 +1,140 @@
+"""S4: the source itself. No text becomes code, no pickle, no shell; one audited exception each, named here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pyverno
+
+ROOT = Path(pyverno.__file__).parent
+SOURCES = sorted(ROOT.rglob("*.py"))
+
+FORBIDDEN_NAMES = {"exec", "eval", "compile", "__import__", "input", "breakpoint"}
+ALLOWED_NAMES = {("lang/codegen.py", "exec"), ("lang/codegen.py", "compile")}
+
+FORBIDDEN_MODULES = {
+    "pickle",
+    "marshal",
+    "shelve",
+    "dill",
+    "cloudpickle",
+    "ctypes",
+    "code",
+    "telnetlib",
+    "xmlrpc",
+    "pty",
+}
+PROCESS_MODULES = {"subprocess": {"offline/git.py"}, "multiprocessing": {"cli/apply_judge.py", "cli/test_run.py"}}
+FORBIDDEN_CALLS = {
+    "os.system",
+    "os.popen",
+    "os.execv",
+    "yaml.load",
+    "yaml.load_all",
+    "yaml.unsafe_load",
+    "yaml.full_load",
+    "tempfile.mktemp",
+    "sys.setrecursionlimit",
+    "copy.deepcopy",
+    "fnmatch.fnmatch",
+    "fnmatch.translate",
+}
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Yield every call with the dotted name of what is called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def problems(name: str, source: str) -> list[str]:
+    """Return what a source file does that it must not."""
+    tree = ast.parse(source)
+    found = []
+    for called, node in calls(tree):
+        if called in FORBIDDEN_NAMES and (name, called) not in ALLOWED_NAMES:
+            found.append(f"{name}:{node.lineno} calls {called}")
+        if called in FORBIDDEN_CALLS:
+            found.append(f"{name}:{node.lineno} calls {called}")
+        if any(keyword.arg == "shell" for keyword in node.keywords):
+            found.append(f"{name}:{node.lineno} uses a shell")
+    for node in ast.walk(tree):
+        modules = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module or ""]
+        for module in modules:
+            top = module.partition(".")[0]
+            if top in FORBIDDEN_MODULES or name not in PROCESS_MODULES.get(top, {name}):
+                found.append(f"{name}:{node.lineno} imports {module}")
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_module_runs_no_text(path: Path) -> None:
+    """No exec, eval, compile, pickle, yaml.load, shell or process outside of the places that are named here."""
+    assert [] == problems(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "eval('1')",
+        "exec(text)",
+        "import pickle",
+        "from subprocess import run",
+        "import os\nos.system('x')",
+        "run(['a'], shell=True)",
+        "yaml.load(text)",
+        "import multiprocessing.pool",
+        "compile(a, b, c)",
+    ],
+)
+def test_the_lint_finds_what_it_looks_for(source: str) -> None:
+    """The check itself: planted violations are found, harmless code is not."""
+    assert 1 == len(problems("engine/x.py", source))
+    assert [] == problems("engine/x.py", "re.compile('a')\nimport json\nvalue.eval()\n")
+
+
+def test_generated_code_is_made_in_one_place() -> None:
+    """There is one exec in the product, and it is the one that is allowed."""
+    sites = [
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCES
+        for called, _ in calls(ast.parse(path.read_text(encoding="utf-8")))
+        if called == "exec"
+    ]
+    assert ["lang/codegen.py"] == sites
+
+
+HOSTILE = [
+    "'); import os; os.system('true') #",
+    '"""',
+    "\\",
+    "\n",
+    "{",
+    "}",
+    "{0}",
+    "%s",
+    "__class__",
+    "\u2028",
+    "a'b\"c",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_generated_checks_treat_every_text_as_a_constant(text: str) -> None:
+    """Keys and values of a pattern never become code: the pass-check agrees with the exact pattern."""
+    from pyverno.lang.pattern.validate import compile_pattern
+
+    pattern = compile_pattern({"metadata": {"labels": {text: text}}})
+    for label in (text, "other"):
+        value = {"metadata": {"labels": {text: label}}}
+        if pattern.passes is not None and pattern.passes(value) is True:
+            assert "pass" == pattern.match(value).status.value
