@@ -1,0 +1,68 @@
+"""Writes docs/reference from the code: `python -m scripts.reference`; with `--check` only says which pages are stale.
+
+Each page is a function of `scripts.reference_pages`. The output depends on the code alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from scripts.reference_pages.commands import commands
+from scripts.reference_pages.error_codes import error_codes
+from scripts.reference_pages.functions import functions
+from scripts.reference_pages.limits import limits
+from scripts.reference_pages.markdown import page
+from scripts.reference_pages.operators import operators
+from scripts.reference_pages.patterns import patterns
+from scripts.reference_pages.pod_security import pod_security
+from scripts.reference_pages.policy_kinds import policy_kinds
+
+__all__ = ["PAGES", "main"]
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+
+PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "policy-kinds.md": ("policy kinds and their fields", policy_kinds),
+    "patterns.md": ("anchors and pattern operators", patterns),
+    "condition-operators.md": ("operators of conditions", operators),
+    "jmespath-functions.md": ("functions of expressions", functions),
+    "pod-security.md": ("controls of the Pod Security Standards by version", pod_security),
+    "command-line.md": ("commands and flags", commands),
+    "errors.md": ("exceptions and codes", error_codes),
+    "limits.md": ("what input and policies may use", limits),
+}
+"""File names with what each page tells and the function that makes it."""
+
+
+def _index() -> str:
+    lines = "\n".join(f"- [{name.removesuffix('.md')}]({name}): {what}" for name, (what, _) in PAGES.items())
+    return page("Reference", "These pages are made from the code by `make docs`.", lines)
+
+
+def main() -> int:
+    """Write or check the pages; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Write docs/reference from the code.")
+    parser.add_argument("--check", action="store_true", help="write nothing, name the pages that are stale")
+    is_check = parser.parse_args().check
+    texts = {"README.md": _index(), **{name: make() for name, (_, make) in PAGES.items()}}
+    stale = sorted(path.name for path in FOLDER.glob("*.md") if path.name not in texts)
+    for name, text in texts.items():
+        file = FOLDER / name
+        if file.exists() and file.read_text(encoding="utf-8") == text:
+            continue
+        if is_check:
+            stale.append(name)
+        else:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            print(f"wrote docs/reference/{name}")
+    if stale:
+        print("stale pages of docs/reference (run `make docs`): " + ", ".join(sorted(stale)), file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

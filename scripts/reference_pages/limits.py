@@ -1,0 +1,62 @@
+"""The page of limits: the constants that bound what input and policies may use."""
+
+from __future__ import annotations
+
+import importlib
+
+from scripts.reference_pages.markdown import code, page, table
+
+__all__ = ["limits"]
+
+_KIB = 1024
+
+# what is limited, module, constant, unit
+_ROWS: tuple[tuple[str, str, str, str], ...] = (
+    ("size of one input file", "offline.files", "MAX_FILE_BYTES", "bytes"),
+    ("size of one download", "offline.manifests", "MAX_DOWNLOAD_BYTES", "bytes"),
+    ("redirects of one download", "offline.manifests", "MAX_REDIRECTS", ""),
+    ("size of one YAML or JSON text", "kube.documents", "MAX_BYTES", "bytes"),
+    ("depth of a document", "kube.yaml_events", "MAX_DEPTH", "levels"),
+    ("aliases of a YAML document, in relation to its size", "kube.yaml_events", "MAX_ALIAS_RATIO", "times"),
+    ("what aliases of a YAML document may expand to", "kube.yaml_events", "MAX_ALIAS_BYTES", "bytes"),
+    ("elements that a JSON patch may pad a list with", "kube.jsonpatch", "MAX_PADDING", ""),
+    ("nodes that the copies of one JSON patch may have", "kube.jsonpatch", "MAX_COPIED_NODES", ""),
+    ("expression and template steps of one review", "lang.runtime", "MAX_STEPS", ""),
+    ("one text or list that an expression makes", "lang.runtime", "MAX_TEXT_BYTES", "bytes"),
+    ("all context entries of a review together", "lang.runtime", "MAX_CONTEXT_BYTES", "bytes"),
+    ("foreach elements of one review", "lang.runtime", "MAX_ELEMENTS", ""),
+    ("questions to the cluster and to the network of one review", "lang.runtime", "MAX_CALLS", ""),
+    ("depth of a JMESPath expression", "lang.jmespath.parser", "MAX_DEPTH", "levels"),
+    ("a text that `random()` makes", "lang.jmespath.functions.randomness", "MAX_LENGTH", "bytes"),
+    ("a regular expression in JMESPath", "lang.jmespath.functions.regex", "MAX_PATTERN", "characters"),
+    ("length of a CEL expression", "lang.cel.source", "MAX_CODE_POINTS", "characters"),
+    ("depth of a CEL expression", "lang.cel.parser", "MAX_DEPTH", "levels"),
+    ("cost of one CEL expression", "lang.cel.evaluation", "PER_EXPRESSION", "units"),
+    ("cost of all CEL expressions of a policy", "engine.cel", "POLICY_COST", "units"),
+    ("cost of the match conditions of a policy", "engine.cel", "CONDITIONS_COST", "units"),
+    ("variables inside of values of variables", "lang.template.syntax", "MAX_ROUNDS", "rounds"),
+    ("lines of one generated pass-check", "lang.codegen", "MAX_LINES", ""),
+    ("plans that a policy set remembers", "engine.policyset", "MEMO_LIMIT", ""),
+)
+
+
+def limits() -> str:
+    """Return the table of limits with their values."""
+    rows = [
+        (what, _amount(getattr(importlib.import_module(f"pyverno.{module}"), name), unit), code(f"{module}.{name}"))
+        for what, module, name, unit in _ROWS
+    ]
+    return page(
+        "Limits",
+        "What exceeds a limit is an error with a text of its own (`DocumentError`, `BudgetExceededError`), or an ERROR "
+        "result of the rule at fault. The limits of a review are the defaults of `pyverno.lang.runtime.Budget`.",
+        table(("what", "limit", "constant"), rows),
+    )
+
+
+def _amount(value: int, unit: str) -> str:
+    if unit == "bytes":
+        for size, name in ((_KIB**2, "MiB"), (_KIB, "KiB")):
+            if value % size == 0:
+                return f"{value // size} {name}"
+    return f"{value:,} {unit}".strip()

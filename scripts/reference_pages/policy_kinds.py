@@ -1,0 +1,170 @@
+"""The page of policy kinds and their fields, read from the tables that decode them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from pyverno.compiler import compile_document
+from pyverno.kube.documents import Document
+from pyverno.kube.json import JSONObject
+from pyverno.policy.kinds import POLICY_KINDS, PolicyKind
+from pyverno.policy.schema import Field, Record
+from scripts.reference_pages.markdown import anchor, cell, code, page, table
+
+__all__ = ["policy_kinds"]
+
+_PLAIN = {"text": "string", "boolean": "boolean", "integer": "integer", "free": "any value"}
+
+_MATCH: JSONObject = {"any": [{"resources": {"kinds": ["Pod"]}}]}
+_CONSTRAINTS: JSONObject = {
+    "resourceRules": [
+        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+    ]
+}
+_VALIDATES: JSONObject = {"matchConstraints": _CONSTRAINTS, "validations": [{"expression": "true"}]}
+_MUTATES: JSONObject = {
+    "matchConstraints": _CONSTRAINTS,
+    "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}],
+}
+_RULES: JSONObject = {"rules": [{"name": "probe", "match": _MATCH, "validate": {"pattern": {"kind": "Pod"}}}]}
+_CLEANS: JSONObject = {"match": _MATCH, "schedule": "0 0 * * *"}
+_PROBES: dict[str, dict[str, JSONObject]] = {
+    "kyverno.io": {
+        "ClusterPolicy": _RULES,
+        "Policy": _RULES,
+        "ClusterCleanupPolicy": _CLEANS,
+        "CleanupPolicy": _CLEANS,
+        "PolicyException": {"match": _MATCH, "exceptions": [{"policyName": "probe", "ruleNames": ["probe"]}]},
+        "GlobalContextEntry": {"kubernetesResource": {"group": "apps", "version": "v1", "resource": "deployments"}},
+    },
+    "policies.kyverno.io": {
+        "ValidatingPolicy": _VALIDATES,
+        "MutatingPolicy": _MUTATES,
+        "GeneratingPolicy": {
+            "matchConstraints": _CONSTRAINTS,
+            "generate": [{"expression": "generator.Apply('default', [])"}],
+        },
+        "DeletingPolicy": {"matchConstraints": _CONSTRAINTS, "schedule": "0 0 * * *"},
+        "ImageValidatingPolicy": {**_VALIDATES, "matchImageReferences": [{"glob": "*"}], "attestors": []},
+        "PolicyException": {"policyRefs": [{"name": "probe", "kind": "ValidatingPolicy"}]},
+    },
+    "admissionregistration.k8s.io": {
+        "ValidatingAdmissionPolicy": _VALIDATES,
+        "ValidatingAdmissionPolicyBinding": {"policyName": "probe", "validationActions": ["Deny"]},
+        "MutatingAdmissionPolicy": {**_MUTATES, "reinvocationPolicy": "Never"},
+        "MutatingAdmissionPolicyBinding": {"policyName": "probe"},
+    },
+}
+"""The smallest spec of each kind that decodes."""
+
+
+def policy_kinds() -> str:
+    """Return a table of all kinds, then the fields of every record that the supported ones are made of."""
+    rows = (
+        (
+            code(each.kind),
+            code(each.group),
+            ", ".join(map(code, each.versions)),
+            "namespace" if each.namespaced else "cluster",
+            "yes" if _is_judged(each) else "no",
+            cell(each.replacement) or "-",
+        )
+        for each in POLICY_KINDS
+    )
+    head = table(("kind", "group", "versions (stored first)", "scope", "judged", "Kyverno's replacement"), rows)
+    fields = _Fields()
+    for kind in filter(_is_judged, POLICY_KINDS):
+        fields.add_kind(kind)
+    return page(
+        "Policy kinds and fields",
+        "Decoding is strict: a field that is not listed here is an error with its place in the file. Kinds that are "
+        "not judged yet are refused, each with an error.",
+        head,
+        "## Fields",
+        "A record that several fields share is listed once. `[]` is a list, `{}` an object with free keys.",
+        *fields.sections(),
+    )
+
+
+def _is_judged(kind: PolicyKind) -> bool:
+    """Tell whether the compiler takes a document of the kind, by trying one."""
+    document = {
+        "apiVersion": f"{kind.group}/{kind.versions[0]}",
+        "kind": kind.kind,
+        "metadata": {"name": "probe"},
+        "spec": _PROBES[kind.group].get(kind.kind.removeprefix("Namespaced"), {}),
+    }
+    return compile_document(Document(document, "")).written is not None
+
+
+class _Fields:
+    """Finds the records below the supported kinds; each gets the name of the first place where it stands."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._records: dict[str, Record] = {}
+
+    def add_kind(self, kind: PolicyKind) -> None:
+        for version, shape in kind.shapes.items():
+            spec = shape.fields.get("spec") if isinstance(shape, Record) else None
+            if spec is None:
+                continue
+            again = id(spec.shape) in self._names
+            self._visit(spec.shape, f"{kind.kind} {version} spec")
+            if again:
+                self._records.setdefault(f"{kind.kind} {version} spec", spec.shape)
+
+    def sections(self) -> list[str]:
+        return [self._section(name, record) for name, record in self._records.items()]
+
+    def _visit(self, shape: Any, name: str) -> None:
+        inner = _inner(shape)
+        if inner is not None:
+            self._visit(inner, name + ("[]" if _form(shape) == "list_of" else "{}"))
+            return
+        if not isinstance(shape, Record) or id(shape) in self._names:
+            return
+        self._names[id(shape)] = name
+        self._records[name] = shape
+        for key, row in shape.fields.items():
+            self._visit(row.shape, f"{name}.{key}")
+
+    def _section(self, name: str, record: Record) -> str:
+        known = self._names[id(record)]
+        if known != name:
+            return f"### {name}\n\nAs [{known}](#{anchor(known)})."
+        rows = [(code(key), self._type(row.shape), _notes(row)) for key, row in record.fields.items()]
+        return f"### {name}\n\n" + table(("field", "type", "notes"), rows)
+
+    def _type(self, shape: Any) -> str:
+        form = _form(shape)
+        inner = _inner(shape)
+        if inner is not None:
+            return ("list of " if form == "list_of" else "object of ") + self._type(inner)
+        if isinstance(shape, Record):
+            name = self._names[id(shape)]
+            return f"[{cell(name)}](#{anchor(name)})"
+        if form == "choice":
+            return ", ".join(code(member) for member in inspect.getclosurevars(shape).nonlocals["members"])
+        return _PLAIN.get(form, "any value")
+
+
+def _form(shape: Any) -> str:
+    return getattr(shape, "__qualname__", "").partition(".")[0]
+
+
+def _inner(shape: Any) -> Callable[..., Any] | None:
+    """Return the shape of the items of a list or map, else None."""
+    if _form(shape) not in ("list_of", "map_of"):
+        return None
+    item: Callable[..., Any] = inspect.getclosurevars(shape).nonlocals["item"]
+    return item
+
+
+def _notes(row: Field) -> str:
+    notes = ["required"] if row.required else []
+    if row.deprecated:
+        notes.append(f"deprecated: {row.deprecated}")
+    return cell("; ".join(notes))
