@@ -174,7 +174,8 @@ class _Reader:
 def read_pod(resource: JSON, kind: str) -> Pod:
     """Read the pod of a Pod, or the pod template of a controller.
 
-    A missing template is an empty pod, as in Kubernetes. For a CronJob the annotations are those of the job template.
+    A missing template is an empty pod, as in Kubernetes. The annotations are those that the pod will have; Kyverno reads
+    those of a CronJob's job template instead, which never reach its pods.
     Raises DocumentError for a kind without a pod and for fields of the wrong type.
 
     >>> read_pod({"spec": {"hostPID": True}}, "Pod").host_namespaces
@@ -183,25 +184,24 @@ def read_pod(resource: JSON, kind: str) -> Pod:
     if kind not in POD_KINDS or not isinstance(resource, dict):
         raise DocumentError("could not find correct resource type")
     if kind == "Pod":
-        return _read(_Reader("Pod."), resource, resource)
+        return _read(_Reader("Pod."), resource)
     reader = _Reader(f"{'CronJob' if kind == 'CronJob' else 'Deployment'}.")
     outer = reader.object(resource, "spec", "", f"v1.{kind}Spec") or {}
     if kind == "CronJob":
         job = reader.object(outer, "jobTemplate", "spec.", "v1.JobTemplateSpec") or {}
         job_spec = reader.object(job, "spec", "spec.jobTemplate.", "v1.JobSpec") or {}
         template = reader.object(job_spec, "template", "spec.jobTemplate.spec.", "v1.PodTemplateSpec") or {}
-        # COMPAT: Kyverno reads the metadata of the job template, not of the pod template.
-        return _read(_Reader("CronJob.spec.jobTemplate.spec.template."), template, job)
+        return _read(_Reader("CronJob.spec.jobTemplate.spec.template."), template)
     template = reader.object(outer, "template", "spec.", "v1.PodTemplateSpec") or {}
-    return _read(_Reader("Deployment.spec.template."), template, template)
+    return _read(_Reader("Deployment.spec.template."), template)
 
 
-def _read(reader: _Reader, holder: JSONObject, described: JSONObject) -> Pod:
+def _read(reader: _Reader, holder: JSONObject) -> Pod:
     spec = reader.object(holder, "spec", "", "v1.PodSpec") or {}
     system = reader.object(spec, "os", "spec.", "v1.PodOS") or {}
     namespaces = ("hostNetwork", "hostPID", "hostIPC")
     return Pod(
-        annotations=_annotations(reader, described),
+        annotations=_annotations(reader, holder),
         host_namespaces=tuple(name for name in namespaces if reader.flag(spec, name, "spec.")),
         is_windows=reader.text(system, "name", "spec.os.") == "windows",
         security=_security(reader, spec, "spec.", "v1.PodSecurityContext"),

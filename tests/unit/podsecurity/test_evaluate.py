@@ -18,7 +18,7 @@ def _resource(kind):
     if kind == "Pod":
         return _BAD
     if kind == "CronJob":
-        return {"spec": {"jobTemplate": {"metadata": _BAD["metadata"], "spec": {"template": {"spec": _BAD["spec"]}}}}}
+        return {"spec": {"jobTemplate": {"spec": {"template": _BAD}}}}
     return {"spec": {"template": _BAD}}
 
 

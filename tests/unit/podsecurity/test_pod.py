@@ -17,14 +17,14 @@ def test_a_controller_is_read_through_its_template(kind):
     assert (pod.host_namespaces, pod.annotations) == (("hostPID",), {"a": "inner"})
 
 
-def test_a_cron_job_takes_annotations_from_the_job_template():
-    """The pod template's own annotations are not looked at."""
+def test_a_cron_job_takes_annotations_from_the_pod_template():
+    """Those of the job template never reach a pod."""
     job = {
         "metadata": {"annotations": {"a": "job"}},
         "spec": {"template": {"metadata": {"annotations": {"a": "pod"}}, "spec": _SPEC}},
     }
     pod = read_pod({"spec": {"jobTemplate": job}}, "CronJob")
-    assert (pod.host_namespaces, pod.annotations) == (("hostPID",), {"a": "job"})
+    assert (pod.host_namespaces, pod.annotations) == (("hostPID",), {"a": "pod"})
 
 
 @pytest.mark.parametrize("kind", sorted(POD_KINDS))
