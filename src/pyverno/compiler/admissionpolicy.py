@@ -47,13 +47,16 @@ def lower_validating(
     compiler = _compiler(policy, parser, mutation=False)
     conditions = compiler.conditions(spec.match_conditions)
     variables = compiler.variables(spec.variables)
+    bound, broken = _bindings(policy, bindings)
     action: Action = AdmissionValidation(
         validations=lower_validations(spec.validations, compiler),
         conditions=conditions,
         variables=variables,
-        bindings=tuple(_binding(policy, each) for each in bindings),
+        bindings=bound,
         ignores_errors=spec.failure_policy.value == "Ignore",
     )
+    if broken:
+        action = _unavailable(broken)
     denies = not bindings or any(ValidationAction.DENY in each.spec.validation_actions for each in bindings)
     failure_action = FailureAction.ENFORCE if denies else FailureAction.AUDIT
     return _policy(policy, parser, action, Stage.VALIDATE, RuleType.VALIDATION, failure_action)
@@ -68,13 +71,16 @@ def lower_mutating(
     compiler = _compiler(policy, parser, mutation=True)
     conditions = compiler.conditions(spec.match_conditions)
     variables = compiler.variables(spec.variables)
+    bound, broken = _bindings(policy, bindings)
     action: Action = AdmissionMutation(
         mutations=lower_mutations(spec.mutations, compiler),
         conditions=conditions,
         variables=variables,
-        bindings=tuple(_binding(policy, each) for each in bindings),
+        bindings=bound,
         ignores_errors=spec.failure_policy.value == "Ignore",
     )
+    if broken:
+        action = _unavailable(broken)
     return _policy(policy, parser, action, Stage.MUTATE, RuleType.MUTATION, FailureAction.ENFORCE)
 
 
@@ -95,7 +101,7 @@ def lower_cel_rule(rule: Rule, validate: Validate, parser: Parser) -> Action:
     kind = cel.param_kind or {}
     params = _params(str(kind.get("apiVersion") or ""), str(kind.get("kind") or ""), cel.param_ref)
     if len(parser.errors) > known:
-        return Unavailable("; ".join(str(error) for error in parser.errors[known:]), ignores_delete=False)
+        return _unavailable(parser.errors[known:])
     return AdmissionValidation(
         validations=validations,
         conditions=conditions,
@@ -120,6 +126,7 @@ def _policy(
     rule_type: RuleType,
     failure_action: FailureAction,
 ) -> tuple[CompiledPolicy, tuple[PolicyError, ...]]:
+    matcher = lower_constraints(policy.spec.match_constraints, parser, is_kubernetes=True)
     location = locate(policy.document, ("metadata", "name"))
     info = PolicyInfo(
         kind=policy.kind,
@@ -132,30 +139,43 @@ def _policy(
         location=location,
     )
     if parser.errors:
-        action = Unavailable("; ".join(str(error) for error in parser.errors), ignores_delete=False)
+        action = _unavailable(parser.errors)
     rule = CompiledRule(
         info=RuleInfo(
             info, policy.name, rule_type, location, can_deny=failure_action is FailureAction.ENFORCE
         ),
         stage=stage,
-        matcher=lower_constraints(policy.spec.match_constraints, is_kubernetes=True),
+        matcher=matcher,
         action=action,
         failure_action=failure_action,
     )
     return CompiledPolicy(info, (rule,)), tuple(parser.errors)
 
 
-def _binding(policy: AdmissionPolicy, binding: AdmissionBinding) -> Binding:
+def _bindings(
+    policy: AdmissionPolicy, bindings: Sequence[AdmissionBinding]
+) -> tuple[tuple[Binding, ...], tuple[PolicyError, ...]]:
+    """Compile bindings; what is wrong with one is an error of its own document, but the policy can not run with it."""
+    parsers = [Parser(each.document) for each in bindings]
+    bound = tuple(_binding(policy, each, parser) for each, parser in zip(bindings, parsers, strict=True))
+    return bound, tuple(error for parser in parsers for error in parser.errors)
+
+
+def _unavailable(errors: Sequence[PolicyError]) -> Unavailable:
+    return Unavailable("; ".join(str(error) for error in errors), ignores_delete=False)
+
+
+def _binding(policy: AdmissionPolicy, binding: AdmissionBinding, parser: Parser) -> Binding:
     spec, kind = binding.spec, policy.spec.param_kind
     reference = spec.param_ref
     matcher = None
     if spec.match_resources is not None:
-        matcher = lower_constraints(spec.match_resources, is_kubernetes=True, is_binding=True)
+        matcher = lower_constraints(spec.match_resources, parser, is_kubernetes=True, is_binding=True)
     return Binding(
         binding.name,
         matcher,
         Params() if kind is None else _params_of(kind.api_version, kind.kind, reference),
-        ValidationAction.DENY in spec.validation_actions,
+        tuple(each.value for each in spec.validation_actions),
     )
 
 

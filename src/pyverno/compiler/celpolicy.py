@@ -6,6 +6,7 @@ A policy about Pods also becomes rules for the controllers that make Pods. This 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from pyverno.compiler.autogen_cel import expand_cel
 from pyverno.compiler.celenvironment import CelCompiler
@@ -21,7 +22,7 @@ from pyverno.engine.constraints import ConstraintMatcher
 from pyverno.engine.exceptions_cel import CompiledCelException
 from pyverno.engine.result import FailureAction, RuleType
 from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, PolicyInfo, RuleInfo, Stage
-from pyverno.errors import PolicyError
+from pyverno.errors import Location, PolicyError
 from pyverno.lang.cel import Program, types
 from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.types import Type, list_of, map_of, struct
@@ -48,6 +49,12 @@ _SOURCES = {
     "DeletingPolicy": "kyverno",
 }
 _EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}
+_TYPES = {
+    Stage.VALIDATE: RuleType.VALIDATION,
+    Stage.MUTATE: RuleType.MUTATION,
+    Stage.GENERATE: RuleType.GENERATION,
+    Stage.CLEANUP: RuleType.DELETION,
+}
 _IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
 
 AnyPolicy = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy
@@ -55,23 +62,44 @@ AnyPolicy = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolic
 
 def lower_cel_policy(policy: AnyPolicy) -> tuple[CompiledPolicy, tuple[PolicyError, ...]]:
     """Compile a policy; returns it with everything that does not compile (then its rules err when they run)."""
-    parser = Parser(policy.document)
     info = _info(policy)
+    errors: dict[tuple[str, Location | None], list[PolicyError]] = {}
+    rules = []
+    for each in (policy, *_copies(policy)):
+        parser = Parser(policy.document)
+        rules.append(_lowered(each, info, parser))
+        # what is wrong with a copy at a place where its origin is wrong too is the same mistake
+        known = frozenset(errors)
+        for error in parser.errors:
+            place = error.path, error.location
+            if place not in known:
+                errors.setdefault(place, []).append(error)
+    return CompiledPolicy(info, tuple(rules)), tuple(chain.from_iterable(errors.values()))
+
+
+def _copies(policy: AnyPolicy) -> tuple[AnyPolicy, ...]:
+    """Return what autogen makes of a policy."""
     match policy:
         case ValidatingPolicy():
-            copies = expand_cel(policy)
-            rules = [_validating(each, info, parser) for each in (policy, *(copy.policy for copy in copies))]
+            return tuple(copy.policy for copy in expand_cel(policy))
         case MutatingPolicy():
-            mutating = expand_cel(policy)
-            rules = [_mutating(each, info, parser) for each in (policy, *(copy.policy for copy in mutating))]
+            return tuple(mutating.policy for mutating in expand_cel(policy))
+    return ()
+
+
+def _lowered(policy: AnyPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
+    match policy:
+        case ValidatingPolicy():
+            return _validating(policy, info, parser)
+        case MutatingPolicy():
+            return _mutating(policy, info, parser)
         case GeneratingPolicy():
-            rules = [_generating(policy, info, parser)]
+            return _generating(policy, info, parser)
         case DeletingPolicy():
-            rules = [_deleting(policy, info, parser)]
+            return _deleting(policy, info, parser)
         case ImageValidatingPolicy():
             action = Unavailable(_IMAGES_UNAVAILABLE)
-            rules = [_rule(policy, info, Stage.VALIDATE, RuleType.IMAGE_VERIFY, action, name=policy.name)]
-    return CompiledPolicy(info, tuple(rules)), tuple(dict.fromkeys(parser.errors))
+            return _rule(policy, info, parser, Stage.VALIDATE, action, name=policy.name)
 
 
 def _info(policy: AnyPolicy) -> PolicyInfo:
@@ -86,6 +114,8 @@ def _info(policy: AnyPolicy) -> PolicyInfo:
         failure_policy=policy.spec.failure_policy.value,
         admission=evaluation.admission,
         background=evaluation.background,
+        emit_warning=isinstance(policy, (ValidatingPolicy, ImageValidatingPolicy))
+        and ValidationAction.WARN in policy.spec.validation_actions,
         source=_SOURCES[policy.kind.removeprefix("Namespaced")],
         reads_payloads=evaluation.mode is EvaluationMode.JSON or isinstance(policy, DeletingPolicy),
         location=locate(policy.document, ("metadata", "name")),
@@ -95,35 +125,40 @@ def _info(policy: AnyPolicy) -> PolicyInfo:
 def _rule(
     policy: CelPolicy,
     info: PolicyInfo,
+    parser: Parser,
     stage: Stage,
-    rule_type: RuleType,
     action: Action,
     *,
     name: str = "",
     failure_action: FailureAction = FailureAction.AUDIT,
 ) -> CompiledRule:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    """Return the rule; when something of it does not compile, one that says so for everything that it may be about."""
+    matcher = _matcher(policy, info, parser, stage)
+    if parser.errors and not isinstance(action, Unavailable):
+        action = Unavailable("; ".join(str(error) for error in parser.errors), ignores_delete=False)
     return CompiledRule(
         info=RuleInfo(
             info,
             name,
-            rule_type,
+            RuleType.IMAGE_VERIFY if isinstance(policy, ImageValidatingPolicy) else _TYPES[stage],
             locate(policy.document, ("spec",)),
             can_deny=failure_action is FailureAction.ENFORCE,
         ),
         stage=stage,
-        matcher=_matcher(policy, info, stage),
+        matcher=matcher,
         action=action,
         failure_action=failure_action,
     )
 
 
-def _matcher(policy: CelPolicy, info: PolicyInfo, stage: Stage) -> ConstraintMatcher:
+def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) -> ConstraintMatcher:
     spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
     if spec.evaluation.mode is EvaluationMode.JSON:
         return ConstraintMatcher(policy_namespace=info.namespace)
     is_cleanup = stage is Stage.CLEANUP
-    return lower_constraints(spec.match_constraints, policy_namespace=info.namespace, any_operation=is_cleanup)
+    return lower_constraints(
+        spec.match_constraints, parser, policy_namespace=info.namespace, any_operation=is_cleanup
+    )
 
 
 def _compiler(policy: CelPolicy, parser: Parser, kind: str, *, is_payload: bool = False) -> CelCompiler:
@@ -131,20 +166,12 @@ def _compiler(policy: CelPolicy, parser: Parser, kind: str, *, is_payload: bool 
     return CelCompiler(environment, parser, names=_EXCEPTIONS, is_payload=is_payload)
 
 
-def _checked(action: Action, parser: Parser, known: int) -> Action:
-    """Return the action, or one that says what does not compile."""
-    broken = parser.errors[known:]
-    if not broken:
-        return action
-    return Unavailable("; ".join(str(error) for error in broken), ignores_delete=False)
-
-
 def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
-    known, spec = len(parser.errors), policy.spec
+    spec = policy.spec
     if spec.evaluation.mode in (EvaluationMode.ENVOY, EvaluationMode.HTTP):
         text = f"evaluation mode {spec.evaluation.mode.value} is not available in this version of pyverno"
         parser.report(text, ("spec", "evaluation", "mode"), code="unsupported-mode")
-        return _rule(policy, info, Stage.VALIDATE, RuleType.VALIDATION, Unavailable(text))
+        return _rule(policy, info, parser, Stage.VALIDATE, Unavailable(text))
     is_payload = spec.evaluation.mode is EvaluationMode.JSON
     compiler = _compiler(policy, parser, "ValidatingPolicy", is_payload=is_payload)
     conditions = compiler.conditions(spec.match_conditions)
@@ -163,14 +190,7 @@ def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> C
     )
     denies = ValidationAction.DENY in spec.validation_actions
     action = FailureAction.ENFORCE if denies else FailureAction.AUDIT
-    return _rule(
-        policy,
-        info,
-        Stage.VALIDATE,
-        RuleType.VALIDATION,
-        _checked(check, parser, known),
-        failure_action=action,
-    )
+    return _rule(policy, info, parser, Stage.VALIDATE, check, failure_action=action)
 
 
 _TEXT_OR_NULL = (types.STRING, types.NULL)
@@ -193,7 +213,7 @@ def lower_validations(validations: Sequence[CelExpression], compiler: CelCompile
 
 
 def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
-    known, spec = len(parser.errors), policy.spec
+    spec = policy.spec
     compiler = _compiler(policy, parser, "MutatingPolicy")
     variables = compiler.variables(spec.variables)
     conditions = compiler.conditions(spec.match_conditions)
@@ -203,7 +223,7 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
         variables=variables,
         ignores_errors=info.failure_policy == "Ignore",
     )
-    return _rule(policy, info, Stage.MUTATE, RuleType.MUTATION, _checked(action, parser, known))
+    return _rule(policy, info, parser, Stage.MUTATE, action)
 
 
 def lower_mutations(mutations: Sequence[Mutation], compiler: CelCompiler) -> tuple[CelMutation, ...]:
@@ -221,7 +241,7 @@ def lower_mutations(mutations: Sequence[Mutation], compiler: CelCompiler) -> tup
 
 
 def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
-    known, spec = len(parser.errors), policy.spec
+    spec = policy.spec
     compiler = _compiler(policy, parser, "GeneratingPolicy")
     conditions = compiler.conditions(spec.match_conditions)
     variables = compiler.variables(spec.variables)
@@ -246,17 +266,16 @@ def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> C
         server_side_apply=spec.use_server_side_apply,
         orphan_on_policy_delete=evaluation.orphan_downstream_on_policy_delete,
     )
-    checked = _checked(action, parser, known)
-    return _rule(policy, info, Stage.GENERATE, RuleType.GENERATION, checked, name=policy.name)
+    return _rule(policy, info, parser, Stage.GENERATE, action, name=policy.name)
 
 
 def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
-    known, spec = len(parser.errors), policy.spec
+    spec = policy.spec
     compiler = _compiler(policy, parser, "DeletingPolicy")
     variables = compiler.variables(spec.variables)
     propagation = spec.deletion_propagation_policy.value if spec.deletion_propagation_policy else ""
     action = DeletingAction(compiler.conditions(spec.conditions), variables, propagation)
-    return _rule(policy, info, Stage.CLEANUP, RuleType.DELETION, _checked(action, parser, known))
+    return _rule(policy, info, parser, Stage.CLEANUP, action)
 
 
 def lower_cel_exception(exception: CelException) -> tuple[CompiledCelException, tuple[PolicyError, ...]]:

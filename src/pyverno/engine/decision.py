@@ -6,11 +6,11 @@ are judged, once, last, and for every front door alike. This module must never e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyverno.engine.request import Request
-from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.result import CelDetail, FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.jsonpatch import create_patch
 from pyverno.kube.yamlwriter import dump_yaml
@@ -18,6 +18,13 @@ from pyverno.kube.yamlwriter import dump_yaml
 __all__ = ["Decision", "decide", "denial_message"]
 
 _BAD = (Status.FAIL, Status.ERROR)
+_ADMISSION = "ValidatingAdmissionPolicy"
+_CEL_CHECKS = frozenset(
+    f"{scope}{kind}Policy" for scope in ("", "Namespaced") for kind in ("Validating", "ImageValidating")
+)
+_CEL_MUTATIONS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy", "MutatingAdmissionPolicy"})
+# kinds that do not tell their denials in the block of rules
+_WORDED = _CEL_CHECKS | _CEL_MUTATIONS | {_ADMISSION}
 _BEFORE_ADMISSION = (RuleType.MUTATION, RuleType.IMAGE_VERIFY)
 
 
@@ -39,29 +46,104 @@ def decide(request: Request, resource: JSON, results: Iterable[RuleResult]) -> D
     """Judge the results of a review."""
     results = tuple(results)
     if any(_blocks(result) for result in results):
-        return Decision(allowed=False, message=denial_message(request, results))
+        message = denial_message(request, results)
+        return Decision(allowed=False, message=message, warnings=tuple(_cel_warnings(results)))
     patch: tuple[JSONObject, ...] = ()
     if resource is not None and resource is not request.object:
         patch = tuple(create_patch(request.object, resource))
-    return Decision(allowed=True, warnings=tuple(_warnings(results)), patch=patch)
+    return Decision(allowed=True, warnings=(*_warnings(results), *_cel_warnings(results)), patch=patch)
 
 
 def denial_message(request: Request, results: Iterable[RuleResult]) -> str:
-    """Return the text of a denial: every rule that neither passed nor was skipped, by policy.
+    """Return the text of a denial, as the first of those that judge a request one after another would word it.
+
+    A failed mutation ends a request before anything is validated. Denials of ValidatingAdmissionPolicies, of rules and
+    of CEL policies are told together, one below the other: a cluster asks them side by side and shows one of them.
+    """
+    results = tuple(results)
+    mutations = _mutation_errors(request, results)
+    if mutations:
+        return mutations
+    denials = (_admission_denial(results), _block(request, results), _cel_denials(results))
+    return "\n".join(text for text in denials if text)
+
+
+def _block(request: Request, results: Iterable[RuleResult]) -> str:
+    """Return the text about rules: every rule that neither passed nor was skipped, by policy.
 
     Kyverno: pkg/utils/engine/response - the text begins with two line ends and names KIND/NAMESPACE/NAME.
     """
-    ref = ResourceRef.of(request.subject)
     failures: dict[str, dict[str, str]] = {}
+    is_blocked = False
     for result in results:
-        if result.status in _BAD and (result.rule.can_deny or _blocks(result)):
+        if result.status not in _BAD or result.rule.policy.kind in _WORDED:
+            continue
+        blocks = _blocks(result)
+        is_blocked = is_blocked or blocks
+        if result.rule.can_deny or blocks:
             failures.setdefault(result.rule.policy.name, {})[result.rule.name] = result.message
+    if not is_blocked:
+        return ""
+    ref = ResourceRef.of(request.subject)
     kind = request.gvk.kind or ref.kind
     where = f"{kind}/{ref.namespace or request.namespace}/{ref.name or request.name}"
     return f"\n\nresource {where} was blocked due to the following policies \n\n{dump_yaml(failures)}"
 
 
+def _mutation_errors(request: Request, results: Iterable[RuleResult]) -> str:
+    """Return the text about mutations in CEL that failed, in the words of MutatingPolicy."""
+    failed = [result for result in results if result.rule.policy.kind in _CEL_MUTATIONS and _blocks(result)]
+    if not failed:
+        return ""
+    ref = ResourceRef.of(request.subject)
+    where = f"{ref.namespace or request.namespace}/{ref.name or request.name}"
+    told = " ".join(f"Policy {result.rule.policy.name}: {result.message}" for result in failed)
+    return f"Resource: {where}, Kind: {request.gvk.kind or ref.kind}, Errors: [{told}]"
+
+
+def _admission_denial(results: Iterable[RuleResult]) -> str:
+    """Kubernetes: of several denials only the first is told."""
+    return next(
+        (f"{_named(result)} denied request: {result.message}" for result in _admission(results) if _blocks(result)), ""
+    )
+
+
+def _admission(results: Iterable[RuleResult]) -> Iterator[RuleResult]:
+    return (result for result in results if result.status in _BAD and result.rule.policy.kind == _ADMISSION)
+
+
+def _named(result: RuleResult) -> str:
+    name = f"{_ADMISSION} '{result.rule.policy.name}'"
+    binding = result.detail.binding if isinstance(result.detail, CelDetail) else ""
+    return f"{name} with binding '{binding}'" if binding else name
+
+
+def _cel_denials(results: Iterable[RuleResult]) -> str:
+    return "; ".join(_cel_text(result) for result in results if _is_cel_check(result) and _blocks(result))
+
+
+def _is_cel_check(result: RuleResult) -> bool:
+    return result.status in _BAD and result.rule.policy.kind in _CEL_CHECKS
+
+
+def _cel_text(result: RuleResult) -> str:
+    verb = "failed" if result.status is Status.FAIL else "error"
+    return f"Policy {result.rule.policy.name} {verb}: {result.message}"
+
+
+def _cel_warnings(results: Iterable[RuleResult]) -> Iterator[str]:
+    """Yield what the action Warn says; it is also told next to a denial."""
+    for result in results:
+        if _is_cel_check(result) and result.rule.policy.emit_warning:
+            yield _cel_text(result)
+    for result in _admission(results):
+        if isinstance(result.detail, CelDetail) and "Warn" in result.detail.actions:
+            yield f"Validation failed for {_named(result)}: {result.message}"
+
+
 def _blocks(result: RuleResult) -> bool:
+    if result.rule.policy.kind == _ADMISSION and isinstance(result.detail, CelDetail):
+        return result.status in _BAD and "Deny" in result.detail.actions
     if result.status is Status.FAIL:
         return result.action is FailureAction.ENFORCE
     return result.status is Status.ERROR and _is_enforced(result)
@@ -78,7 +160,7 @@ def _is_enforced(result: RuleResult) -> bool:
 def _warnings(results: Iterable[RuleResult]) -> Iterable[str]:
     for result in results:
         policy = result.rule.policy
-        if not policy.emit_warning:
+        if not policy.emit_warning or policy.kind in _WORDED:
             continue
         if result.status in (Status.FAIL, Status.ERROR, Status.WARN) or (
             result.rule.type is RuleType.MUTATION and result.status is not Status.SKIP

@@ -106,9 +106,14 @@ class PatternDetail(NamedTuple):
 
 
 class CelDetail(NamedTuple):
-    """Detail of a CEL validation that failed: its position among the validations."""
+    """Detail of a CEL validation that failed: its position among the validations (-1: none of them was to blame).
 
-    position: int
+    For a ValidatingAdmissionPolicy also the name of the binding and its validation actions, which then decide alone.
+    """
+
+    position: int = -1
+    binding: str = ""
+    actions: tuple[str, ...] = ()
 
 
 Detail = PodSecurityDetail | PatternDetail | CelDetail | None

@@ -26,6 +26,8 @@ __all__ = ["AdmissionMutation", "AdmissionValidation", "Binding", "Params"]
 
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 MAX_MESSAGE = 5 * 1024
+_DENY = "Deny"
+_BAD = (Status.FAIL, Status.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,12 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A binding: what it narrows the policy to, its parameters, and whether its denials reject."""
+    """A binding: what it narrows the policy to, its parameters, and what its denials do (`validationActions`)."""
 
     name: str
     matcher: ConstraintMatcher | None = None
     params: Params = Params()
-    denies: bool = True
+    actions: tuple[str, ...] = (_DENY,)
 
 
 UNBOUND = Binding("")
@@ -115,12 +117,17 @@ class AdmissionValidation(SkippedByException):
         except PyvernoError as error:
             if not self.ignores_errors:
                 prefix = "error in parameterized resource: " if self.is_rule else "failed to configure binding: "
-                yield Verdict(Status.ERROR, f"{prefix}{error.message}")
+                # Kubernetes: a configuration that can not work rejects, whatever the binding's actions
+                yield Verdict(Status.ERROR, f"{prefix}{error.message}", CelDetail(-1, binding.name, (_DENY,)))
             return
         if not params and self.is_rule:
             yield Verdict(Status.PASS, self.passed)
         for param in params:
-            yield self._judged(param, run)
+            verdict = self._judged(param, run)
+            if verdict.status in _BAD:
+                position = verdict.detail.position if isinstance(verdict.detail, CelDetail) else -1
+                verdict = verdict._replace(detail=CelDetail(position, binding.name, binding.actions))
+            yield verdict
 
     def _judged(self, param: JSON, run: Run) -> Verdict:
         session = CelSession(run, {**request_bindings(run.request), "params": param}, self.variables)
@@ -184,24 +191,26 @@ class AdmissionMutation(SkippedByException):
     variables: tuple[CelVariable, ...] = ()
     bindings: tuple[Binding, ...] = ()
     ignores_errors: bool = False
+    skipped: str = "match conditions aren't met"
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Mutate the object of the request; a DELETE has none."""
         if not isinstance(run.resource, dict):
             return ()
         changed: JSON = run.resource
-        judged = False
+        judged = skipped = False
         for binding in _in_force(self.bindings, run):
             try:
                 for param in binding.params.find(run):
                     found = self._changed(param, changed, run)
                     judged = judged or found is not None
+                    skipped = skipped or found is None
                     changed = changed if found is None else found
             except PyvernoError as error:
                 if not self.ignores_errors:
                     return (Verdict(Status.ERROR, error.message),)
         if not judged:
-            return ()
+            return (Verdict(Status.SKIP, self.skipped),) if skipped else ()
         patched = None if equal(changed, run.resource) else changed
         return (Verdict(Status.PASS, "mutation is successfully applied", patched=patched),)
 
