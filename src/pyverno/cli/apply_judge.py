@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyverno.cli.apply_load import Material, Session, open_session
-from pyverno.cli.evaluate import Evaluation
-from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, Status
-from pyverno.engine.rule import CompiledPolicy
+from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
+from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON, JSONObject
@@ -19,7 +18,7 @@ from pyverno.kube.json import JSON, JSONObject
 __all__ = ["JudgedResource", "judge"]
 
 _CHUNK = 64
-_CLEANUP_KINDS = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
+_DELETING_KINDS = CLEANUP_KINDS | DELETING_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,9 @@ class JudgedResource:
 
     @property
     def ref(self) -> ResourceRef:
-        """The name of the resource."""
-        return ResourceRef.of(self.manifest)
+        """The name of the resource; a JSON payload that is none is named after its file."""
+        ref = ResourceRef.of(self.manifest)
+        return ref if ref.kind or ref.name else ResourceRef("", "JSON", "", self.document.file)
 
 
 _Answer = tuple[JSON, tuple[RuleResult, ...], str]
@@ -53,7 +53,7 @@ def judge(
     if workers > 1 and len(material.manifests) > 1:
         answers = _by_workers(material, min(workers, len(material.manifests)))
     else:
-        answers = _answers(session.evaluation, material.manifests)
+        answers = _answers(session.evaluation, material.manifests, payloads=material.has_payloads)
     for document, manifest, (resource, results, problem) in zip(
         material.resources, material.manifests, answers, strict=True
     ):
@@ -62,36 +62,16 @@ def judge(
         yield JudgedResource(document, manifest, resource, results, problem)
 
 
-def _answers(evaluation: Evaluation, manifests: Iterable[JSONObject]) -> Iterator[_Answer]:
-    cleaners = [policy for policy in evaluation.policies if policy.info.kind in _CLEANUP_KINDS]
+def _answers(evaluation: Evaluation, manifests: Iterable[JSONObject], *, payloads: bool) -> Iterator[_Answer]:
     for manifest in manifests:
         try:
-            review = evaluation.review(manifest)
-            results = review.results
-            if cleaners:
-                # Kyverno: cleanup policies see the object as it was loaded
-                results += tuple(_cleanups(cleaners, evaluation.cleanup(manifest).results))
+            review = evaluation.payload(manifest) if payloads else evaluation.review(manifest)
+            # Kyverno: deleting policies see the object as it was loaded
+            results = review.results if payloads else review.results + evaluation.deletions(manifest, _DELETING_KINDS)
         except PyvernoError as error:
             yield manifest, (), str(error)
         else:
             yield review.resource, results, ""
-
-
-def _cleanups(policies: Iterable[CompiledPolicy], results: Iterable[RuleResult]) -> Iterator[RuleResult]:
-    """Yield the result of every cleanup policy.
-
-    Kyverno: its command line also reports a resource that a cleanup policy does not match, as a fail (F3.27).
-    """
-    said = {result.rule.policy.key: result for result in results}
-    for policy in policies:
-        result = said.get(policy.info.key)
-        yield result if result is not None else _not_matched(policy)
-
-
-def _not_matched(policy: CompiledPolicy) -> RuleResult:
-    return RuleResult(
-        rule=policy.rules[0].info, status=Status.FAIL, message="resource did not match", action=FailureAction.AUDIT
-    )
 
 
 # what the initialiser leaves for the chunks of its own process; empty in the parent
@@ -105,7 +85,7 @@ def _start_worker(material: Material) -> None:
 def _judge_chunk(positions: tuple[int, int]) -> Sequence[_Answer]:
     evaluation, material = _worker[0]
     first, end = positions
-    return [*_answers(evaluation, material.manifests[first:end])]
+    return [*_answers(evaluation, material.manifests[first:end], payloads=material.has_payloads)]
 
 
 def _by_workers(material: Material, workers: int) -> Iterator[_Answer]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyverno.cli.apply_options import ApplyOptions
 from pyverno.cli.evaluate import Evaluation
-from pyverno.compiler import Compilation, Compiled, compile_documents
+from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.request import User
 from pyverno.errors import PolicyError, PyvernoError, UsageError
 from pyverno.kube.documents import Document, expand_lists, load_documents
@@ -39,7 +39,9 @@ _UNSUPPORTED = "unsupported-kind"
 class Material:
     """What was read: policies and exceptions as documents, resources as a cluster would see them, companions.
 
-    `resources` are the documents as written; `manifests` belong to them one by one. `errors` make the run fail,
+    `resources` are the documents as written; `manifests` belong to them one by one, and are JSON payloads of any shape
+    when it `has_payloads`. `targets` are what policies write to and parameters, `looked_up` what else they may ask the
+    cluster for. `errors` make the run fail,
     `warnings` do not.
     """
 
@@ -49,6 +51,8 @@ class Material:
     resources: list[Document] = field(default_factory=list)
     manifests: list[JSONObject] = field(default_factory=list)
     targets: list[JSONObject] = field(default_factory=list)
+    looked_up: list[JSONObject] = field(default_factory=list)
+    has_payloads: bool = False
     values: Values = field(default_factory=Values)
     user: User = field(default_factory=User)
     images: tuple[JSONObject, ...] = ()
@@ -81,7 +85,9 @@ def load_material(options: ApplyOptions, *, stdin: bytes | None = None) -> Mater
     material.policies = found.documents
     material.errors += found.errors
     _resources(material, options.resources, stdin)
-    targets = load_manifests(options.target_resources)
+    if options.json_payloads:
+        _payloads(material, options.json_payloads)
+    targets = load_manifests((*options.target_resources, *options.parameter_resources))
     material.errors += targets.errors
     kinds = material.kinds
     material.targets = [
@@ -111,7 +117,9 @@ def _companions(material: Material, options: ApplyOptions) -> None:
             document = replace(document, value={"apiVersion": API_VERSION, "kind": "UserInfo", **value})
         material.user = read_user_info(document)
     if options.context_file:
-        material.images = read_context(_one(options.context_file)).images
+        context = read_context(_one(options.context_file))
+        material.images = context.images
+        material.looked_up = [*context.resources]
     if options.crd_paths:
         material.crds = _crds(options.crd_paths)
 
@@ -154,7 +162,7 @@ def _resources(material: Material, sources: Sequence[str], stdin: bytes | None) 
             material.errors.append(UsageError(problem, location=document.location(())))
             continue
         try:
-            manifest = normalise(document.value, kinds)
+            manifest = normalise(document.value, kinds, has_nulls=document.may_hold_null)
         except PyvernoError as error:
             material.errors.append(UsageError(error.message, location=document.location(())))
             continue
@@ -162,6 +170,19 @@ def _resources(material: Material, sources: Sequence[str], stdin: bytes | None) 
         material.manifests.append(manifest)
     if sources and found.errors and not material.resources and STDIN not in sources:
         material.errors.append(UsageError("failed to load resources (no resource could be read)"))
+
+
+def _payloads(material: Material, sources: Sequence[str]) -> None:
+    """Read JSON payloads: objects of any shape; one that can not be read is one error."""
+    found = load_files(sources)
+    material.errors += found.errors
+    material.has_payloads = True
+    for document in found.documents:
+        if isinstance(document.value, dict):
+            material.resources.append(document)
+            material.manifests.append(document.value)
+        else:
+            material.errors.append(UsageError("a JSON payload must be an object", location=document.location(())))
 
 
 def _is_object(value: JSON) -> bool:
@@ -178,7 +199,8 @@ def open_session(material: Material) -> Session:
     exceptions = compile_documents(material.exceptions)
     entries = compile_documents(material.global_entries)
     kinds = material.kinds
-    store = ObjectStore(material.manifests, kinds)
+    looked_up = [normalise(each, kinds) for each in material.looked_up]
+    store = ObjectStore(looked_up if material.has_payloads else [*material.manifests, *looked_up], kinds)
     host = OfflineHost(
         objects=store,
         targets=ObjectStore(material.targets, kinds) if material.targets else None,
@@ -213,7 +235,8 @@ def _global_data(entries: Sequence[GlobalContextEntry], store: ObjectStore) -> M
 
 
 def _namespaces(material: Material) -> dict[str, JSONObject]:
-    found = {Resource(each).name: each for each in material.manifests if each.get("kind") == "Namespace"}
+    manifests = () if material.has_payloads else material.manifests
+    found = {Resource(each).name: each for each in manifests if each.get("kind") == "Namespace"}
     found.update((Resource(each).name, each) for each in material.values.namespaces)
     return found
 
@@ -224,7 +247,7 @@ def _told(compilation: Compilation) -> list[PolicyError]:
     unsupported: set[tuple[str, str]] = set()
     for item in compilation.items:
         told.extend(error for error in item.errors if error.code != _UNSUPPORTED)
-        if any(error.code == _UNSUPPORTED for error in item.errors) or _has_no_effect(item):
+        if any(error.code == _UNSUPPORTED for error in item.errors):
             kind = str(item.document.value.get("kind"))
             if (item.document.file, kind) not in unsupported:
                 unsupported.add((item.document.file, kind))
@@ -232,9 +255,3 @@ def _told(compilation: Compilation) -> list[PolicyError]:
                 told.append(PolicyError(message, location=item.document.location(("kind",)), code=_UNSUPPORTED))
     return told
 
-
-def _has_no_effect(item: Compiled) -> bool:
-    """Tell whether a valid document became nothing that an engine runs; it must not be passed over in silence."""
-    if item.errors or item.policy is not None or item.exception is not None:
-        return False
-    return not isinstance(item.written, GlobalContextEntry)

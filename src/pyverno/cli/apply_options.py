@@ -16,7 +16,7 @@ __all__ = ["FORMATS", "ApplyOptions", "check_options"]
 FORMATS = ("text", "json", "yaml", "sarif", "junit", "github")
 """Forms of the results; all but `text` are for machines."""
 
-_NO_CEL = "needs policies written in CEL, which this version of pyverno does not support"
+_NO_PROXY = "is for policies about proxy requests (Envoy and HTTP modes), which this version of pyverno does not judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +99,8 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
             "crd-paths and kubeconfig flags are mutually exclusive, please use only one of them",
         ),
         (options.cluster, "cluster mode is not available in this version of pyverno"),
-        (bool(options.json_payloads), f"--json {_NO_CEL}"),
-        (bool(options.http_payloads), f"--http-payload {_NO_CEL}"),
-        (bool(options.envoy_payloads), f"--envoy-payload {_NO_CEL}"),
+        (bool(options.http_payloads), f"--http-payload {_NO_PROXY}"),
+        (bool(options.envoy_payloads), f"--envoy-payload {_NO_PROXY}"),
         (options.workers < 1, f"--workers must be at least 1, got {options.workers}"),
         (bool(options.output and options.stdin), "--output and --stdin can not be used together, use one or the other"),
     )
@@ -110,11 +109,6 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
             raise UsageError(message)
     ignored = (
         (options.registry, "--registry has no effect: this version of pyverno does not read image registries"),
-        (
-            bool(options.parameter_resources),
-            "--parameter-resource has no effect: it is for policies written in CEL, which this version of pyverno "
-            "does not support",
-        ),
         (
             bool(options.exceptions) and options.exceptions_with_resources,
             # COMPAT: Kyverno ignores them without a word

@@ -6,7 +6,7 @@ request of a manifest as a cluster would send it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyverno.engine.engine import Engine, Review
@@ -14,6 +14,7 @@ from pyverno.engine.host import Host
 from pyverno.engine.phases import ADMISSION, DELETING, VALIDATING, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request, User
+from pyverno.engine.result import FailureAction, RuleResult, Status
 from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVK
@@ -22,7 +23,10 @@ from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.companions import Values
 
-__all__ = ["Evaluation", "parse_operation"]
+__all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Evaluation", "parse_operation"]
+
+CLEANUP_KINDS = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
+DELETING_KINDS = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -69,9 +73,21 @@ class Evaluation:
                 current = review.resource
         return _joined(reviews, current)
 
-    def cleanup(self, manifest: JSONObject) -> Review:
-        """Ask the cleanup policies about a manifest as it was loaded."""
-        return self._engine(self.policies).review(self.request(manifest, Operation.CREATE), DELETING)
+    def deletions(self, manifest: JSONObject, kinds: Container[str]) -> tuple[RuleResult, ...]:
+        """Ask the policies of some deleting kinds about a manifest as it was loaded; each has one result at least.
+
+        Kyverno: its command line also reports an object that such a policy does not match, as a fail (F3.27).
+        """
+        asked = [policy for policy in self.policies if policy.info.kind in kinds]
+        if not asked:
+            return ()
+        review = self._engine(self.policies).review(self.request(manifest, Operation.CREATE), DELETING)
+        said: dict[str, list[RuleResult]] = {}
+        for result in review.results:
+            said.setdefault(result.rule.policy.key, []).append(result)
+        return tuple(
+            result for policy in asked for result in said.get(policy.info.key) or [_not_matched(policy)]
+        )
 
     def payload(self, document: JSONObject) -> Review:
         """Ask the policies made for JSON documents about one."""
@@ -130,6 +146,12 @@ class Evaluation:
             engine = Engine(PolicySet(policies, self.exceptions), self.host)
             self._engines[key] = engine
         return engine
+
+
+def _not_matched(policy: CompiledPolicy) -> RuleResult:
+    return RuleResult(
+        rule=policy.rules[0].info, status=Status.FAIL, message="resource did not match", action=FailureAction.AUDIT
+    )
 
 
 def _joined(reviews: list[Review], resource: JSON) -> Review:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyverno.cli.evaluate import Evaluation
+from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
 from pyverno.cli.global_context import global_entries
 from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
@@ -38,9 +38,6 @@ from pyverno.offline.resources import normalise, unique
 from pyverno.offline.testfile import TestFile
 
 __all__ = ["Judged", "Suite", "load_suite"]
-
-_CLEANUP = frozenset({"ClusterCleanupPolicy", "CleanupPolicy"})
-_DELETING = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
 
 Log = Callable[[str], None]
 
@@ -82,13 +79,15 @@ class Suite:
             return []
         judged = []
         asked = {_row_operation(row.operation) for row in self.test.results if row.operation}
-        deletes = any(policy.info.kind in _DELETING for policy in self.compilation.policies)
+        deletes = any(policy.info.kind in DELETING_KINDS for policy in self.compilation.policies)
         if deletes and asked:
             raise UsageError("operation is not supported for deleting policies")
         for manifest in self.manifests:
             review = self.evaluation.review(manifest)
             if deletes:
-                review = _with_deletions(review, self.evaluation.cleanup(manifest))
+                # cleanup policies are never asked by `test`
+                found = self.evaluation.deletions(manifest, DELETING_KINDS)
+                review = replace(review, results=(*review.results, *found))
             judged.append(Judged(manifest, review))
             judged.extend(
                 Judged(manifest, self.evaluation.review(manifest, operation=operation), operation)
@@ -98,12 +97,6 @@ class Suite:
             Judged(document, self.evaluation.payload(document), payload=name) for name, document in self.payloads
         )
         return judged
-
-
-def _with_deletions(review: Review, cleanup: Review) -> Review:
-    """Add what deleting policies say; cleanup policies are never asked by `test`."""
-    found = tuple(result for result in cleanup.results if result.rule.policy.kind in _DELETING)
-    return replace(review, results=(*review.results, *found))
 
 
 def _row_operation(text: str) -> Operation:
@@ -165,8 +158,10 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
         ),
         images={str(image.get("image")): image for image in context.images},
         global_entries=global_entries(test, folder, compilation.global_entries, store),
-        supply=values.supply,
     )
+    if values.global_values or values.policies:
+        # a Host that may supply variables makes the engine ask it for every rule
+        host = replace(host, supply=values.supply)
     manifests = [document.value for document in documents]
     evaluation = Evaluation(
         policies=compilation.policies,
@@ -188,7 +183,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 def _judging(compilation: Compilation) -> int:
     """Count the policies that rows may be about: cleanup policies are never asked here."""
-    return sum(1 for item in compilation.items if item.policy is not None and item.policy.info.kind not in _CLEANUP)
+    return sum(1 for item in compilation.items if item.policy is not None and item.policy.info.kind not in CLEANUP_KINDS)
 
 
 def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObject]]:
@@ -219,7 +214,8 @@ def _exceptions(test: TestFile, folder: Path) -> Compilation:
 
 def _refuse_mixture(compilation: Compilation, exceptions: Compilation) -> None:
     """Kyverno: exceptions of kyverno.io next to the API server's own policies are an error."""
-    legacy = any(item.written is not None and item.written.api_version.startswith("kyverno.io/") for item in exceptions.items)
+    written = [item.written for item in exceptions.items if item.written is not None]
+    legacy = any(each.api_version.startswith("kyverno.io/") for each in written)
     if legacy and any(policy.info.kind == "ValidatingAdmissionPolicy" for policy in compilation.policies):
         raise UsageError("exceptions cannot be applied to ValidatingAdmissionPolicies")
 

@@ -78,9 +78,8 @@ def test_both_names_of_a_flag_fill_one_list(cli: Run) -> None:
             ["apply", "latest.yaml", "--cluster", "-n", "a", "--cluster-wide-resources", "--context", "b"],
             "cluster mode is not available in this version of pyverno",
         ),
-        (["apply", "latest.yaml", "--json", "a.json"], "--json needs policies written in CEL"),
-        (["apply", "latest.yaml", "--http-payload", "a.json"], "--http-payload needs policies written in CEL"),
-        (["apply", "latest.yaml", "--envoy-payload", "a.json"], "--envoy-payload needs policies written in CEL"),
+        (["apply", "latest.yaml", "--http-payload", "a.json"], "--http-payload is for policies about proxy requests"),
+        (["apply", "latest.yaml", "--envoy-payload", "a.json"], "--envoy-payload is for policies about proxy requests"),
         (["apply", "latest.yaml", "-r", "good.yaml", "--workers", "0"], "--workers must be at least 1, got 0"),
         (["apply", "latest.yaml", "-r", "good.yaml", "-s", "a"], "invalid variable `a`: expected key=value"),
         (["apply", "latest.yaml", "-r", "good.yaml", "-s", "a=b=c"], "invalid variable `a=b=c`: expected key=value"),
@@ -164,11 +163,66 @@ def test_globs_and_folders_name_resources(cli: Run, folder: Path) -> None:
     assert 1 == summary(cli("apply", "latest.yaml", "-r", "m/*.yaml").out)["pass"]
 
 
-def test_policies_in_cel_are_named_once_and_the_others_are_judged(cli: Run) -> None:
-    """A kind that this version does not know gives one clear error per file."""
-    ran = cli("apply", "cel.yaml", "latest.yaml", "-r", "good.yaml")
+def test_an_unknown_kind_is_an_error_with_its_place_and_the_others_are_judged(cli: Run, folder: Path) -> None:
+    """It is never passed over."""
+    (folder / "future.yaml").write_text((folder / "cel.yaml").read_text().replace("ValidatingPolicy", "FuturePolicy"))
+    ran = cli("apply", "future.yaml", "latest.yaml", "-r", "good.yaml")
     assert (1, 1) == (ran.code, summary(ran.out)["pass"])
-    assert "Error: cel.yaml:2:7: kind ValidatingPolicy is not supported in this version of pyverno\n" == ran.err
+    assert ran.err.startswith("Error: future.yaml:2:7: kind: `policies.kyverno.io/v1` kind `FuturePolicy` is not a policy")
+
+
+PARAMETERS = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: most}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations:
+  - expression: object.spec.containers.size() <= int(params.data.most)
+    messageExpression: "'at most ' + params.data.most"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: everywhere}
+spec: {policyName: most, validationActions: [Deny], paramRef: {name: limits, parameterNotFoundAction: Deny}}
+"""
+
+
+def test_admission_policies_get_their_parameters_from_files(cli: Run, folder: Path) -> None:
+    """Without them the binding can not work, which is an error and no pass."""
+    (folder / "vap.yaml").write_text(PARAMETERS)
+    (folder / "limits.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limits, namespace: shop}\ndata: {most: '0'}\n"
+    )
+    ran = cli("apply", "vap.yaml", "-r", "good.yaml", "--parameter-resource", "limits.yaml")
+    assert (1, 1, True) == (ran.code, summary(ran.out)["fail"], "at most 0" in ran.out)
+    missing = cli("apply", "vap.yaml", "-r", "good.yaml")
+    assert (1, 1) == (missing.code, summary(missing.out)["error"])
+
+
+PAYLOADS = """\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: colours}
+spec:
+  evaluation: {mode: JSON}
+  validations: [{expression: object.colour == 'red', message: not red}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("payload", "code", "said"), [('{"colour": "red"}', 0, ""), ('{"colour": "blue"}', 1, "not red")]
+)
+def test_json_payloads_are_judged_by_policies_made_for_them(
+    cli: Run, folder: Path, payload: str, code: int, said: str
+) -> None:
+    """A payload of any shape is named after its file."""
+    (folder / "colours.yaml").write_text(PAYLOADS)
+    (folder / "p.json").write_text(payload)
+    ran = cli("apply", "colours.yaml", "latest.yaml", "--json", "p.json")
+    assert (code, True, bool(said)) == (ran.code, said in ran.out, "/JSON/p.json" in ran.out)
 
 
 def test_an_invalid_policy_is_skipped_and_counts_as_an_error(cli: Run) -> None:
@@ -490,7 +544,6 @@ def test_a_policy_without_namespace_is_warned_about(cli: Run, folder: Path) -> N
     ("arguments", "message"),
     [
         (["--registry"], "--registry has no effect"),
-        (["--parameter-resource", "a.yaml"], "--parameter-resource has no effect"),
     ],
 )
 def test_flags_without_effect_are_told(cli: Run, arguments: list[str], message: str) -> None:

@@ -350,10 +350,24 @@ def test_generated_objects_are_compared(cli: Run, folder: Path) -> None:
     assert (0, True) == (ran.code, "│ v1/ConfigMap/shop/settings │ Pass   │ Ok " in ran.out)
 
 
-def test_payloads_say_that_they_need_cel(cli: Run, folder: Path) -> None:
+@pytest.mark.parametrize(("field", "what"), [("httpPayloads", "HTTP"), ("envoyPayloads", "Envoy")])
+def test_payloads_of_proxies_are_refused(cli: Run, folder: Path, field: str, what: str) -> None:
     """Instead of being passed over."""
-    suite(folder, PASSING + "jsonPayload: p.json\n")
-    assert "JSON payloads need policies written in CEL" in cli("test", ".").err
+    suite(folder, PASSING + f"{field}: [p.json]\n")
+    assert f"{what} payloads are not available in this version of pyverno" in cli("test", ".").err
+
+
+def test_a_json_payload_is_named_by_its_path_in_rows(cli: Run, folder: Path) -> None:
+    """Policies made for payloads judge it."""
+    (folder / "colours.yaml").write_text(
+        "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: colours}\n"
+        "spec: {evaluation: {mode: JSON}, validations: [{expression: object.colour == 'red'}]}\n"
+    )
+    (folder / "p.json").write_text('{"colour": "blue"}')
+    rows = "results:\n- {policy: colours, isValidatingPolicy: true, resources: [p.json], result: fail}\n"
+    suite(folder, HEAD + "policies: [colours.yaml]\njsonPayload: p.json\n" + rows)
+    ran = cli("test", ".")
+    assert (0, True) == (ran.code, "1 tests passed and 0 tests failed" in ran.out), ran.out + ran.err
 
 
 def test_a_git_repository_is_cloned_and_its_paths_shown(
