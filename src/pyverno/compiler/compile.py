@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import PolicyError
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON
-from pyverno.policy.decode import AnyPolicy, decode
+from pyverno.policy.decode import decode
+
+if TYPE_CHECKING:
+    from pyverno.policy.decode import AnyPolicy
 
 __all__ = ["Compilation", "Compiled", "compile_document", "compile_documents"]
 

@@ -7,6 +7,9 @@ puts the checks of its siblings in order, and must never evaluate a policy.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from pyverno.compiler.autogen import expand
 from pyverno.compiler.lints import lint
 from pyverno.compiler.validation_actions import check_elements, check_mutate, check_text_values, check_validate
@@ -27,13 +30,15 @@ from pyverno.compiler.validation_variables import check_variables
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.decode import AnyPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.generate import Generate
 from pyverno.policy.globalcontext import GlobalContextEntry
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
+
+if TYPE_CHECKING:
+    from pyverno.policy.decode import AnyPolicy
 
 __all__ = ["Problems", "validate"]
 
@@ -74,6 +79,9 @@ def validate(
             check_exception(policy, findings, kinds)
         case GlobalContextEntry():
             check_global_context_entry(policy, findings)
+        case _:
+            # imported here, because a run without such kinds does without CEL
+            import_module("pyverno.compiler.validation_cel").check_cel_document(policy, findings)
     return findings.problems()
 
 

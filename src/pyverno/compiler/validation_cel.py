@@ -1,4 +1,4 @@
-"""Checks of CEL policies and their exceptions that need no types: what upstream's webhook and schemas refuse.
+"""Checks of CEL policies, their exceptions and bindings that need no types: what webhooks and schemas refuse.
 
 Expressions are parsed where a check asks which names they use, but compiling them is the lowering's business. This
 module must never evaluate anything.
@@ -8,25 +8,35 @@ module must never evaluate anything.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from pyverno.compiler.celmatching import INVALID_SELECTOR, selector_problems
 from pyverno.compiler.validation_findings import Findings
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.cronexpr import parse_cronexpr
 from pyverno.kube.json import encode
+from pyverno.kube.selector import compile_selector
 from pyverno.lang.cel.ast import Ident, walk
 from pyverno.lang.cel.macros import STANDARD_MACROS
 from pyverno.lang.cel.parser import parse
 from pyverno.lang.cel.source import CompileError, Source
+from pyverno.policy.admissionpolicy import (
+    AdmissionBinding,
+    MutatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBinding,
+)
 from pyverno.policy.celblocks import EvaluationMode
 from pyverno.policy.celexception import CelException
 from pyverno.policy.celpolicy import DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.constraints import MatchConstraints, ResourceRule
-from pyverno.policy.decode import AnyCelPolicy
 from pyverno.policy.imagepolicy import Attestor, Given, ImageReference, ImageValidatingPolicy
 from pyverno.policy.schema import Path, suggestion
 from pyverno.policy.validate import NamedExpression
 
-__all__ = ["check_cel_exception", "check_cel_policy", "uses_name"]
+if TYPE_CHECKING:
+    from pyverno.policy.decode import AnyCelPolicy, AnyPolicy
+
+__all__ = ["check_binding", "check_cel_document", "check_cel_exception", "check_cel_policy", "uses_name"]
 
 _SPEC: Path = ("spec",)
 _OPERATIONS = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
@@ -36,6 +46,17 @@ _NO_VARIABLES = (
     "variables cannot be referenced in matchConditions when spec.autogen.mutatingAdmissionPolicy.enabled is true; "
     "native MutatingAdmissionPolicy evaluates match conditions before variables, so inline the expression instead"
 )
+
+
+def check_cel_document(policy: AnyPolicy, findings: Findings) -> None:
+    """Check a document of any kind that has to do with CEL; about Kubernetes' own policies there is nothing to say."""
+    match policy:
+        case ValidatingPolicy() | MutatingPolicy() | GeneratingPolicy() | DeletingPolicy() | ImageValidatingPolicy():
+            check_cel_policy(policy, findings)
+        case CelException():
+            check_cel_exception(policy, findings)
+        case ValidatingAdmissionPolicyBinding() | MutatingAdmissionPolicyBinding():
+            check_binding(policy, findings)
 
 
 def check_cel_policy(policy: AnyCelPolicy, findings: Findings, *, allows_http: bool = False) -> None:
@@ -78,6 +99,18 @@ def check_cel_exception(exception: CelException, findings: Findings) -> None:
                 findings.error("exception", (*reference.path, name), f"must specify policy {name}")
 
 
+def check_binding(binding: AdmissionBinding, findings: Findings) -> None:
+    """Check the selectors of a binding, which is lowered only with the policy that it names."""
+    spec = binding.spec
+    if spec.match_resources is not None:
+        _check_selectors(spec.match_resources, findings)
+    if spec.param_ref is not None and spec.param_ref.selector is not None:
+        try:
+            compile_selector(spec.param_ref.selector)
+        except ValueSyntaxError as error:
+            findings.error(INVALID_SELECTOR, (*spec.param_ref.path, "selector"), error.message)
+
+
 def uses_name(expression: str, name: str) -> bool:
     """Tell whether an expression mentions a variable, bound or not; what does not parse mentions none.
 
@@ -104,7 +137,15 @@ def _check_constraints(policy: AnyCelPolicy, findings: Findings) -> None:
     if constraints is not None:
         _warn_about_rules(constraints, findings)
     if isinstance(policy, MutatingPolicy) and policy.spec.target_match_constraints is not None:
-        _warn_about_rules(policy.spec.target_match_constraints.constraints, findings)
+        targets = policy.spec.target_match_constraints.constraints
+        _warn_about_rules(targets, findings)
+        _check_selectors(targets, findings)
+
+
+def _check_selectors(constraints: MatchConstraints, findings: Findings) -> None:
+    """Check what no lowering of the document itself looks at."""
+    for path, message in selector_problems(constraints):
+        findings.error(INVALID_SELECTOR, path, message)
 
 
 def _warn_about_rules(constraints: MatchConstraints, findings: Findings) -> None:

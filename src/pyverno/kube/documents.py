@@ -37,11 +37,15 @@ _ASCII_ALLOWED: Final = bytes([9, 10, 13, *range(0x20, 0x7F)])
 
 
 class _Source:
-    """The text of one document inside its stream, and its positions once they were asked for."""
+    """The text of one document inside its stream, and its positions once they were asked for.
 
-    __slots__ = ("_positions", "end", "line", "start", "text")
+    `holds_null` is False when the text shows that no value is null.
+    """
 
-    def __init__(self, text: str, start: int, end: int, line: int) -> None:
+    __slots__ = ("_positions", "end", "holds_null", "line", "start", "text")
+
+    def __init__(self, text: str, start: int, end: int, line: int, *, holds_null: bool = True) -> None:
+        self.holds_null = holds_null
         self.text = text
         self.start = start
         self.end = end
@@ -76,6 +80,11 @@ class Document:
     line: int = 1
     _source: _Source | None = field(default=None, compare=False, repr=False)
     _prefix: Path = field(default=(), compare=False, repr=False)
+
+    @property
+    def may_hold_null(self) -> bool:
+        """Tell whether some value may be null; False is certain, and costs nothing to know."""
+        return self._source is None or self._source.holds_null
 
     def location(self, path: Path = (), *, key: bool = False) -> Location:
         """Where the node at `path` stands, or its key with `key=True`.
@@ -233,7 +242,8 @@ def _load_json(text: str, file: str, unique_keys: bool) -> Document | None:
         return None
     if unique_keys and not _keys_are_unique(text, value):
         return None
-    return Document(value, file, 0, 1 + _leading_lines(text), _Source(text, 0, len(text), 1))
+    source = _Source(text, 0, len(text), 1, holds_null="null" in text)
+    return Document(value, file, 0, 1 + _leading_lines(text), source)
 
 
 def _leading_lines(text: str) -> int:

@@ -49,7 +49,8 @@ class Resource:
     @property
     def gvk(self) -> GVK:
         """Group, version and kind."""
-        return GVK(self.group, self.version, self.kind)
+        group, version = parse_api_version(self.api_version)
+        return GVK(group, version, self.kind)
 
     @property
     def metadata(self) -> JSONObject:

@@ -24,14 +24,23 @@ class ObjectStore:
     `kinds` maps API paths to kinds; add CRDs to it for kinds that are not built in.
     """
 
-    __slots__ = ("_objects", "kinds")
+    __slots__ = ("_index", "_loaded", "kinds")
 
     def __init__(self, objects: Iterable[JSONObject] = (), kinds: KindTable = BUILTIN_KINDS) -> None:
         self.kinds = kinds
-        self._objects: dict[tuple[str, str, str, str], JSONObject] = {}
-        for document in objects:
-            view = Resource(document)
-            self._objects.setdefault((view.group, view.kind, view.namespace, view.name), document)
+        self._loaded = tuple(objects)
+        self._index: dict[tuple[str, str, str, str], JSONObject] | None = None
+
+    @property
+    def _objects(self) -> dict[tuple[str, str, str, str], JSONObject]:
+        """The objects by group, kind, namespace and name, worked out when somebody first asks."""
+        if self._index is None:
+            index: dict[tuple[str, str, str, str], JSONObject] = {}
+            for document in self._loaded:
+                view = Resource(document)
+                index.setdefault((view.group, view.kind, view.namespace, view.name), document)
+            self._index = index
+        return self._index
 
     @property
     def objects(self) -> tuple[JSONObject, ...]:

@@ -21,13 +21,16 @@ __all__ = ["normalise", "unique"]
 _MAPS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData"})
 
 
-def normalise(document: JSONObject, kinds: KindTable) -> JSONObject:
+def normalise(document: JSONObject, kinds: KindTable, *, has_nulls: bool = True) -> JSONObject:
     """Return the object as a cluster would see it; the argument is not changed.
 
+    `has_nulls` is False when it is known that no value is null, which saves looking for them.
     Raises DocumentError for an object that is nested too deeply.
     """
     try:
-        filled: JSONObject = _without_null_maps(document) if _may_hold_null(document) else document
+        filled: JSONObject = document
+        if has_nulls and _may_hold_null(document):
+            filled = _without_null_maps(document)
     except RecursionError:
         raise DocumentError("the object is nested too deeply") from None
     view = Resource(filled)

@@ -6,43 +6,48 @@ This module must not check what needs more than the document's own structure (se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyverno.errors import PolicyError
-from pyverno.policy.admissionpolicy import (
-    MutatingAdmissionPolicy,
-    MutatingAdmissionPolicyBinding,
-    ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
-)
-from pyverno.policy.celexception import CelException
-from pyverno.policy.celpolicy import DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
-from pyverno.policy.cleanup import CleanupPolicy
-from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.exception import PolicyException
-from pyverno.policy.globalcontext import GlobalContextEntry
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
 from pyverno.policy.schema import Cursor, Problems, Shape, Source, suggestion, text
 
-__all__ = ["AnyAdmissionPolicy", "AnyCelPolicy", "AnyPolicy", "Decoded", "decode"]
+if TYPE_CHECKING:
+    # each kind is imported when a document of it is decoded
+    from pyverno.policy.admissionpolicy import (
+        MutatingAdmissionPolicy,
+        MutatingAdmissionPolicyBinding,
+        ValidatingAdmissionPolicy,
+        ValidatingAdmissionPolicyBinding,
+    )
+    from pyverno.policy.celexception import CelException
+    from pyverno.policy.celpolicy import DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+    from pyverno.policy.cleanup import CleanupPolicy
+    from pyverno.policy.clusterpolicy import ClusterPolicy
+    from pyverno.policy.exception import PolicyException
+    from pyverno.policy.globalcontext import GlobalContextEntry
+    from pyverno.policy.imagepolicy import ImageValidatingPolicy
 
-AnyCelPolicy: TypeAlias = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy
-AnyAdmissionPolicy: TypeAlias = (
-    ValidatingAdmissionPolicy
-    | ValidatingAdmissionPolicyBinding
-    | MutatingAdmissionPolicy
-    | MutatingAdmissionPolicyBinding
-)
-AnyPolicy: TypeAlias = (
-    ClusterPolicy
-    | CleanupPolicy
-    | PolicyException
-    | GlobalContextEntry
-    | AnyCelPolicy
-    | CelException
-    | AnyAdmissionPolicy
-)
+    AnyCelPolicy: TypeAlias = (
+        ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy
+    )
+    AnyAdmissionPolicy: TypeAlias = (
+        ValidatingAdmissionPolicy
+        | ValidatingAdmissionPolicyBinding
+        | MutatingAdmissionPolicy
+        | MutatingAdmissionPolicyBinding
+    )
+    AnyPolicy: TypeAlias = (
+        ClusterPolicy
+        | CleanupPolicy
+        | PolicyException
+        | GlobalContextEntry
+        | AnyCelPolicy
+        | CelException
+        | AnyAdmissionPolicy
+    )
+
+__all__ = ["AnyAdmissionPolicy", "AnyCelPolicy", "AnyPolicy", "Decoded", "decode"]
 
 
 @dataclass(frozen=True, slots=True)

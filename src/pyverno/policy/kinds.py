@@ -9,20 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 
-from pyverno.policy.admissionpolicy import (
-    MUTATING_ADMISSION_POLICY,
-    MUTATING_ADMISSION_POLICY_BINDING,
-    VALIDATING_ADMISSION_POLICY,
-    VALIDATING_ADMISSION_POLICY_BINDING,
-)
-from pyverno.policy.celexception import CEL_EXCEPTION
-from pyverno.policy.celpolicy import DELETING_POLICY, GENERATING_POLICY, MUTATING_POLICY, VALIDATING_POLICY
-from pyverno.policy.cleanup import CLEANUP_POLICY
-from pyverno.policy.clusterpolicy import CLUSTER_POLICY, CLUSTER_POLICY_V2BETA1
-from pyverno.policy.exception import POLICY_EXCEPTION
-from pyverno.policy.globalcontext import GLOBAL_CONTEXT_ENTRY
-from pyverno.policy.imagepolicy import IMAGE_VALIDATING_POLICY
 from pyverno.policy.schema import Shape
 
 __all__ = ["POLICY_KINDS", "Family", "PolicyKind", "find_kind", "is_policy"]
@@ -44,8 +32,9 @@ class Family(StrEnum):
 class PolicyKind:
     """One kind: names, scope, served versions (the stored one first), and how its documents are decoded.
 
-    `shapes` maps versions to shapes; a version without shape is recognised but can not be used yet. `replacement`
-    names the kinds that an author should move to.
+    `forms` names the shape of each version (`module.NAME` of this package), so that a run loads the kinds that it meets
+    and no others; a version without form is recognised but can not be used yet. `replacement` names the kinds that an
+    author should move to.
     """
 
     group: str
@@ -57,7 +46,18 @@ class PolicyKind:
     short_names: tuple[str, ...] = ()
     deprecated_versions: tuple[str, ...] = ()
     replacement: str = ""
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shapes(self) -> Mapping[str, Shape]:
+        """The shapes by version; their modules are imported when they are first asked for."""
+        return {version: _shape(form) for version, form in self.forms.items()}
+
+
+def _shape(form: str) -> Shape:
+    module, _, name = form.partition(".")
+    shape: Shape = getattr(import_module(f"pyverno.policy.{module}"), name)
+    return shape
 
 
 _KYVERNO = "kyverno.io"
@@ -69,7 +69,7 @@ _CEL_VERSIONS = ("v1beta1", "v1", "v1alpha1")
 _ADMISSION_VERSIONS = ("v1", "v1beta1", "v1alpha1")
 
 
-def _cel(kind: str, plural: str, short: str, shape: Shape) -> tuple[PolicyKind, PolicyKind]:
+def _cel(kind: str, plural: str, short: str, shape: str) -> tuple[PolicyKind, PolicyKind]:
     cluster = PolicyKind(
         _CEL,
         kind,
@@ -79,7 +79,7 @@ def _cel(kind: str, plural: str, short: str, shape: Shape) -> tuple[PolicyKind, 
         _CEL_VERSIONS,
         (short,),
         deprecated_versions=("v1alpha1",),
-        shapes=dict.fromkeys(_CEL_VERSIONS, shape),
+        forms=dict.fromkeys(_CEL_VERSIONS, shape),
     )
     namespaced = PolicyKind(
         _CEL,
@@ -89,12 +89,12 @@ def _cel(kind: str, plural: str, short: str, shape: Shape) -> tuple[PolicyKind, 
         Family.CEL,
         _CEL_VERSIONS[:2],
         (f"n{short}",),
-        shapes=dict.fromkeys(_CEL_VERSIONS[:2], shape),
+        forms=dict.fromkeys(_CEL_VERSIONS[:2], shape),
     )
     return cluster, namespaced
 
 
-def _admission(kind: str, plural: str, policy: Shape, binding: Shape) -> tuple[PolicyKind, PolicyKind]:
+def _admission(kind: str, plural: str, policy: str, binding: str) -> tuple[PolicyKind, PolicyKind]:
     rows = ((kind, plural, policy), (f"{kind}Binding", f"{kind.lower()}bindings", binding))
     first, second = (
         PolicyKind(
@@ -104,7 +104,7 @@ def _admission(kind: str, plural: str, policy: Shape, binding: Shape) -> tuple[P
             False,
             Family.ADMISSION,
             _ADMISSION_VERSIONS,
-            shapes=dict.fromkeys(_ADMISSION_VERSIONS, shape),
+            forms=dict.fromkeys(_ADMISSION_VERSIONS, shape),
         )
         for name, names, shape in rows
     )
@@ -121,7 +121,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("v1", "v2beta1"),
         ("cpol",),
         replacement="ValidatingPolicy, MutatingPolicy, GeneratingPolicy or ImageValidatingPolicy",
-        shapes={"v1": CLUSTER_POLICY, "v2beta1": CLUSTER_POLICY_V2BETA1},
+        forms={"v1": "clusterpolicy.CLUSTER_POLICY", "v2beta1": "clusterpolicy.CLUSTER_POLICY_V2BETA1"},
     ),
     PolicyKind(
         _KYVERNO,
@@ -133,7 +133,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("pol",),
         replacement="NamespacedValidatingPolicy, NamespacedMutatingPolicy, NamespacedGeneratingPolicy or "
         "NamespacedImageValidatingPolicy",
-        shapes={"v1": CLUSTER_POLICY, "v2beta1": CLUSTER_POLICY_V2BETA1},
+        forms={"v1": "clusterpolicy.CLUSTER_POLICY", "v2beta1": "clusterpolicy.CLUSTER_POLICY_V2BETA1"},
     ),
     PolicyKind(
         _KYVERNO,
@@ -145,7 +145,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("ccleanpol",),
         deprecated_versions=("v2beta1",),
         replacement="DeletingPolicy",
-        shapes={"v2": CLEANUP_POLICY, "v2beta1": CLEANUP_POLICY},
+        forms={"v2": "cleanup.CLEANUP_POLICY", "v2beta1": "cleanup.CLEANUP_POLICY"},
     ),
     PolicyKind(
         _KYVERNO,
@@ -157,7 +157,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("cleanpol",),
         deprecated_versions=("v2beta1",),
         replacement="NamespacedDeletingPolicy",
-        shapes={"v2": CLEANUP_POLICY, "v2beta1": CLEANUP_POLICY},
+        forms={"v2": "cleanup.CLEANUP_POLICY", "v2beta1": "cleanup.CLEANUP_POLICY"},
     ),
     PolicyKind(
         _KYVERNO,
@@ -169,7 +169,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("polex",),
         deprecated_versions=("v2beta1",),
         replacement="PolicyException",
-        shapes={"v2": POLICY_EXCEPTION, "v2beta1": POLICY_EXCEPTION},
+        forms={"v2": "exception.POLICY_EXCEPTION", "v2beta1": "exception.POLICY_EXCEPTION"},
     ),
     PolicyKind(
         _KYVERNO,
@@ -180,13 +180,13 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("v2beta1", "v2", "v2alpha1"),
         ("gctxentry",),
         deprecated_versions=("v2alpha1",),
-        shapes=dict.fromkeys(("v2", "v2beta1", "v2alpha1"), GLOBAL_CONTEXT_ENTRY),
+        forms=dict.fromkeys(("v2", "v2beta1", "v2alpha1"), "globalcontext.GLOBAL_CONTEXT_ENTRY"),
     ),
-    *_cel("ValidatingPolicy", "validatingpolicies", "vpol", VALIDATING_POLICY),
-    *_cel("MutatingPolicy", "mutatingpolicies", "mpol", MUTATING_POLICY),
-    *_cel("GeneratingPolicy", "generatingpolicies", "gpol", GENERATING_POLICY),
-    *_cel("DeletingPolicy", "deletingpolicies", "dpol", DELETING_POLICY),
-    *_cel("ImageValidatingPolicy", "imagevalidatingpolicies", "ivpol", IMAGE_VALIDATING_POLICY),
+    *_cel("ValidatingPolicy", "validatingpolicies", "vpol", "celpolicy.VALIDATING_POLICY"),
+    *_cel("MutatingPolicy", "mutatingpolicies", "mpol", "celpolicy.MUTATING_POLICY"),
+    *_cel("GeneratingPolicy", "generatingpolicies", "gpol", "celpolicy.GENERATING_POLICY"),
+    *_cel("DeletingPolicy", "deletingpolicies", "dpol", "celpolicy.DELETING_POLICY"),
+    *_cel("ImageValidatingPolicy", "imagevalidatingpolicies", "ivpol", "imagepolicy.IMAGE_VALIDATING_POLICY"),
     PolicyKind(
         _CEL,
         "PolicyException",
@@ -195,19 +195,19 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         Family.CEL_EXCEPTION,
         _CEL_VERSIONS,
         deprecated_versions=("v1alpha1",),
-        shapes=dict.fromkeys(_CEL_VERSIONS, CEL_EXCEPTION),
+        forms=dict.fromkeys(_CEL_VERSIONS, "celexception.CEL_EXCEPTION"),
     ),
     *_admission(
         "ValidatingAdmissionPolicy",
         "validatingadmissionpolicies",
-        VALIDATING_ADMISSION_POLICY,
-        VALIDATING_ADMISSION_POLICY_BINDING,
+        "admissionpolicy.VALIDATING_ADMISSION_POLICY",
+        "admissionpolicy.VALIDATING_ADMISSION_POLICY_BINDING",
     ),
     *_admission(
         "MutatingAdmissionPolicy",
         "mutatingadmissionpolicies",
-        MUTATING_ADMISSION_POLICY,
-        MUTATING_ADMISSION_POLICY_BINDING,
+        "admissionpolicy.MUTATING_ADMISSION_POLICY",
+        "admissionpolicy.MUTATING_ADMISSION_POLICY_BINDING",
     ),
 )
 """Every kind of policy document that Kyverno knows."""

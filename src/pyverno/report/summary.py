@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyverno.engine.result import FailureAction, RuleResult, Status
@@ -21,6 +21,9 @@ def reported_status(result: RuleResult, *, audit_warn: bool = False) -> Status:
         if audit_warn and result.action is FailureAction.AUDIT:
             return Status.WARN
     return result.status
+
+
+_PASS = Status.PASS
 
 
 @dataclass(slots=True)
@@ -51,10 +54,16 @@ class Summary:
             case Status.SKIP:
                 self.skipped += 1
 
+    def count_all(self, results: Sequence[RuleResult], *, audit_warn: bool = False) -> None:
+        """Count the results of one object as reports show them; most of them pass."""
+        others = [result for result in results if result.status is not _PASS]
+        self.passed += len(results) - len(others)
+        for result in others:
+            self.add(reported_status(result, audit_warn=audit_warn))
+
     def count(self, result: RuleResult, *, audit_warn: bool = False) -> None:
         """Count one result as reports show it."""
-        if result.status is Status.PASS:
-            # the common case of a large run
+        if result.status is _PASS:  # the common case of a large run
             self.passed += 1
         else:
             self.add(reported_status(result, audit_warn=audit_warn))

@@ -44,8 +44,8 @@ def test_each_kind_has_its_type(api_version, kind, spec, expected):
 @pytest.mark.parametrize(
     ("api_version", "kind", "code"),
     [
-        ("policies.kyverno.io/v1", "ValidatingPolicy", "unsupported-kind"),
-        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "unsupported-kind"),
+        ("policies.kyverno.io/v9", "ValidatingPolicy", "unknown-version"),
+        ("admissionregistration.k8s.io/v9", "ValidatingAdmissionPolicy", "unknown-version"),
         ("kyverno.io/v9", "ClusterPolicy", "unknown-version"),
         ("kyverno.io/v1", "ClusterPolice", "unknown-kind"),
         ("v1", "Pod", "unknown-kind"),

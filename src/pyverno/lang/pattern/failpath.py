@@ -198,7 +198,7 @@ def _is_literal(labels: JSONObject) -> bool:
 
 
 def _labels(pattern: JSONObject, floats: bool) -> Callable[[JSONObject], str | None]:
-    """Compile optional labels with wildcard keys into what names the first key that does not fit, in the exact order."""
+    """Compile optional labels with wildcard keys into what names the first key that does not fit, in order."""
     entries: list[tuple[Anchor, Callable[[JSONObject], str] | None, Leaf]] = []
     for key, text in pattern.items():
         anchor = parse_anchor(key)

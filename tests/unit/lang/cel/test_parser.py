@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyverno.lang.cel import ast
+from pyverno.lang.cel import STANDARD, ast
 from pyverno.lang.cel.macros import BINDINGS_MACROS, OPTIONAL_MACROS, STANDARD_MACROS
 from pyverno.lang.cel.parser import parse
 from pyverno.lang.cel.source import CompileError, Source
@@ -130,3 +130,9 @@ def test_every_node_has_its_own_id_and_a_place() -> None:
     nodes = list(ast.walk(parse(Source(text), MACROS)))
     assert len({node.id for node in nodes}) == len(nodes)
     assert all(0 <= node.offset < len(text) for node in nodes)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("+".join(["1"] * 800), 800), (" && ".join(["true"] * 5_000), True)])
+def test_long_chains_need_no_deep_recursion(text: str, expected: object) -> None:
+    """Sums and conjunctions of many terms compile in linear time and run."""
+    assert STANDARD.compile(text).evaluate({}) == expected
