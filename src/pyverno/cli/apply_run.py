@@ -41,8 +41,7 @@ def _run(options: ApplyOptions, material: Material, session: Session) -> int:
     resources = judge(material, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
     for item in tracked(resources, len(material.manifests), "resources"):
         judged.append(item)
-        for result in item.results:
-            summary.count(result, audit_warn=options.audit_warn)
+        summary.count_all(item.results, audit_warn=options.audit_warn)
         if item.problem:
             summary.erred += 1
             report_error(f"failed to apply policies on resource {item.ref.name} ({item.problem})")

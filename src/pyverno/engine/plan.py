@@ -15,13 +15,14 @@ from pyverno.engine.result import RuleResult, Status
 from pyverno.engine.rule import NO_SHORTCUT, CompiledRule, Exemption, Guard, Judge, PolicyInfo, Shortcut
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.passcheck import fuse
+from pyverno.lang.pattern.validate import Pattern
 
-__all__ = ["Candidate", "Fast", "Plan", "Selected", "make_plan"]
+__all__ = ["Candidate", "Checks", "Fast", "Plan", "Selected", "make_plan"]
 
 Check = Callable[[JSON], bool]
 
 GROUP = 32
-"""How many policies share a pass-check: more would save little, and one failing rule sends all of them to the judges."""
+"""How many policies share a pass-check: more would save little, and one failing rule sends all to their judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,11 @@ class Fast:
 Plan = tuple[Fast | Selected, ...]
 
 
-def make_plan(selected: Iterable[Selected]) -> Plan:
+Checks = dict[tuple[Pattern, ...], Check | None]
+"""Fused pass-checks by the patterns that they speak for: plans of many namespaces share them."""
+
+
+def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
     """Put the policies that one fused pass-check can speak for first, each group in the order of names.
 
     Only phases without changes have such policies, so that the order in which they are asked changes nothing but the
@@ -88,15 +93,18 @@ def make_plan(selected: Iterable[Selected]) -> Plan:
     fast = tuple(policy for policy in policies if all(candidate.shortcut.pattern for candidate in _asked(policy)))
     together: list[Fast | Selected] = []
     for first in range(0, len(fast), GROUP):
-        together.extend(_fused(fast[first : first + GROUP]))
+        together.extend(_fused(fast[first : first + GROUP], checks))
     known = {id(policy) for policy in fast}
     return (*together, *(policy for policy in policies if id(policy) not in known))
 
 
-def _fused(policies: tuple[Selected, ...]) -> Plan:
+def _fused(policies: tuple[Selected, ...], checks: Checks) -> Plan:
     """Return policies as one step, or as they are when no pass-check can be made for them."""
     shortcuts = [candidate.shortcut for policy in policies for candidate in _asked(policy)]
-    check = fuse(shortcut.pattern for shortcut in shortcuts if shortcut.pattern is not None)
+    patterns = tuple(shortcut.pattern for shortcut in shortcuts if shortcut.pattern is not None)
+    if patterns not in checks:
+        checks[patterns] = fuse(patterns)
+    check = checks[patterns]
     if check is None:
         return policies
     results = tuple(shortcut.passed for shortcut in shortcuts if shortcut.passed is not None)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import Phase
-from pyverno.engine.plan import Candidate, Plan, Selected, make_plan
+from pyverno.engine.plan import Candidate, Checks, Plan, Selected, make_plan
 from pyverno.engine.rule import CompiledPolicy, Exemption, RuleInfo
 
 __all__ = ["PolicySet"]
@@ -26,12 +26,13 @@ class PolicySet:
     0
     """
 
-    __slots__ = ("_memo", "exceptions", "policies")
+    __slots__ = ("_checks", "_memo", "exceptions", "policies")
 
     def __init__(self, policies: Iterable[CompiledPolicy] = (), exceptions: Iterable[Exemption] = ()) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: (policy.info.name, policy.info.namespace)))
         self.exceptions = tuple(exceptions)
         self._memo: dict[tuple[tuple[Phase, ...], IndexKey], Plan] = {}
+        self._checks: Checks = {}
 
     def __len__(self) -> int:
         return len(self.policies)
@@ -55,10 +56,10 @@ class PolicySet:
         asked = (tuple(phases), key)
         found = self._memo.get(asked)
         if found is None:
-            found = tuple(step for phase in phases for step in make_plan(self._select(phase, key)))
+            found = tuple(step for phase in phases for step in make_plan(self._select(phase, key), self._checks))
             if len(self._memo) >= MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
-                self._memo = {}
+                self._memo, self._checks = {}, {}
             self._memo[asked] = found
         return found
 
