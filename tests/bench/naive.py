@@ -174,7 +174,7 @@ def _find(pattern: dict[str, JSON], tag: str) -> str | None:
 
 
 def _expand_keys(pattern: dict[str, JSON], labels: dict[str, JSON]) -> Labels:
-    entries = Labels()
+    entries, expanded = Labels(), []
     for key, value in pattern.items():
         if not isinstance(value, str):
             continue
@@ -183,9 +183,10 @@ def _expand_keys(pattern: dict[str, JSON], labels: dict[str, JSON]) -> Labels:
             wildcard = parsed[1] if parsed else key
             found = [name for name, text in labels.items() if isinstance(text, str) and match(wildcard, name)]
             name = min(found, default=wildcard)
-            entries.append((f"{parsed[0]}({name})" if parsed else name, value))
+            expanded.append((f"{parsed[0]}({name})" if parsed else name, value))
         else:
             entries.append((key, value))
+    entries.extend(expanded)  # of two entries for one key the one that is written without wildcard counts first
     return entries
 
 
