@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyverno.cli.apply_options import ApplyOptions
 from pyverno.cli.evaluate import Evaluation
@@ -27,7 +28,9 @@ from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise
-from pyverno.policy.globalcontext import GlobalContextEntry
+
+if TYPE_CHECKING:
+    from pyverno.policy.globalcontext import GlobalContextEntry
 
 __all__ = ["Material", "Session", "load_material", "open_session"]
 
@@ -254,4 +257,3 @@ def _told(compilation: Compilation) -> list[PolicyError]:
                 message = f"kind {kind} is not supported in this version of pyverno"
                 told.append(PolicyError(message, location=item.document.location(("kind",)), code=_UNSUPPORTED))
     return told
-

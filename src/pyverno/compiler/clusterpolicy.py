@@ -11,9 +11,7 @@ from functools import cache, partial
 
 from pyverno.compiler.autogen import expand
 from pyverno.compiler.context import Parser, lower_context, lower_preconditions
-from pyverno.compiler.generating import lower_generate
 from pyverno.compiler.matching import lower_matcher
-from pyverno.compiler.mutating import lower_mutate
 from pyverno.compiler.passcheck import make_shortcut
 from pyverno.compiler.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
@@ -112,9 +110,14 @@ def _lower_action(rule: Rule, policy: ClusterPolicy, parser: Parser) -> tuple[St
         case Validate() as validate:
             return Stage.VALIDATE, RuleType.VALIDATION, lower_validate(rule, validate, parser)
         case Mutate() as mutate:
+            # imported here and below, because most runs only validate
+            from pyverno.compiler.mutating import lower_mutate
+
             stage = Stage.MUTATE_EXISTING if mutate.targets else Stage.MUTATE
             return stage, RuleType.MUTATION, lower_mutate(mutate, parser)
         case Generate() as generate:
+            from pyverno.compiler.generating import lower_generate
+
             use_apply = policy.spec.use_server_side_apply
             return Stage.GENERATE, RuleType.GENERATION, lower_generate(generate, parser, server_side_apply=use_apply)
         case VerifyImages():

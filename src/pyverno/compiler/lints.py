@@ -7,18 +7,21 @@ This module must not reject anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pyverno.compiler.autogen import ANNOTATION
 from pyverno.compiler.validation_conditions import DEPRECATED_OPERATORS, condition_blocks, conditions_of
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.exception import PolicyException
-from pyverno.policy.globalcontext import GlobalContextEntry
 from pyverno.policy.kinds import find_kind
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
+
+if TYPE_CHECKING:
+    from pyverno.policy.cleanup import CleanupPolicy
+    from pyverno.policy.exception import PolicyException
+    from pyverno.policy.globalcontext import GlobalContextEntry
 
 __all__ = ["deprecation_warning", "exception_warnings", "lint"]
 

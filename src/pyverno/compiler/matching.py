@@ -6,8 +6,10 @@ Shared by rules, exceptions and cleanup policies. This module must never decide 
 from __future__ import annotations
 
 from pyverno.engine.match import Filter, Matcher, Subject
+from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gvk import parse_kind_selector
-from pyverno.kube.selector import compile_selector
+from pyverno.kube.json import JSONObject
+from pyverno.kube.selector import Labels, LabelTest, compile_selector
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.policy.match import MatchBlocks, ResourceFilter
 
@@ -28,12 +30,8 @@ def lower_filter(block: ResourceFilter, *, for_rule: bool = True) -> Filter:
         names=name_tests,
         namespaces=tuple(compile_wildcard(namespace) for namespace in resources.namespaces),
         annotations=tuple(resources.annotations.items()),
-        selector=None if resources.selector is None else compile_selector(resources.selector, wildcards=True),
-        namespace_selector=(
-            None
-            if resources.namespace_selector is None
-            else compile_selector(resources.namespace_selector, wildcards=True)
-        ),
+        selector=_selector(resources.selector),
+        namespace_selector=_selector(resources.namespace_selector),
         operations=frozenset(operation.value for operation in resources.operations),
         subjects=tuple(Subject(subject.kind, subject.name, subject.namespace) for subject in user.subjects),
         roles=frozenset(user.roles),
@@ -41,6 +39,24 @@ def lower_filter(block: ResourceFilter, *, for_rule: bool = True) -> Filter:
         ignores_namespace_selector_on_namespaces=not for_rule,
         accepts_ephemeral_containers=for_rule,
     )
+
+
+def _selector(selector: JSONObject | None) -> LabelTest | None:
+    """Compile a selector; one that Kubernetes refuses raises when it is asked, like one that its wildcards make wrong.
+
+    Validation says what is wrong with it, so only who runs a policy in spite of its errors asks.
+    """
+    if selector is None:
+        return None
+    try:
+        return compile_selector(selector, wildcards=True)
+    except ValueSyntaxError as error:
+        message = error.message
+
+    def refuse(_labels: Labels) -> bool:
+        raise ValueSyntaxError(message)
+
+    return refuse
 
 
 def lower_matcher(

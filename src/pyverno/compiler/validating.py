@@ -9,14 +9,12 @@ from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.foreach import ForeachCheck, ForeachEntry
 from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck
-from pyverno.engine.actions.pod_security import PodSecurityRule
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.rule import Action
 from pyverno.errors import ExpressionError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
-from pyverno.podsecurity import compile_pod_security
 from pyverno.policy.deny import Deny
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import Path
@@ -60,6 +58,9 @@ def lower_validate(rule: Rule, validate: Validate, parser: Parser) -> Action:
 
 
 def _pod_security(rule: Rule, validate: Validate, parser: Parser) -> Action:
+    from pyverno.engine.actions.pod_security import PodSecurityRule
+    from pyverno.podsecurity import compile_pod_security
+
     try:
         return PodSecurityRule(rule.name, compile_pod_security(validate.raw.get("podSecurity")))
     except PyvernoError as error:

@@ -15,11 +15,6 @@ from pyverno.compiler.lints import lint
 from pyverno.compiler.validation_actions import check_elements, check_mutate, check_text_values, check_validate
 from pyverno.compiler.validation_conditions import check_conditions
 from pyverno.compiler.validation_context import check_context
-from pyverno.compiler.validation_documents import (
-    check_cleanup_policy,
-    check_exception,
-    check_global_context_entry,
-)
 from pyverno.compiler.validation_findings import Findings, Problems
 from pyverno.compiler.validation_generate import check_generate, check_immutable
 from pyverno.compiler.validation_images import check_attestors, check_images
@@ -28,11 +23,8 @@ from pyverno.compiler.validation_match import check_match
 from pyverno.compiler.validation_spec import check_spec
 from pyverno.compiler.validation_variables import check_variables
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
-from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.exception import PolicyException
 from pyverno.policy.generate import Generate
-from pyverno.policy.globalcontext import GlobalContextEntry
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
@@ -73,14 +65,10 @@ def validate(
             for rule in (*policy.spec.rules, *_copies(policy, expanded)):
                 check_kinds(rule, findings, background=policy.spec.background, kinds=known)
                 check_text_values(rule, findings)
-        case CleanupPolicy():
-            check_cleanup_policy(policy, findings, kinds)
-        case PolicyException():
-            check_exception(policy, findings, kinds)
-        case GlobalContextEntry():
-            check_global_context_entry(policy, findings)
+        case _ if policy.api_version.startswith("kyverno.io/"):
+            # imported here and below, because most runs do without such kinds
+            import_module("pyverno.compiler.validation_documents").check_document(policy, findings, kinds)
         case _:
-            # imported here, because a run without such kinds does without CEL
             import_module("pyverno.compiler.validation_cel").check_cel_document(policy, findings)
     return findings.problems()
 

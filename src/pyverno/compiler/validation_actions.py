@@ -14,7 +14,6 @@ from pyverno.kube.json import JSON
 from pyverno.lang.pattern.anchors import Modifier, parse_anchor
 from pyverno.lang.template import split_variables
 from pyverno.lang.template.patchtext import compile_patch_text
-from pyverno.podsecurity.problems import exclude_problems
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import Path
@@ -113,6 +112,8 @@ def _cel_problems(cel: Cel) -> Iterator[str]:
 
 
 def _check_pod_security(block: PodSecurity, path: Path, findings: Findings) -> None:
+    from pyverno.podsecurity.problems import exclude_problems
+
     for index, exclude in enumerate(block.exclude):
         for problem in exclude_problems([exclude.raw], level=block.level):
             field = problem.path.rpartition(".")[2]

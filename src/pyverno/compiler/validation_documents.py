@@ -23,7 +23,20 @@ from pyverno.policy.context import ApiCall, ConfigMap, ImageRegistry, Method
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.globalcontext import ExternalApiCall, GlobalContextEntry, Projection
 
-__all__ = ["check_cleanup_policy", "check_exception", "check_global_context_entry"]
+__all__ = ["check_cleanup_policy", "check_document", "check_exception", "check_global_context_entry"]
+
+
+def check_document(
+    document: CleanupPolicy | PolicyException | GlobalContextEntry, findings: Findings, kinds: KindTable
+) -> None:
+    """Check a document as its kind demands."""
+    match document:
+        case CleanupPolicy():
+            check_cleanup_policy(document, findings, kinds)
+        case PolicyException():
+            check_exception(document, findings, kinds)
+        case GlobalContextEntry():
+            check_global_context_entry(document, findings)
 
 
 def check_cleanup_policy(policy: CleanupPolicy, findings: Findings, kinds: KindTable) -> None:

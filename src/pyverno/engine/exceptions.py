@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyverno.engine.conditions import Conditions
 from pyverno.engine.match import Matcher
@@ -16,7 +17,9 @@ from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
-from pyverno.podsecurity import Exclude
+
+if TYPE_CHECKING:
+    from pyverno.podsecurity import Exclude
 
 __all__ = ["CompiledException"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.match import Filter, IndexKey
@@ -22,7 +22,9 @@ from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.lang.pattern.validate import Pattern
 from pyverno.lang.runtime import Runtime
-from pyverno.podsecurity import Exclude
+
+if TYPE_CHECKING:
+    from pyverno.podsecurity import Exclude
 
 __all__ = [
     "Action",
@@ -57,7 +59,8 @@ class PolicyInfo:
     """Who a policy is: kind, name, namespace, and what decides about its results.
 
     `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
-    value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `location` is where the policy was read.
+    value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `location` is where the
+    policy was read.
     """
 
     kind: str
