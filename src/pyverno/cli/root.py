@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Row] = {
     "apply": Row("pyverno.cli.apply", "apply", "Apply policies on resources."),
     "test": Row("pyverno.cli.test", "test", "Run tests from a local filesystem or a remote git repository."),
     "jp": Row("pyverno.cli.jp", "jp", "Work with JMESPath expressions: query, parse, function."),
+    "cel": Row("pyverno.cli.cel", "cel", "Work with CEL expressions: eval, check, functions."),
     "create": Row("pyverno.cli.create", "create", "Create files of Kyverno's command line from templates."),
     "version": Row("pyverno.cli.version", "version", "Print the version."),
     "completion": Row("pyverno.cli.completion", "completion", "Print a completion script for a shell."),

@@ -1,0 +1,240 @@
+"""The environments that `pyverno cel` knows by name, and the types of objects by schema.
+
+Policies and this command declare the same variables, by the same code. This module must never evaluate an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pyverno.errors import UsageError
+from pyverno.kube.gvk import parse_kind_selector
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
+from pyverno.kube.schemas import SchemaSet, schema_set
+from pyverno.lang.cel import STANDARD, Environment, types
+from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
+from pyverno.lang.cel.presets import (
+    KYVERNO_KINDS,
+    NEWEST,
+    authz_environment,
+    kubernetes_environment,
+    kyverno_environment,
+)
+from pyverno.lang.cel.structs import SchemaTypes, StructTypes
+from pyverno.lang.cel.types import Type, list_of, map_of, parse_type, struct
+
+__all__ = ["ENVIRONMENTS", "expected_type", "named_environment", "parse_kubernetes_version", "typed_by_kind"]
+
+Version = tuple[int, int]
+
+OLDEST: Version = (1, 27)
+_VERSION = re.compile(r"v?1\.(\d{1,3})(?:\.\S*)?")
+_EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}
+_IMAGES: Mapping[str, Type] = dict.fromkeys(("images", "attestors", "attestations"), types.DYN)
+_PARAMS: Mapping[str, Type] = {"params": types.DYN}
+
+
+def _standard(version: Version) -> Environment:
+    return STANDARD
+
+
+def _kubernetes(version: Version, *, mutation: bool = False) -> Environment:
+    return _with_admission(kubernetes_environment(version, mutation=mutation), _PARAMS)
+
+
+def _rules(version: Version) -> Environment:
+    # Kyverno: in its own policies `orValue` also takes plain values
+    return _with_admission(kubernetes_environment(version).extended(OR_VALUE), _PARAMS)
+
+
+def _kyverno(version: Version, *, kind: str, namespaced: bool) -> Environment:
+    names = {**_EXCEPTIONS, **(_IMAGES if kind == "ImageValidatingPolicy" else {})}
+    return _with_admission(kyverno_environment(kind, namespaced=namespaced), names)
+
+
+def _authz(version: Version, *, mode: str) -> Environment:
+    return authz_environment(mode).with_variables({"object": types.DYN, "variables": types.DYN})
+
+
+def _with_admission(environment: Environment, names: Mapping[str, Type]) -> Environment:
+    """Declare what every policy of a kind has; `variables` has fields of any name, as no policy says which."""
+    from pyverno.compiler.celenvironment import CelCompiler
+    from pyverno.compiler.context import Parser
+    from pyverno.kube.documents import Document
+
+    made = CelCompiler(environment, Parser(Document({})), names=names).environment
+    return made.with_variables({"variables": types.DYN})
+
+
+ENVIRONMENTS: Mapping[str, Callable[[Version], Environment]] = {
+    "standard": _standard,
+    "kubernetes": _kubernetes,
+    "ValidatingAdmissionPolicy": _kubernetes,
+    "MutatingAdmissionPolicy": partial(_kubernetes, mutation=True),
+    "ClusterPolicy": _rules,
+    **{kind: partial(_kyverno, kind=kind, namespaced=False) for kind in KYVERNO_KINDS},
+    **{f"Namespaced{kind}": partial(_kyverno, kind=kind, namespaced=True) for kind in KYVERNO_KINDS},
+    "Envoy": partial(_authz, mode="Envoy"),
+    "HTTP": partial(_authz, mode="HTTP"),
+}
+"""Environments by name: plain CEL, Kubernetes' own, those of policy kinds, and those of authorization policies."""
+
+
+def parse_kubernetes_version(text: str) -> Version:
+    """Return a version of Kubernetes, the newest one for an empty text; raises UsageError for an unknown one.
+
+    >>> parse_kubernetes_version("v1.33.2")
+    (1, 33)
+    """
+    if not text:
+        return NEWEST
+    found = _VERSION.fullmatch(text)
+    version = (1, int(found[1])) if found else (0, 0)
+    if not OLDEST <= version <= NEWEST:
+        known = f"1.{OLDEST[1]} to 1.{NEWEST[1]}"
+        raise UsageError(f'invalid argument "{text}" for "--kubernetes-version" flag: expected {known}')
+    return version
+
+
+def named_environment(
+    name: str, version: Version, given: Iterable[str] = (), *, cost_limit: int | None = None
+) -> Environment:
+    """Return the environment of a name in any case; variables that were given and are not declared become dyn.
+
+    Raises UsageError for a name that is none.
+    """
+    by_name = {known.lower(): make for known, make in ENVIRONMENTS.items()}
+    make = by_name.get(name.lower())
+    if make is None:
+        raise UsageError(f'unknown environment "{name}", must be one of {", ".join(ENVIRONMENTS)}')
+    environment = make(version)
+    missing = [each for each in given if each not in environment.names.variables]
+    if missing:
+        environment = environment.with_variables(dict.fromkeys(missing, types.DYN))
+    return environment if cost_limit is None else replace(environment, cost_limit=cost_limit)
+
+
+def expected_type(text: str, environment: Environment) -> Type:
+    """Return the type that a text such as `bool`, `list(string)` or `Object` names; raises UsageError for none."""
+    try:
+        return _declared(parse_type(text), environment)
+    except (ValueError, IndexError, RecursionError):
+        raise UsageError(f'unknown type "{text}"') from None
+
+
+def _declared(found: Type, environment: Environment) -> Type:
+    """Read unknown names as struct types of the environment, or as its libraries' own."""
+    params = tuple(_declared(each, environment) for each in found.params)
+    if found.kind == "param":
+        raise ValueError(found.name)
+    if found.kind == "opaque" and found.name == "null_type":
+        return types.NULL
+    if found.kind == "opaque" and found.name != "optional_type":
+        if environment.names.structs.has_struct(found.name):
+            return struct(found.name)
+        if found.name not in environment.names.constants:
+            raise ValueError(found.name)
+    return replace(found, params=params)
+
+
+def typed_by_kind(environment: Environment, kind: str, crd_files: Sequence[str], version: Version) -> Environment:
+    """Declare `object` and `oldObject` with the schema of a kind.
+
+    The schema is Kubernetes' own, or that of a CustomResourceDefinition when files are given. Raises UsageError for a
+    kind without one.
+    """
+    builtin = schema_set(".".join(map(str, version)))
+    crds = _definitions(crd_files)
+    info, schema = _of_crds(crds, kind, builtin) if crds else _of_builtin(kind, builtin)
+    schemas = SchemaTypes({info.kind: schema}, builtin.definitions.get)
+    declared = schemas.type_of(info.kind)
+    known = environment.with_structs(StructTypes((schemas, environment.structs)))
+    return known.with_variables({"object": declared, "oldObject": declared})
+
+
+def _definitions(files: Sequence[str]) -> list[JSONObject]:
+    from pyverno.offline.files import load_files
+
+    loaded = load_files(files)
+    if loaded.errors:
+        raise loaded.errors[0]
+    found = [
+        document.value
+        for document in loaded.documents
+        if isinstance(document.value, dict) and document.value.get("kind") == "CustomResourceDefinition"
+    ]
+    if files and not found:
+        raise UsageError("the files of --crd hold no CustomResourceDefinition")
+    return found
+
+
+def _of_builtin(kind: str, builtin: SchemaSet) -> tuple[KindInfo, JSONObject]:
+    infos = _one_kind(BUILTIN_KINDS, kind)
+    for info in infos:
+        schema = builtin.find(info.group, info.version, info.kind)
+        if schema is not None:
+            return info, schema
+    raise UsageError(
+        f"Kubernetes {builtin.version} has no schema of {infos[0].kind}; give its CustomResourceDefinition with --crd"
+    )
+
+
+def _of_crds(crds: list[JSONObject], kind: str, builtin: SchemaSet) -> tuple[KindInfo, JSONObject]:
+    table = KindTable().with_crds(crds)
+    infos = _one_kind(table, kind) if kind else _same_kind(tuple(table), "the files of --crd")
+    schemas = {
+        (_text(spec, "group"), _text(version, "name"), _text(_map(spec, "names"), "kind")): (
+            version.get("storage") is not True,
+            _map(_map(version, "schema"), "openAPIV3Schema") or _map(_map(spec, "validation"), "openAPIV3Schema"),
+        )
+        for crd in crds
+        for spec in (_map(crd, "spec"),)
+        for version in spec.get("versions") or ()
+        if isinstance(version, dict)
+    }
+    known = [(*schemas[key], info) for info in infos if (key := (info.group, info.version, info.kind)) in schemas]
+    usable = sorted((each for each in known if each[1]), key=lambda each: each[0])
+    if not usable:
+        raise UsageError(f"the CustomResourceDefinition of {infos[0].kind} has no schema")
+    _, schema, info = usable[0]
+    return info, _with_metadata(schema, builtin)
+
+
+def _with_metadata(schema: JSONObject, builtin: SchemaSet) -> JSONObject:
+    """Add what every object has, as the API server does when it publishes the schema of a definition."""
+    text: JSONObject = {"type": "string"}
+    metadata: JSONObject = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    own = {"apiVersion": text, "kind": text, "metadata": metadata}
+    return {**schema, "type": "object", "properties": {**_map(schema, "properties"), **own}}
+
+
+def _one_kind(table: KindTable, text: str) -> tuple[KindInfo, ...]:
+    """Return the versions of the kind that a text names: `Deployment`, `deploy.apps`, `apps/v1/Deployment`."""
+    if "/" in text:
+        selector = parse_kind_selector(text)
+        return _same_kind(tuple(info for info in table if selector.matches(info.gvk)), text)
+    return _same_kind(table.named(text), text)
+
+
+def _same_kind(infos: tuple[KindInfo, ...], text: str) -> tuple[KindInfo, ...]:
+    kinds = dict.fromkeys((info.group, info.kind) for info in infos)
+    if not kinds:
+        raise UsageError(f"unknown kind `{text}`; give its CustomResourceDefinition with --crd")
+    if len(kinds) > 1:
+        names = ", ".join(dict.fromkeys(f"{info.api_version}/{info.kind}" for info in infos[:10]))
+        raise UsageError(f"`{text}` names several kinds ({names}): choose one with --kind GROUP/VERSION/KIND")
+    return infos
+
+
+def _map(parent: JSONObject, key: str) -> JSONObject:
+    found: JSON = parent.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(parent: JSONObject, key: str) -> str:
+    found: JSON = parent.get(key)
+    return found if isinstance(found, str) else ""
