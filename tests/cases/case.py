@@ -1,9 +1,10 @@
 """One golden case: the files of its folder, read into what a front door needs.
 
-Files: `policy.yaml`, `resource.yaml` (one or more objects), and where needed `exception.yaml`, `values.yaml`,
-`user.yaml` (as of the command line), `request.yaml` (`operation`, `oldObject`, `dryRun`, `subResource`, `background`)
-and `host.yaml` (`objects`, `targets`, `answers`, `globalEntries`, `images`, `now`): the world that rules ask. Nothing
-here judges.
+Files: `policy.yaml` (also bindings), `resource.yaml` (one or more objects), and where needed `exception.yaml`,
+`params.yaml` (objects that bindings refer to), `crds.yaml` (kinds that are not built in), `values.yaml`, `user.yaml`
+(as of the command line), `request.yaml` (`operation`, `oldObject`, `dryRun`, `subResource`, `background`, `payload`)
+and `host.yaml` (`objects`, `targets`, `answers`, `globalEntries`, `images`, `now`): the world that rules ask. With
+`payload: true` the objects are JSON documents that no cluster knows. Nothing here judges.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyverno.engine.request import Operation, Request, User
 from pyverno.kube.documents import Document, expand_lists, load_documents
 from pyverno.kube.gotime import parse_rfc3339
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.companions import Values, read_user_info, read_values
 from pyverno.offline.host import OfflineHost, RecordedAnswer
@@ -28,7 +29,7 @@ from pyverno.offline.resources import normalise
 
 ROOT = Path(__file__).parent
 EXPECTED = "expected.yaml"
-_REQUEST_FIELDS = {"operation", "oldObject", "dryRun", "subResource", "background"}
+_REQUEST_FIELDS = {"operation", "oldObject", "dryRun", "subResource", "background", "payload"}
 _HOST_FIELDS = {"objects", "targets", "answers", "globalEntries", "images", "now"}
 
 
@@ -75,7 +76,18 @@ class Case:
     @cached_property
     def manifests(self) -> list[JSONObject]:
         """Its objects as a cluster would see them."""
-        return [normalise(document.value, BUILTIN_KINDS) for document in self._documents("resource.yaml")]
+        written = [document.value for document in self._documents("resource.yaml")]
+        return written if self.is_payload else [normalise(each, self.kinds) for each in written]
+
+    @cached_property
+    def kinds(self) -> KindTable:
+        """The built-in kinds and those of `crds.yaml`."""
+        return BUILTIN_KINDS.with_crds(document.value for document in self._documents("crds.yaml"))
+
+    @cached_property
+    def params(self) -> list[JSONObject]:
+        """The parameters of its policies."""
+        return [normalise(document.value, self.kinds) for document in self._documents("params.yaml")]
 
     @cached_property
     def options(self) -> JSONObject:
@@ -107,6 +119,11 @@ class Case:
         """Tell whether the case is a scan of live objects."""
         return self.options.get("background") is True
 
+    @property
+    def is_payload(self) -> bool:
+        """Tell whether the objects are JSON documents and no Kubernetes objects."""
+        return self.options.get("payload") is True
+
     @cached_property
     def host(self) -> Host:
         """The world of the case; a case without `host.yaml` has an empty cluster."""
@@ -114,9 +131,10 @@ class Case:
             RecordedAnswer(each["target"], each.get("body"), each.get("method", ""), each.get("status", 200))
             for each in self.world.get("answers", [])
         )
+        targets = [*self._stored("targets"), *self.params]
         return OfflineHost(
-            objects=ObjectStore(self._stored("objects")),
-            targets=ObjectStore(self._stored("targets")) if "targets" in self.world else None,
+            objects=ObjectStore(self._stored("objects"), self.kinds),
+            targets=ObjectStore(targets, self.kinds) if targets else None,
             answers=answers,
             images={image["image"]: image for image in self.world.get("images", [])},
             global_entries=self.world.get("globalEntries", {}),
@@ -127,7 +145,9 @@ class Case:
     def requests(self) -> Iterator[Request]:
         """Yield the question of every object, as the library asks it."""
         for manifest in self.manifests:
-            if self.is_background:
+            if self.is_payload:
+                yield Request.from_payload(manifest)
+            elif self.is_background:
                 yield Request.from_live(manifest, **self.surroundings(manifest))
             else:
                 yield Request.from_manifest(
@@ -143,7 +163,7 @@ class Case:
     def old_object(self) -> JSON:
         """The object as it was before an UPDATE."""
         old = self.options.get("oldObject")
-        return None if old is None else normalise(old, BUILTIN_KINDS)
+        return None if old is None else normalise(old, self.kinds)
 
     def surroundings(self, manifest: JSONObject) -> Mapping[str, JSON]:
         """Return `namespace_labels` and `namespace_object` of an object."""
@@ -162,13 +182,13 @@ class Case:
         }
 
     def _stored(self, name: str) -> list[JSONObject]:
-        return [normalise(each, BUILTIN_KINDS) for each in self.world.get(name, [])]
+        return [normalise(each, self.kinds) for each in self.world.get(name, [])]
 
     def _documents(self, name: str) -> list[Document]:
         path = self.folder / name
         if not path.exists():
             return []
-        return expand_lists(load_documents(path.read_bytes(), file=name))
+        return list(expand_lists(load_documents(path.read_bytes(), file=name)))
 
     def _mapping(self, name: str, known: set[str]) -> JSONObject:
         documents = self._documents(name)

@@ -18,7 +18,6 @@ from pyverno.engine.request import Request
 from pyverno.engine.rule import Stage
 from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.resource import Resource
 from pyverno.kube.yamlwriter import dump_yaml
 from pyverno.offline.testfile import read_test_file
@@ -30,6 +29,7 @@ Answer = list[tuple[list[tuple[str, str, str, str]], list[str]]]
 
 Door = Callable[[Case, Path], Answer]
 _CLEANUP = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
+_DELETING = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
 
 
 def library(case: Case) -> Answer:
@@ -54,7 +54,10 @@ def apply_command(case: Case, folder: Path) -> Answer:
     """What `pyverno apply` finds."""
     options = ApplyOptions(
         policies=(case.path("policy.yaml"),),
-        resources=(case.path("resource.yaml"),),
+        resources=() if case.is_payload else (case.path("resource.yaml"),),
+        json_payloads=(case.path("resource.yaml"),) if case.is_payload else (),
+        parameter_resources=(case.path("params.yaml"),) if case.has("params.yaml") else (),
+        crd_paths=(case.path("crds.yaml"),) if case.has("crds.yaml") else (),
         exceptions=(case.path("exception.yaml"),) if case.has("exception.yaml") else (),
         values_file=case.path("values.yaml") if case.has("values.yaml") else "",
         user_info=case.path("user.yaml") if case.has("user.yaml") else "",
@@ -69,7 +72,11 @@ def test_command(case: Case, folder: Path) -> Answer:
     path = folder / "kyverno-test.yaml"
     path.write_text(dump_yaml(_suite(case, folder)), encoding="utf-8")
     test = read_test_file(load_documents(path.read_bytes(), file=str(path))[0])
-    return _answer([judged.review for judged in load_suite(test, case.folder).judge()])
+    reviews = [judged.review for judged in load_suite(test, case.folder).judge()]
+    return [
+        (said(review.results), effect_names(e for result in review.results for e in result.effects))
+        for review in reviews
+    ]
 
 
 test_command.__test__ = False  # type: ignore[attr-defined]  # a door, not a test
@@ -97,11 +104,17 @@ def _has_clock_or_registry(case: Case) -> bool:
 
 
 def _is_about_other_requests(case: Case) -> bool:
-    return bool(case.options)
+    return bool(set(case.options) - {"payload"})
 
 
 def _has_cleanup(case: Case) -> bool:
     return any(policy.info.kind in _CLEANUP for policy in case.compilation.policies)
+
+
+def _leaves_objects_to_deleting_policies(case: Case) -> bool:
+    deleting = sum(1 for policy in case.compilation.policies if policy.info.kind in _DELETING)
+    counts = [sum(each.rule.policy.kind in _DELETING for each in review.results) for review in reviews_of(case)]
+    return any(count < deleting for count in counts)
 
 
 def _acts(case: Case) -> bool:
@@ -118,8 +131,12 @@ def _is_not_in_background(case: Case) -> bool:
 
 
 _BLIND_SPOTS: dict[str, tuple[tuple[Callable[[Case], bool], str], ...]] = {
-    "admission-review": ((lambda case: case.is_background, "a scan has no AdmissionReview"),),
+    "admission-review": (
+        (lambda case: case.is_background, "a scan has no AdmissionReview"),
+        (lambda case: case.is_payload, "a payload is no object that an API server asks about"),
+    ),
     "live-scan": (
+        (lambda case: case.is_payload, "a payload does not live in a cluster"),
         (_is_about_other_requests, "a scan only sees objects as they stand"),
         (lambda case: case.has("user.yaml"), "nobody asks for a scan"),
         (_is_not_in_background, "some policies are for admission only"),
@@ -129,10 +146,12 @@ _BLIND_SPOTS: dict[str, tuple[tuple[Callable[[Case], bool], str], ...]] = {
         (_has_host, "apply has no recorded answers and no cluster but its own resources"),
         (_is_about_other_requests, "apply has no old object"),
         (_has_cleanup, "apply counts what a cleanup policy does not match as a fail"),
+        (_leaves_objects_to_deleting_policies, "what a deleting policy does not select counts as a fail"),
     ),
     "test": (
         (_is_about_other_requests, "a suite has no old object"),
         (_has_cleanup, "a suite judges cleanup apart"),
+        (_leaves_objects_to_deleting_policies, "what a deleting policy does not select counts as a fail"),
         (_is_unreadable, "a policy that does not decode ends a suite"),
         (_has_clock_or_registry, "a suite has no clock and no registry"),
     ),
@@ -146,7 +165,7 @@ def _answer(reviews: list[Review]) -> Answer:
 def _from_review(case: Case, request: Request) -> Request:
     """Send a request through the form in which an API server asks."""
     gvk = request.gvk
-    info = BUILTIN_KINDS.find(gvk)
+    info = case.kinds.find(gvk)
     user = case.user
     body: JSONObject = {
         "uid": "00000000-0000-0000-0000-000000000000",
@@ -182,9 +201,11 @@ def _suite(case: Case, folder: Path) -> JSONObject:
         "kind": "Test",
         "metadata": {"name": "parity"},
         "policies": ["policy.yaml"],
-        "resources": ["resource.yaml"],
         "results": [],
     }
+    suite["jsonPayloads" if case.is_payload else "resources"] = ["resource.yaml"]
+    if case.has("params.yaml"):
+        suite["paramResources"] = ["params.yaml"]
     for name, field in (("values", "variables"), ("user", "userinfo")):
         if case.has(f"{name}.yaml"):
             suite[field] = f"{name}.yaml"
@@ -196,7 +217,7 @@ def _suite(case: Case, folder: Path) -> JSONObject:
         "apiVersion": "cli.kyverno.io/v1alpha1",
         "kind": "ClusterResource",
         "metadata": {"name": "cluster"},
-        "spec": {"resources": objects},
+        "spec": {"resources": objects, "crds": ["crds.yaml"] if case.has("crds.yaml") else []},
     }
     cluster.write_text(dump_yaml(document), encoding="utf-8")
     suite["clusterResources"] = [str(cluster)]

@@ -42,7 +42,8 @@ def field(value: Value, name: str) -> Value:
             raise EvaluationError(f"no such field '{name}'") from None
     if isinstance(value, (list, tuple)):
         raise EvaluationError("unsupported index type 'string' in list")
-    raise no_such_overload()
+    # cel-go: what holds no fields, null too, lacks the one that is asked for
+    raise no_such_key(name)
 
 
 def optional_field(value: Value, name: str) -> Optional:

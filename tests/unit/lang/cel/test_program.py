@@ -73,7 +73,7 @@ def test_expressions_have_their_values(text: str, expected: Any) -> None:
         ("duration('2562047h') + duration('2562047h')", "duration overflow"),
         ("timestamp('9999-12-31T23:59:59Z') + duration('1s')", "timestamp overflow"),
         ("x.missing", "no such key: missing"),
-        ("x.a.b", "no such overload"),
+        ("x.a.b", "no such key: b"),
         ("x.l['a']", "unsupported index type 'string' in list"),
         ("x.l[5]", "index out of bounds: 5"),
         ("x.l[-1]", "index out of bounds: -1"),
