@@ -28,8 +28,34 @@ POLICY = {
 CEL_POLICY = {
     "apiVersion": "policies.kyverno.io/v1",
     "kind": "ValidatingPolicy",
-    "metadata": {"name": "cel"},
-    "spec": {"validations": [{"expression": "true"}]},
+    "metadata": {"name": "team"},
+    "spec": {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ]
+        },
+        "validations": [{"expression": "has(object.metadata.labels) && 'team' in object.metadata.labels"}],
+    },
+}
+CRON_SPEC = "object.spec.jobTemplate.spec.template.spec"
+UNAVAILABLE_POLICY = {**CEL_POLICY, "spec": {"evaluation": {"mode": "Envoy"}, "validations": [{"expression": "true"}]}}
+MUTATING_ADMISSION_POLICY = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingAdmissionPolicy",
+    "metadata": {"name": "team"},
+    "spec": {
+        "matchConstraints": CEL_POLICY["spec"]["matchConstraints"],
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {
+                "patchType": "ApplyConfiguration",
+                "applyConfiguration": {
+                    "expression": "Object{metadata: Object.metadata{labels: Object.metadata.labels{team: 'a'}}}"
+                },
+            }
+        ],
+    },
 }
 
 
@@ -100,7 +126,8 @@ def corpus(tmp_path: Path) -> Corpus:
     made.suite("cli", "passes", test_file("pass", "good"))
     made.suite("cli", "fails-as-told", test_file("fail", "bad"))
     made.suite("cli", "vacuous", test_file("fail", "other"))
-    made.suite("cli", "cel", test_file("pass", "good"), CEL_POLICY)
+    made.suite("cli", "cel", test_file("fail", "bad"), CEL_POLICY)
+    made.suite("cli", "unavailable", test_file("pass", "good"), UNAVAILABLE_POLICY)
     made.suite("special", "deprecated", {"name": "old", "policies": []}, expected="error:deprecated-schema")
     missing = test_file("pass", "good", resources=["gone.yaml"])
     made.suite("special", "missing", missing, expected="unknown:missing-files", missing=["mine/missing/gone.yaml"])
@@ -193,8 +220,26 @@ def make_tables(made: Corpus) -> None:
     documents = {"patternMap": {"a": "{{request.object.b}}"}, "resourceRaw": {"b": 1}, "resultMap": {"a": 1}}
     made.table("variables", {"test": "T", "documents": documents})
     made.table("match_helpers", {"test": "name/TestCheckName", "expected": "a?", "actual": "ab", "want": True})
-    made.table("vap_map", {"test": "T", "rawPolicy": {}})
-    made.table("cel_autogen", {"test": "T"})
+    made.table(
+        "vap_map",
+        {
+            "test": "T",
+            "rawPolicy": MUTATING_ADMISSION_POLICY,
+            "rawResource": pod("a"),
+            "expectedRawResource": pod("a", team="a"),
+        },
+        {"test": "Test_Check_Resources", "resource": {"kinds": ["Pod"]}, "expected": True},
+    )
+    made.table(
+        "cel_autogen",
+        {
+            "test": "autogen/TestApplyRewritesExpressions",
+            "expr": "object.spec",
+            "config": "cronjobs",
+            "want": CRON_SPEC,
+        },
+        {"test": "T"},
+    )
     made.table("from-the-future", {"test": "T"})
 
 
@@ -215,10 +260,10 @@ def figures(report: dict[str, Any], bucket: str) -> tuple[int, int, int, int]:
 @pytest.mark.parametrize(
     ("bucket", "expected"),
     [
-        ("cli", (3, 0, 1, 4)),
+        ("cli", (4, 0, 1, 5)),
         ("special", (3, 0, 0, 3)),
         ("apply", (2, 0, 1, 3)),
-        ("tables", (20, 0, 6, 26)),
+        ("tables", (22, 0, 6, 28)),
         ("jmespath", (4, 0, 1, 5)),
         ("cel", (1, 0, 1, 2)),
     ],
@@ -282,7 +327,7 @@ def test_strict_counts_vacuous_passes_as_failures(corpus: Corpus, capsys: pytest
     assert ["cli/mine:vacuous"] == [each["id"] for each in report["buckets"]["cli"]["vacuous"]]
     strict, report = run(corpus, "--bucket", "cli", "--strict")
     assert (0, 1) == (relaxed, strict)
-    assert (2, 1, 1, 4) == figures(report, "cli")
+    assert (3, 1, 1, 5) == figures(report, "cli")
     assert "vacuous passes: 1 rows in 1 suites" in capsys.readouterr().out
 
 

@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["CEL_LATER", "NO_ASSERTION", "Case", "Claim", "NotRun", "Outcome", "State", "content_id", "distinct"]
-
-CEL_LATER = "CEL kinds come with a later release"
-"""Why cases that need a policy kind or an action written in CEL are not run."""
+__all__ = ["NO_ASSERTION", "Case", "Claim", "NotRun", "Outcome", "State", "content_id", "distinct"]
 
 NO_ASSERTION = "no assertion in the row"
 """Why rows that only list documents are not run."""

@@ -24,7 +24,7 @@ from pyverno.offline.host import OfflineHost
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode
 from pyverno.policy.schema import path_text
-from tests.conformance.outcome import CEL_LATER, NotRun
+from tests.conformance.outcome import NotRun
 
 __all__ = ["as_document", "compiled_policy", "judge", "known_fields", "refusal", "written_policy"]
 
@@ -91,11 +91,12 @@ def compiled_policy(value: Any) -> CompiledPolicy:
 def refusal(items: Sequence[Compiled]) -> str:
     """Return why the product does not offer what these documents need yet, in its own words; "" when it does."""
     for item in items:
-        if any(error.code == "unsupported-kind" for error in item.errors):
-            return CEL_LATER
+        unsupported = [error.message for error in item.errors if error.code == "unsupported-kind"]
+        if unsupported:
+            return unsupported[0]
         for rule in item.policy.rules if item.policy is not None else ():
             if isinstance(rule.action, Unavailable) and "not available" in rule.action.message:
-                return CEL_LATER if "CEL" in rule.action.message else rule.action.message
+                return rule.action.message
     return ""
 
 

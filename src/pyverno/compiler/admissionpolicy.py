@@ -5,12 +5,12 @@ This module must never evaluate an expression.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.celmatching import lower_constraints
-from pyverno.compiler.celpolicy import lower_mutations, lower_validations
+from pyverno.compiler.celpolicy import lower_annotations, lower_mutations, lower_validations
 from pyverno.compiler.context import Parser
 from pyverno.engine.actions.admission import AdmissionMutation, AdmissionValidation, Binding, Params
 from pyverno.engine.actions.unavailable import Unavailable
@@ -19,9 +19,10 @@ from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, PolicyInfo
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import types
+from pyverno.lang.cel.libraries.authorizer import Authorizer, ResourceCheck
 from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.lang.cel.types import Type
+from pyverno.lang.cel.types import Type, opaque
 from pyverno.policy.admissionpolicy import (
     AdmissionBinding,
     AdmissionPolicy,
@@ -36,6 +37,11 @@ from pyverno.policy.schema import locate
 from pyverno.policy.validate import Validate
 
 __all__ = ["lower_cel_rule", "lower_mutating", "lower_validating"]
+
+_AUTHORIZER: Mapping[str, Type] = {
+    "authorizer": opaque(Authorizer.cel_type),
+    "authorizer.requestResource": opaque(ResourceCheck.cel_type),
+}
 
 
 def lower_validating(
@@ -53,13 +59,14 @@ def lower_validating(
         conditions=conditions,
         variables=variables,
         bindings=bound,
+        annotations=lower_annotations(spec.audit_annotations, compiler),
         ignores_errors=spec.failure_policy.value == "Ignore",
     )
     if broken:
         action = _unavailable(broken)
     denies = not bindings or any(ValidationAction.DENY in each.spec.validation_actions for each in bindings)
     failure_action = FailureAction.ENFORCE if denies else FailureAction.AUDIT
-    return _policy(policy, parser, action, Stage.VALIDATE, RuleType.VALIDATION, failure_action)
+    return _policy(policy, parser, action, failure_action=failure_action)
 
 
 def lower_mutating(
@@ -81,7 +88,7 @@ def lower_mutating(
     )
     if broken:
         action = _unavailable(broken)
-    return _policy(policy, parser, action, Stage.MUTATE, RuleType.MUTATION, FailureAction.ENFORCE)
+    return _policy(policy, parser, action, stage=Stage.MUTATE)
 
 
 def lower_cel_rule(rule: Rule, validate: Validate, parser: Parser) -> Action:
@@ -89,7 +96,7 @@ def lower_cel_rule(rule: Rule, validate: Validate, parser: Parser) -> Action:
     cel = validate.cel
     assert cel is not None  # noqa: S101 - the caller looked
     known = len(parser.errors)
-    names = {"params": types.DYN} if cel.param_kind else {}
+    names = {**_AUTHORIZER, "params": types.DYN} if cel.param_kind else _AUTHORIZER
     # Kyverno: in its own policies `orValue` also takes plain values
     compiler = CelCompiler(kubernetes_environment().extended(OR_VALUE), parser, names=names)
     conditions = compiler.conditions(rule.cel_preconditions)
@@ -114,7 +121,7 @@ def lower_cel_rule(rule: Rule, validate: Validate, parser: Parser) -> Action:
 
 
 def _compiler(policy: AdmissionPolicy, parser: Parser, *, mutation: bool) -> CelCompiler:
-    names: dict[str, Type] = {} if policy.spec.param_kind is None else {"params": types.DYN}
+    names = _AUTHORIZER if policy.spec.param_kind is None else {**_AUTHORIZER, "params": types.DYN}
     return CelCompiler(kubernetes_environment(mutation=mutation), parser, names=names)
 
 
@@ -122,12 +129,13 @@ def _policy(
     policy: AdmissionPolicy,
     parser: Parser,
     action: Action,
-    stage: Stage,
-    rule_type: RuleType,
-    failure_action: FailureAction,
+    *,
+    stage: Stage = Stage.VALIDATE,
+    failure_action: FailureAction = FailureAction.ENFORCE,
 ) -> tuple[CompiledPolicy, tuple[PolicyError, ...]]:
     matcher = lower_constraints(policy.spec.match_constraints, parser, is_kubernetes=True)
     location = locate(policy.document, ("metadata", "name"))
+    rule_type = RuleType.MUTATION if stage is Stage.MUTATE else RuleType.VALIDATION
     info = PolicyInfo(
         kind=policy.kind,
         api_version=policy.api_version,
@@ -141,9 +149,7 @@ def _policy(
     if parser.errors:
         action = _unavailable(parser.errors)
     rule = CompiledRule(
-        info=RuleInfo(
-            info, policy.name, rule_type, location, can_deny=failure_action is FailureAction.ENFORCE
-        ),
+        info=RuleInfo(info, policy.name, rule_type, location, can_deny=failure_action is FailureAction.ENFORCE),
         stage=stage,
         matcher=matcher,
         action=action,

@@ -80,15 +80,13 @@ def expand_cel(policy: P) -> tuple[AutogenConfig[P], ...]:
     spec = policy.spec
     if spec.match_constraints is None or not is_about_pods(spec.match_constraints):
         return ()
-    targets = _targets(spec.autogen)
-    operations = spec.match_constraints.resource_rules[0].operations
-    if not operations:
-        # a rule without operations matches nothing, and so would its copies
-        return ()
+    constraints = {
+        name: (found, constraints_for(found, spec.match_constraints)) for name, found in _targets(spec.autogen).items()
+    }
     return tuple(
-        AutogenConfig(name, found, _copy(policy, name, constraints_for(found, spec.match_constraints)))
-        for name, found in targets.items()
-        if found
+        AutogenConfig(name, found, _copy(policy, name, selected))
+        for name, (found, selected) in constraints.items()
+        if selected is not None
     )
 
 
@@ -114,20 +112,23 @@ def _targets(autogen: Autogen) -> dict[str, tuple[Target, ...]]:
     }
 
 
-def constraints_for(targets: Iterable[Target], origin: MatchConstraints) -> JSONObject:
-    """Return the JSON of the constraints of a copy: one rule per group and version, the rest as the origin has it.
+def constraints_for(targets: Iterable[Target], origin: MatchConstraints) -> JSONObject | None:
+    """Return the JSON of the constraints of a copy: one rule per group and version; None when they match nothing.
 
-    Only operations and namespaceSelector are taken over.
+    Only operations (of the first rule) and namespaceSelector are taken over.
     """
+    operations = origin.resource_rules[0].operations
     resources: dict[tuple[str, str], set[str]] = {}
     for target in targets:
         resources.setdefault((target.group, target.version), set()).add(target.resource)
+    if not resources or not operations:
+        return None
     constraints: JSONObject = {
         "resourceRules": [
             {
                 "apiGroups": [group],
                 "apiVersions": [version],
-                "operations": list(origin.resource_rules[0].operations),
+                "operations": list(operations),
                 "resources": sorted(names),
             }
             for (group, version), names in sorted(resources.items())

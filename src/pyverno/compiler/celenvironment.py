@@ -126,9 +126,7 @@ class CelCompiler:
             )
         self.environment = environment.with_structs(StructTypes(providers)).with_variables(known)
 
-    def compile(
-        self, text: str, path: Path, *, expected: Type | tuple[Type, ...] | None = None
-    ) -> Program | None:
+    def compile(self, text: str, path: Path, *, expected: Type | tuple[Type, ...] | None = None) -> Program | None:
         """Compile one expression; None when it does not (which is reported)."""
         try:
             return self.environment.compile(text, expected=expected)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from pyverno.compiler.context import Parser
 from pyverno.engine.constraints import NEVER_INTERCEPTED, ConstraintMatcher, ResourceRule
+from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.selector import compile_selector
 from pyverno.policy.constraints import MatchConstraints, MatchPolicy
 from pyverno.policy.constraints import ResourceRule as WrittenRule
+from pyverno.policy.schema import Path
 
-__all__ = ["lower_constraints"]
+__all__ = ["INVALID_SELECTOR", "lower_constraints", "selector_problems"]
+
+INVALID_SELECTOR = "invalid-selector"
+"""Code of errors about label selectors that Kubernetes refuses."""
 
 _NOTHING = ResourceRule.of(groups=(), versions=(), operations=(), resources=())
 
 
 def lower_constraints(
     written: MatchConstraints | None,
+    parser: Parser,
     *,
     policy_namespace: str = "",
     is_kubernetes: bool = False,
@@ -26,13 +33,16 @@ def lower_constraints(
     """Compile constraints; `is_kubernetes` for the API server's own policies, whose ways differ from Kyverno's.
 
     A policy without rules is about nothing, a binding without rules about everything. `any_operation` reads every rule
-    as if it listed `*` (deleting policies). Raises ValueSyntaxError for a selector that does not compile.
+    as if it listed `*` (deleting policies). A selector that does not compile is reported and selects everything: who
+    lowers must see to it that what it brings in errs.
     """
     written = written or MatchConstraints()
+    for path, message in selector_problems(written):
+        parser.report(message, path, code=INVALID_SELECTOR)
     rules = tuple(_rule(rule, any_operation=any_operation) for rule in written.resource_rules)
     return ConstraintMatcher(
         rules=rules if rules or is_binding else (_NOTHING,),
-        excludes=tuple(_rule(rule, any_operation=False) for rule in written.exclude_resource_rules),
+        excludes=tuple(_rule(rule, any_operation=any_operation) for rule in written.exclude_resource_rules),
         namespace_selector=_selector(written.namespace_selector),
         object_selector=_selector(written.object_selector),
         is_equivalent=is_kubernetes and written.match_policy is not MatchPolicy.EXACT,
@@ -53,7 +63,20 @@ def _rule(rule: WrittenRule, *, any_operation: bool) -> ResourceRule:
     )
 
 
+def selector_problems(written: MatchConstraints) -> Iterator[tuple[Path, str]]:
+    """Yield the place of each selector that does not compile, and why."""
+    selectors = {"namespaceSelector": written.namespace_selector, "objectSelector": written.object_selector}
+    for field, selector in selectors.items():
+        try:
+            compile_selector(selector)
+        except ValueSyntaxError as error:
+            yield (*written.path, field), error.message
+
+
 def _selector(selector: JSONObject | None) -> Callable[[Mapping[str, str]], bool] | None:
     if not selector or not (selector.get("matchLabels") or selector.get("matchExpressions")):
         return None
-    return compile_selector(selector)
+    try:
+        return compile_selector(selector)
+    except ValueSyntaxError:
+        return None

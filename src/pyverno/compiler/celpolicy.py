@@ -1,11 +1,13 @@
 """Lowering of the policies.kyverno.io kinds: every expression is compiled here, once, with its types checked.
 
-A policy about Pods also becomes rules for the controllers that make Pods. This module must never evaluate an expression.
+A policy about Pods also becomes rules for the controllers that make Pods. This module must never evaluate an
+expression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from pyverno.compiler.autogen_cel import expand_cel
@@ -37,7 +39,7 @@ from pyverno.policy.celpolicy import (
 )
 from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.schema import locate
-from pyverno.policy.validate import CelExpression
+from pyverno.policy.validate import AuditAnnotation, CelExpression
 
 __all__ = ["lower_cel_exception", "lower_cel_policy"]
 
@@ -156,9 +158,7 @@ def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) 
     if spec.evaluation.mode is EvaluationMode.JSON:
         return ConstraintMatcher(policy_namespace=info.namespace)
     is_cleanup = stage is Stage.CLEANUP
-    return lower_constraints(
-        spec.match_constraints, parser, policy_namespace=info.namespace, any_operation=is_cleanup
-    )
+    return lower_constraints(spec.match_constraints, parser, policy_namespace=info.namespace, any_operation=is_cleanup)
 
 
 def _compiler(policy: CelPolicy, parser: Parser, kind: str, *, is_payload: bool = False) -> CelCompiler:
@@ -180,20 +180,24 @@ def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> C
         validations=lower_validations(spec.validations, compiler),
         conditions=conditions,
         variables=variables,
-        annotations=tuple(
-            (each.key, program)
-            for each in spec.audit_annotations
-            if (program := compiler.compile(each.value_expression, (*each.path, "valueExpression"), expected=_TEXT_OR_NULL))
-        ),
+        annotations=lower_annotations(spec.audit_annotations, compiler),
         ignores_errors=info.failure_policy == "Ignore",
         reads_payload=is_payload,
     )
-    denies = ValidationAction.DENY in spec.validation_actions
+    denies = ValidationAction.DENY in spec.actions
     action = FailureAction.ENFORCE if denies else FailureAction.AUDIT
-    return _rule(policy, info, parser, Stage.VALIDATE, check, failure_action=action)
+    rule = _rule(policy, info, parser, Stage.VALIDATE, check, failure_action=action)
+    return replace(rule, report_properties=check.properties) if check.annotations else rule
 
 
-_TEXT_OR_NULL = (types.STRING, types.NULL)
+def lower_annotations(annotations: Sequence[AuditAnnotation], compiler: CelCompiler) -> tuple[tuple[str, Program], ...]:
+    """Compile audit annotations: key and an expression that gives a text or null."""
+    expected = (types.STRING, types.NULL)
+    compiled = (
+        (each.key, compiler.compile(each.value_expression, (*each.path, "valueExpression"), expected=expected))
+        for each in annotations
+    )
+    return tuple((key, program) for key, program in compiled if program is not None)
 
 
 def lower_validations(validations: Sequence[CelExpression], compiler: CelCompiler) -> tuple[CelValidation, ...]:
@@ -252,9 +256,7 @@ def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> C
             if program is not None:
                 entries.append(program)
         elif each.template is not None:
-            template = lower_template(
-                each.template, each.template_path, compiler, is_interpolated=each.is_interpolated
-            )
+            template = lower_template(each.template, each.template_path, compiler, is_interpolated=each.is_interpolated)
             if template is not None:
                 entries.append(template)
     evaluation = spec.evaluation

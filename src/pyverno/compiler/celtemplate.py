@@ -41,7 +41,8 @@ def lower_template(text: str, path: Path, compiler: CelCompiler, *, is_interpola
         return None
 
     def rendered(session: CelSession) -> Sequence[JSONObject]:
-        return [document if render is None else render(session) for document, render in zip(documents, renders, strict=True)]
+        pairs = zip(documents, renders, strict=True)
+        return [document if render is None else render(session) for document, render in pairs]
 
     return rendered
 
@@ -72,7 +73,7 @@ class _Compiler:
             if "((" in key.replace("\\((", ""):
                 self.report(f"placeholders are not supported in mapping keys; key {key!r}")
         entries = [(key.replace("\\((", "(("), item, self.value(item)) for key, item in value.items()]
-        if not any(render for _, _, render in entries):
+        if not any(render for _, _, render in entries) and all(key in value for key, _, _ in entries):
             return None
         return lambda session: {key: item if render is None else render(session) for key, item, render in entries}
 

@@ -1,7 +1,7 @@
 """What CEL expressions of a policy see, and how they are run: bindings, lazy variables, budgets.
 
-One `CelSession` serves one evaluation of a policy on a request: variables are computed on first use, once, in it. Errors
-are typed; what they mean for the request is the action's business. This module must never know a policy kind.
+One `CelSession` serves one evaluation of a policy on a request: variables are computed on first use, once, in it.
+Errors are typed; what they mean for the request is the action's business. This module must never know a policy kind.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyverno.engine.celworld import BrokerWorld
+from pyverno.engine.constraints import resource_of
 from pyverno.engine.request import Request
 from pyverno.engine.rule import Run
-from pyverno.errors import BudgetExceededError, EvaluationError, HostError, PyvernoError
+from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
+from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.lang.cel import CostMeter, Program
+from pyverno.lang.cel.libraries.authorizer import Authorizer, ResourceCheck
 from pyverno.lang.cel.values import Value
 
 __all__ = [
@@ -22,6 +26,7 @@ __all__ = [
     "CelSession",
     "CelVariable",
     "Unmet",
+    "authorizer_bindings",
     "first_unmet",
     "request_bindings",
     "request_value",
@@ -81,7 +86,8 @@ class _Variables(dict[str, Value]):
 class CelSession:
     """Bindings, world and cost of one evaluation.
 
-    `bindings` may be extended (`with_bindings`); variables are computed anew in the new session.
+    Sessions with other bindings (`with_bindings`) compute their variables anew but draw on the same budget; match
+    conditions have a budget of their own (`for_conditions`).
     """
 
     __slots__ = ("_variables", "bindings", "meter", "run", "world")
@@ -93,11 +99,11 @@ class CelSession:
         variables: Sequence[CelVariable] = (),
         *,
         world: BrokerWorld | None = None,
-        cost: int = POLICY_COST,
+        meter: CostMeter | None = None,
     ) -> None:
         self.run = run
         self.world = world if world is not None else BrokerWorld(run.broker)
-        self.meter = CostMeter(limit=cost)
+        self.meter = meter if meter is not None else CostMeter(limit=POLICY_COST)
         self._variables = tuple(variables)
         self.bindings: dict[str, Value] = {**bindings, "variables": _Variables(self, variables)}
 
@@ -106,14 +112,25 @@ class CelSession:
         return program.evaluate(self.bindings, self.run.runtime, world=self.world, meter=self.meter)
 
     def with_bindings(self, bindings: Mapping[str, Value]) -> CelSession:
-        """Return a session with other bindings and the same world."""
+        """Return a session with other bindings, the same world and the same budget."""
+        return self._like(bindings, self.meter)
+
+    def for_conditions(self, bindings: Mapping[str, Value] | None = None) -> CelSession:
+        """Return a session to judge match conditions in, whose costs are counted by themselves."""
+        return self._like(bindings or {}, CostMeter(limit=CONDITIONS_COST))
+
+    def for_annotations(self) -> CelSession:
+        """Return a session to compute audit annotations in, which have a fresh budget."""
+        return self._like({}, CostMeter(limit=POLICY_COST))
+
+    def _like(self, bindings: Mapping[str, Value], meter: CostMeter) -> CelSession:
         kept = {name: value for name, value in self.bindings.items() if name != "variables"}
-        return CelSession(self.run, {**kept, **bindings}, self._variables, world=self.world)
+        return CelSession(self.run, {**kept, **bindings}, self._variables, world=self.world, meter=meter)
 
 
 def request_value(request: Request) -> JSONObject:
     """Return the variable `request`: the AdmissionRequest without its objects, empty parts left out."""
-    gvk, gvr = request.gvk, request.gvr
+    gvk, gvr = request.gvk, _resource(request)
     value: JSONObject = {
         "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
         "operation": request.operation.value,
@@ -134,6 +151,14 @@ def request_value(request: Request) -> JSONObject:
     return {key: item for key, item in value.items() if item not in ("", None)}
 
 
+def _resource(request: Request) -> GVR | None:
+    """Return the resource of a request, which a manifest leaves to its kind; None for what is no object at all."""
+    if request.gvr is not None or not request.gvk.kind:
+        return request.gvr
+    # a request made from a manifest names no resource; the API server's always do
+    return resource_of(request.gvk, BUILTIN_KINDS)
+
+
 def request_bindings(request: Request) -> dict[str, Value]:
     """Return what every Kubernetes-mode expression sees of a request."""
     return {
@@ -142,6 +167,20 @@ def request_bindings(request: Request) -> dict[str, Value]:
         "request": request_value(request),
         "namespaceObject": _namespace_object(request),
     }
+
+
+def authorizer_bindings(request: Request) -> dict[str, Value]:
+    """Return what the API server's own policies ask the authorizer with; who answers is the world's business."""
+    gvk, gvr = request.gvk, _resource(request)
+    asked = {
+        "group": gvk.group if gvr is None else gvr.group,
+        "resource": "" if gvr is None else gvr.resource,
+        "subresource": request.subresource,
+        "namespace": request.namespace,
+        "name": request.name,
+    }
+    who = Authorizer()
+    return {"authorizer": who, "authorizer.requestResource": ResourceCheck(who, asked)}
 
 
 def _namespace_object(request: Request) -> JSON:
@@ -158,23 +197,31 @@ def _namespace_object(request: Request) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """Why match conditions stop a policy: one is false (`errors` empty), or some could not be evaluated."""
+    """Why match conditions stop a policy: one is false (`errors` empty), or some could not be evaluated.
+
+    `expressions` are the texts of those that could not, one for each error.
+    """
 
     name: str
     errors: tuple[str, ...] = ()
+    expressions: tuple[str, ...] = ()
 
 
 def first_unmet(session: CelSession, conditions: Sequence[CelCondition]) -> Unmet | None:
-    """Judge match conditions: any false one wins over errors; None = all are true."""
-    errors: list[str] = []
-    names: list[str] = []
+    """Judge conditions: any false one wins over errors; None = all are true. Raises BudgetExceededError."""
+    failed: list[tuple[CelCondition, str]] = []
     for condition in conditions:
         try:
             if session.evaluate(condition.program) is not True:
                 return Unmet(condition.name)
         except BudgetExceededError:
             raise
-        except (EvaluationError, HostError) as error:
-            errors.append(error.message)
-            names.append(condition.name)
-    return Unmet(names[0], tuple(errors)) if errors else None
+        except PyvernoError as error:
+            failed.append((condition, error.message))
+    if not failed:
+        return None
+    return Unmet(
+        failed[0][0].name,
+        tuple(error for _, error in failed),
+        tuple(condition.program.text.strip() for condition, _ in failed),
+    )

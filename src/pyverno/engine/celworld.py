@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.host import HttpCall
-from pyverno.errors import EvaluationError, HostUnavailableError, NotFoundError
-from pyverno.kube.gvk import GVK, parse_api_version
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.lang.jmespath import FUNCTIONS
 from pyverno.lang.runtime import Runtime
@@ -30,10 +32,12 @@ class BrokerWorld:
 
     def get_resource(self, api_version: str, resource: str, namespace: str | None, name: str) -> JSONObject | None:
         """Return an object, or None when it does not exist."""
-        plural, _, subresource = resource.partition("/")
-        path = f"{self._collection(api_version, plural, namespace)}/{name}"
+        plural, separator, subresource = resource.partition("/")
+        path = f"{self._collection(api_version, plural, namespace)}/{_segment(name, 'name')}"
+        if separator:
+            path += f"/{_segment(subresource, 'subresource')}"
         try:
-            found = self.broker.api_call(f"{path}/{subresource}" if subresource else path)
+            found = self.broker.api_call(path)
         except NotFoundError:
             return None
         return found if isinstance(found, dict) else None
@@ -44,7 +48,7 @@ class BrokerWorld:
         """Return a list object."""
         path = self._collection(api_version, resource, namespace)
         if labels:
-            path += "?labelSelector=" + "%2C".join(f"{key}%3D{value}" for key, value in sorted(labels.items()))
+            path += "?labelSelector=" + quote(_equality_selector(labels), safe="")
         found = self.broker.api_call(path)
         return found if isinstance(found, dict) else {}
 
@@ -73,7 +77,17 @@ class BrokerWorld:
         try:
             return self.broker.global_entry(f"{name}.{projection}" if projection else name)
         except HostUnavailableError:
+            if projection and self._has_entry(name):
+                raise HostError(f"global context entry `{name}` has no projection `{projection}`") from None
+            # Kyverno: an entry that does not exist reads as null
             return None
+
+    def _has_entry(self, name: str) -> bool:
+        try:
+            self.broker.global_entry(name)
+        except HostUnavailableError:
+            return False
+        return True
 
     def image_metadata(self, reference: str) -> JSONObject:
         """Return what a registry says about an image."""
@@ -86,11 +100,16 @@ class BrokerWorld:
             raise EvaluationError(f"a policy of namespace `{own}` may not generate in namespace `{namespace}`")
         for document in objects:
             items = document.get("items") if str(document.get("kind", "")).endswith("List") else None
-            self.generated.extend((namespace, item) for item in (items if isinstance(items, list) else [document]))
+            for item in items if isinstance(items, list) else [document]:
+                if not isinstance(item, dict) or not isinstance(item.get("metadata") or {}, dict):
+                    text = "an object to generate must be a map with metadata"
+                    raise EvaluationError(f"failed to generate resources: {text}")
+                self.generated.append((namespace, item))
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
         """Answer an authorization question."""
-        raise HostUnavailableError("no authorizer is available here")
+        # no answer is not a refusal: it must not read as `allowed() == false`
+        raise EvaluationError("no authorizer is available here")
 
     def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
         """Raise: signatures are verified by a later part."""
@@ -107,6 +126,33 @@ class BrokerWorld:
 
     def _collection(self, api_version: str, resource: str, namespace: str | None) -> str:
         group, version = parse_api_version(api_version)
-        prefix = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        version, resource = _segment(version, "apiVersion"), _segment(resource, "resource")
+        prefix = f"/apis/{_segment(group, 'apiVersion')}/{version}" if group else f"/api/{version}"
         own = self.broker.namespace if namespace is None else namespace
-        return f"{prefix}/namespaces/{own}/{resource}" if own else f"{prefix}/{resource}"
+        if self.broker.namespace:
+            known = self.broker.host.kinds.by_resource(GVR(group, version, resource))
+            if known is not None and not known.namespaced:
+                text = f"a policy of namespace `{self.broker.namespace}` may not read the cluster-wide {resource}"
+                raise EvaluationError(text)
+        return f"{prefix}/namespaces/{_segment(own, 'namespace')}/{resource}" if own else f"{prefix}/{resource}"
+
+
+def _segment(text: str, what: str) -> str:
+    """Return a text that is to be one segment of a path.
+
+    Arguments of expressions may be data of a request: a name with a slash or question mark would ask something else.
+    """
+    if not text:
+        raise EvaluationError(f"{what} is required")
+    bad = next((character for character in text if character in "/?#%\\" or not character.isprintable()), None)
+    if bad is not None or text in (".", ".."):
+        raise EvaluationError(f"invalid {what} {encode(text)}: it is not one segment of an API path")
+    return text
+
+
+def _equality_selector(labels: Mapping[str, str]) -> str:
+    for key, value in labels.items():
+        problems = (*label_key_problems(key), *label_value_problems(value))
+        if problems:
+            raise EvaluationError(f"invalid label {encode(key)}={encode(value)}: {problems[0]}")
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

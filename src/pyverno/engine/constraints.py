@@ -18,7 +18,7 @@ from pyverno.kube.json import JSON
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 
-__all__ = ["NEVER_INTERCEPTED", "ConstraintMatcher", "ResourceRule"]
+__all__ = ["NEVER_INTERCEPTED", "ConstraintMatcher", "ResourceRule", "resource_of"]
 
 LabelTest = Callable[[Mapping[str, str]], bool]
 
@@ -268,7 +268,7 @@ class _Seen:
 
 @lru_cache(maxsize=1024)
 def _seen(gvk: GVK, gvr: GVR | None, kinds: KindTable, is_equivalent: bool) -> _Seen:
-    known = gvr if gvr is not None else _resource_of(gvk, kinds)
+    known = gvr if gvr is not None else resource_of(gvk, kinds)
     return _Seen(known, _equivalents(known, kinds) if is_equivalent else (), kinds.is_namespaced(gvk))
 
 
@@ -285,7 +285,7 @@ def _labels(value: JSON) -> Mapping[str, str]:
     return Resource(value).labels if isinstance(value, dict) else {}
 
 
-def _resource_of(gvk: GVK, kinds: KindTable) -> GVR:
+def resource_of(gvk: GVK, kinds: KindTable) -> GVR:
     """Return the resource of a kind; of an unknown one what apimachinery would guess."""
     info = kinds.find(gvk)
     if info is None:

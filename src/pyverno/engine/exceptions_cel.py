@@ -1,7 +1,7 @@
 """Compiled PolicyExceptions of CEL policies: conditions, expiry, and what they allow by value.
 
-An exception that has expired, or whose conditions can not be evaluated, exempts from nothing. This module must never
-merge exceptions.
+An exception that has expired exempts from nothing. One whose conditions can not be evaluated is an error of the policy,
+unless its failurePolicy is Ignore: then it exempts from nothing either. This module must never merge exceptions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyverno.engine.cel import CelCondition, CelSession, first_unmet, request_bindings
 from pyverno.engine.rule import RuleInfo, Run
-from pyverno.errors import HostUnavailableError, PyvernoError
+from pyverno.errors import BudgetExceededError, EvaluationError, HostUnavailableError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.podsecurity import Exclude
@@ -58,13 +58,24 @@ class CompiledCelException:
         return (info.policy.name, info.policy.kind) in self.references
 
     def applies(self, run: Run, resource: Resource) -> bool:
-        """Tell whether the exception is in force and about this request."""
+        """Tell whether the exception is in force and about this request.
+
+        Raises EvaluationError or BudgetExceededError when that can not be said and the policy fails on errors.
+        """
         if self.expires_at is not None and not self._in_force(run):
             return False
+        session = CelSession(run, request_bindings(run.request)).for_conditions()
+        ignores_errors = run.rule.info.policy.failure_policy == "Ignore"
         try:
-            return first_unmet(CelSession(run, request_bindings(run.request)), self.conditions) is None
-        except PyvernoError:
-            return False
+            unmet = first_unmet(session, self.conditions)
+        except BudgetExceededError:
+            if ignores_errors:
+                return False
+            raise
+        if unmet is not None and unmet.errors and not ignores_errors:
+            # Kyverno: an exception that can not be judged is an error of the policy, never "no exception"
+            raise EvaluationError(f"error: {'; '.join(unmet.errors)}")
+        return unmet is None
 
     def _in_force(self, run: Run) -> bool:
         try:

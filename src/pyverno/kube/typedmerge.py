@@ -1,16 +1,17 @@
 """Structured merge: one configuration laid over an object as server-side apply lays it, without ownership.
 
 Maps are merged key by key, lists of type `map` by their keys, sets by value, anything else is replaced. How a list is
-merged comes from the schemas; kinds that are not known have atomic lists. Nothing is ever removed. This module must never
-track field managers.
+merged comes from the schemas; kinds that are not known have atomic lists. Nothing is ever removed: a null empties
+scalars and atomic values only. This module must never track field managers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyverno.kube.json import JSON, JSONObject, equal
+from pyverno.errors import PatchError
+from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.schemas import SchemaSet, schema_set
 
 __all__ = ["TypedMerge", "typed_merge"]
@@ -27,14 +28,19 @@ class TypedMerge:
 def typed_merge(document: JSONObject, patch: JSONObject, *, group: str, version: str, kind: str) -> TypedMerge:
     """Lay a configuration over an object of a kind.
 
+    Raises PatchError for a list item without its keys, for one that occurs twice, and for values nested too deeply.
+
     >>> typed_merge({"a": {"b": 1}}, {"a": {"c": 2}}, group="", version="v1", kind="X").value
     {'a': {'b': 1, 'c': 2}}
     """
     schemas = schema_set()
     schema = schemas.find(group, version, kind)
     atomics: list[str] = []
-    merged = _Merger(schemas, atomics).merge(document, patch, schema, "")
-    return TypedMerge(merged, tuple(atomics))
+    try:
+        merged = _Merger(schemas, atomics).merge(document, patch, schema, "")
+    except RecursionError:
+        raise PatchError("the configuration or the object is nested too deeply") from None
+    return TypedMerge(merged, tuple(dict.fromkeys(atomics)))
 
 
 class _Merger:
@@ -46,6 +52,8 @@ class _Merger:
 
     def merge(self, old: JSON, new: JSON, schema: JSONObject | None, path: str) -> JSON:
         schema = self._followed(schema)
+        if new is None:
+            return old if old and _is_merged(old, schema) else None
         if isinstance(new, dict):
             if schema is not None and schema.get("x-kubernetes-map-type") == "atomic":
                 self.atomics.append(path)
@@ -66,31 +74,42 @@ class _Merger:
         if kind == "map" and schema is not None:
             return self._by_keys(old, new, schema, path)
         if kind == "set":
-            return [*old, *(item for item in new if not any(equal(item, known) for known in old))]
+            known = [encode(item) for item in old]
+            return _interleaved(known, old, _keyed(new, encode, path), lambda _, item, __: item)
         self.atomics.append(path)
         return new
 
     def _by_keys(self, old: list[JSON], new: list[JSON], schema: JSONObject, path: str) -> list[JSON]:
-        keys: Sequence[str] = schema.get("x-kubernetes-list-map-keys") or ()
         items = schema.get("items")
-        defaults = {key: _default(self._followed(items), key) for key in keys}
-        merged = list(old)
-        places = {self._identity(item, keys, defaults): place for place, item in enumerate(old)}
-        for item in new:
-            identity = self._identity(item, keys, defaults)
-            place = places.get(identity)
-            if place is None:
-                places[identity] = len(merged)
-                merged.append(item)
-            else:
-                merged[place] = self.merge(merged[place], item, items, f"{path}[]")
-        return merged
+        followed = self._followed(items)
+        keys: Sequence[str] = schema.get("x-kubernetes-list-map-keys") or ()
+        defaults = {key: _default(followed, key) for key in keys}
 
-    @staticmethod
-    def _identity(item: JSON, keys: Sequence[str], defaults: JSONObject) -> tuple[str, ...]:
-        if not isinstance(item, dict):
-            return (repr(item),)
-        return tuple(repr(item.get(key, defaults[key])) for key in keys)
+        def identity(item: JSON) -> str:
+            if not isinstance(item, dict):
+                raise PatchError(f"{path}: an item of this list must be a map")
+            values = {key: item.get(key, defaults[key]) for key in keys}
+            for key, value in values.items():
+                if value is None:
+                    raise PatchError(
+                        f"{path}: associative list with keys has an element that omits key field {encode(key)} "
+                        "(and doesn't have default value)"
+                    )
+            return encode(values)
+
+        def known(item: JSON) -> str | None:
+            try:
+                return identity(item)
+            except PatchError:
+                # what the object already holds is kept, although nothing can be laid over it
+                return None
+
+        return _interleaved(
+            [known(item) for item in old],
+            old,
+            _keyed(new, identity, path),
+            lambda before, item, index: self.merge(before, item, items, f"{path}[{index}]"),
+        )
 
     def _followed(self, schema: JSONObject | None) -> JSONObject | None:
         for _ in range(8):
@@ -105,6 +124,54 @@ class _Merger:
                 return schema
             schema = self.schemas.definitions.get(reference.rpartition("/")[2])
         return None
+
+
+def _is_merged(old: JSON, schema: JSONObject | None) -> bool:
+    """Tell whether a value consists of parts that are merged each by itself, so that a null says nothing about them."""
+    if isinstance(old, dict):
+        return schema is None or schema.get("x-kubernetes-map-type") != "atomic"
+    return isinstance(old, list) and schema is not None and schema.get("x-kubernetes-list-type") in ("map", "set")
+
+
+def _keyed(items: list[JSON], identity: Callable[[JSON], str], path: str) -> dict[str, JSON]:
+    keyed: dict[str, JSON] = {}
+    for item in items:
+        key = identity(item)
+        if key in keyed:
+            raise PatchError(f"{path}: duplicate entries for key {key}")
+        keyed[key] = item
+    return keyed
+
+
+def _interleaved(
+    old_keys: Sequence[str | None], old: list[JSON], new: dict[str, JSON], merged: Callable[[JSON, JSON, int], JSON]
+) -> list[JSON]:
+    """Merge two lists by the identities of their items; items of both stand in the order of the new list.
+
+    An old item that the new list lacks stays before what follows it (structured-merge-diff: typed/merge.go).
+    """
+    before: dict[str, JSON] = {}
+    for key, item in zip(old_keys, old, strict=True):
+        if key is not None and key in new:
+            before.setdefault(key, item)
+    shared = [key for key in new if key in before]
+    result: list[JSON] = []
+    done: set[str] = set()
+    waiting = list(new)
+    place = turn = 0
+    for key, item in zip(old_keys, old, strict=True):
+        if key is None or key not in new:
+            result.append(item)
+        elif turn < len(shared) and key == shared[turn]:
+            while key not in done:
+                following = waiting[place]
+                result.append(merged(before.get(following), new[following], place))
+                done.add(following)
+                turn += following in before
+                place += 1
+    for index, following in enumerate(waiting[place:], start=place):
+        result.append(merged(before.get(following), new[following], index))
+    return result
 
 
 def _child(schema: JSONObject | None, key: str) -> JSONObject | None:

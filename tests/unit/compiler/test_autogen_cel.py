@@ -1,8 +1,17 @@
 """CEL policies about Pods get copies for pod controllers, exactly as upstream makes them."""
 
+from dataclasses import replace
+
 import pytest
 
-from pyverno.compiler.autogen_cel import POD_CONTROLLERS, expand_cel, guarded_conditions, rewrite_mutation, rewrite_text
+from pyverno.compiler.autogen_cel import (
+    POD_CONTROLLERS,
+    constraints_for,
+    expand_cel,
+    guarded_conditions,
+    rewrite_mutation,
+    rewrite_text,
+)
 from pyverno.policy.celpolicy import MutatingPolicy, ValidatingPolicy
 from pyverno.policy.decode import decode
 from pyverno.policy.imagepolicy import ImageValidatingPolicy
@@ -104,6 +113,15 @@ def test_controllers_are_selected_by_resource_name(controllers, expected):
 def test_what_holds_for_pods_only_has_no_copies(kwargs):
     """Names, labels and exclusions of Pods say nothing of their controllers."""
     assert names(validating(**kwargs)) == []
+
+
+def test_constraints_that_match_nothing_are_none():
+    """No targets, or no operations: a copy with them would never be asked."""
+    origin = validating().spec.match_constraints
+    assert constraints_for((), origin) is None
+    (rule,) = origin.resource_rules
+    idle = replace(origin, resource_rules=(replace(rule, operations=()),))
+    assert constraints_for((POD_CONTROLLERS["jobs"],), idle) is None
 
 
 def test_an_empty_object_selector_asks_for_nothing():

@@ -1,7 +1,11 @@
 """What Kyverno's policy webhook rejects is rejected here, with its texts, and all of it at once."""
 
+import subprocess
+import sys
+
 import pytest
 
+from pyverno.compiler import compile_document
 from pyverno.compiler.validation import validate
 from pyverno.policy.decode import decode
 from tests.unit.policy.documents import POLICY, cluster_policy, document
@@ -451,3 +455,49 @@ def test_other_documents_are_checked(kind, spec, expected):
     """Cleanup policies, exceptions and global context entries have their own checks."""
     version = "v2beta1" if kind == "GlobalContextEntry" else "v2"
     assert found(f"apiVersion: kyverno.io/{version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {spec}") == expected
+
+
+CEL = "apiVersion: policies.kyverno.io/v1\nkind: {}\nmetadata: {{name: p, namespace: team}}\nspec:\n"
+PODS = (
+    "  matchConstraints:\n"
+    '    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("ValidatingPolicy", "  validations: [{expression: 'true'}]\n", ["match-constraints"]),
+        ("DeletingPolicy", f"{PODS}  schedule: often\n", ["schedule"]),
+        ("GeneratingPolicy", f"{PODS}  generate: [{{}}]\n", ["generate"]),
+        ("PolicyException", "  policyRefs: []\n", ["exception"]),
+        ("ValidatingPolicy", f"{PODS}  validations: [{{expression: 'object.spec.x +'}}]\n", ["cel-compile"]),
+        (
+            "NamespacedValidatingPolicy",
+            f"{PODS}  validations: [{{expression: \"http.Get('a').b == 1\"}}]\n",
+            ["http"],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_cel_policy_is_told_once(kind, body, expected):
+    """Validation, lowering and the copies for pod controllers may all find the same mistake."""
+    compiled = compile_document(document(CEL.format(kind) + body))
+    assert expected == [error.code for error in compiled.errors]
+
+
+def test_mistakes_of_one_place_are_told_together():
+    """A place that has several mistakes is no reason to leave out the others."""
+    template = '  generate: [{template: {interpolate: cel, value: "a: ((object.x +))\\nb: ((object.y -))"}}]\n'
+    compiled = compile_document(document(CEL.format("GeneratingPolicy") + PODS + template))
+    assert ["spec.generate[0].template.value"] * 2 == [error.path for error in compiled.errors]
+
+
+def test_policies_without_cel_do_without_cel():
+    """A run that needs no expressions does not load the language."""
+    program = (
+        "import sys\nfrom pyverno.compiler import compile_document\nfrom pyverno.kube.documents import load_documents\n"
+        f"assert not compile_document(load_documents({POLICY!r})[0]).errors\n"
+        "print([name for name in sys.modules if name.startswith('pyverno.lang.cel')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

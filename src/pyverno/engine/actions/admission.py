@@ -6,13 +6,22 @@ itself. This module must never decide what a denial means for the request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyverno.engine.actions.cel_mutate import CelMutation, applied
 from pyverno.engine.actions.cel_validate import CelValidation
 from pyverno.engine.actions.exemption import SkippedByException
-from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.cel import (
+    CelCondition,
+    CelSession,
+    CelVariable,
+    Unmet,
+    authorizer_bindings,
+    first_unmet,
+    request_bindings,
+)
 from pyverno.engine.constraints import ConstraintMatcher
 from pyverno.engine.result import CelDetail, Status, Verdict
 from pyverno.engine.rule import Run
@@ -20,6 +29,7 @@ from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
+from pyverno.lang.cel import Program
 from pyverno.lang.cel.values import Value
 
 __all__ = ["AdmissionMutation", "AdmissionValidation", "Binding", "Params"]
@@ -99,6 +109,7 @@ class AdmissionValidation(SkippedByException):
     conditions: tuple[CelCondition, ...] = ()
     variables: tuple[CelVariable, ...] = ()
     bindings: tuple[Binding, ...] = ()
+    annotations: tuple[tuple[str, Program], ...] = ()
     ignores_errors: bool = False
     passed: str = ""
     skipped: str = "match conditions aren't met"
@@ -120,40 +131,65 @@ class AdmissionValidation(SkippedByException):
                 # Kubernetes: a configuration that can not work rejects, whatever the binding's actions
                 yield Verdict(Status.ERROR, f"{prefix}{error.message}", CelDetail(-1, binding.name, (_DENY,)))
             return
-        if not params and self.is_rule:
-            yield Verdict(Status.PASS, self.passed)
-        for param in params:
-            verdict = self._judged(param, run)
+        verdicts: Iterable[Verdict] = (self._judged(param, run) for param in params)
+        if self.is_rule:
+            # Kyverno: a rule says one thing, about the first of its parameters that does not simply pass
+            passed = Verdict(Status.PASS, self.passed)
+            verdicts = (next((each for each in verdicts if each.status is not Status.PASS), passed),)
+        for verdict in verdicts:
             if verdict.status in _BAD:
                 position = verdict.detail.position if isinstance(verdict.detail, CelDetail) else -1
-                verdict = verdict._replace(detail=CelDetail(position, binding.name, binding.actions))
-            yield verdict
+                yield verdict._replace(detail=CelDetail(position, binding.name, binding.actions))
+            else:
+                yield verdict
 
     def _judged(self, param: JSON, run: Run) -> Verdict:
-        session = CelSession(run, {**request_bindings(run.request), "params": param}, self.variables)
+        session = CelSession(run, {**_bindings(run), "params": param}, self.variables)
         try:
-            unmet = first_unmet(session.with_bindings({"namespaceObject": None}), self.conditions)
+            # Kubernetes: match conditions see no namespaceObject
+            unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
         except BudgetExceededError:
             return self._failed(_OUT_OF_BUDGET)
-        if unmet is not None and not unmet.errors:
+        if unmet is not None and (not unmet.errors or self.ignores_errors):
             return Verdict(Status.SKIP, self.skipped)
         if unmet is not None:
-            return self._failed("; ".join(unmet.errors))
-        failure: Verdict | None = None
+            return self._failed(_aggregated(unmet))
+        decision = self._decided(session)
+        try:
+            self._annotate(session)
+        except BudgetExceededError:
+            return self._failed(_OUT_OF_BUDGET)
+        except PyvernoError as error:
+            return decision if self.ignores_errors or decision.status is Status.FAIL else self._failed(error.message)
+        return decision
+
+    def _decided(self, session: CelSession) -> Verdict:
+        """Evaluate every validation; the first one denied decides and gives the message."""
+        denied: Callable[[], Verdict] | None = None
         for position, validation in enumerate(self.validations):
             try:
                 holds = session.evaluate(validation.program)
             except BudgetExceededError:
                 return self._failed(_OUT_OF_BUDGET)
             except PyvernoError as error:
-                text = f"expression '{validation.text}' resulted in error: {error.message}"
-                verdict: Verdict | None = None if self.ignores_errors else self._failed(text)
+                if not self.ignores_errors:
+                    text = _failed_expression(validation.text, error.message)
+                    denied = denied or partial(self._failed, text)
             else:
-                verdict = None
                 if holds is not True:
-                    verdict = Verdict(Status.FAIL, _message(session, validation), CelDetail(position))
-            failure = failure or verdict
-        return failure or Verdict(Status.PASS, self.passed)
+                    denied = denied or partial(_denial, session, validation, position)
+        return Verdict(Status.PASS, self.passed) if denied is None else denied()
+
+    def _annotate(self, session: CelSession) -> None:
+        """Compute the audit annotations: an error of theirs is one of the policy."""
+        session = session.for_annotations()
+        for _, program in self.annotations:
+            try:
+                session.evaluate(program)
+            except BudgetExceededError:
+                raise
+            except PyvernoError as error:
+                raise EvaluationError(_failed_expression(program.text.strip(), error.message)) from error
 
     def _failed(self, text: str) -> Verdict:
         if self.ignores_errors:
@@ -161,11 +197,29 @@ class AdmissionValidation(SkippedByException):
         return Verdict(Status.FAIL if self.is_rule else Status.ERROR, text)
 
 
+def _bindings(run: Run) -> dict[str, Value]:
+    return {**request_bindings(run.request), **authorizer_bindings(run.request)}
+
+
 def _in_force(bindings: Sequence[Binding], run: Run) -> Sequence[Binding]:
     if not bindings:
         return (UNBOUND,)
     resource = Resource(run.request.subject)
     return [each for each in bindings if each.matcher is None or each.matcher.mismatch(run.request, resource) is None]
+
+
+def _failed_expression(text: str, problem: str) -> str:
+    return f"expression '{text}' resulted in error: {problem}"
+
+
+def _aggregated(unmet: Unmet) -> str:
+    """Return the errors of match conditions as the API server lists them."""
+    texts = tuple(dict.fromkeys(map(_failed_expression, unmet.expressions, unmet.errors)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _denial(session: CelSession, validation: CelValidation, position: int) -> Verdict:
+    return Verdict(Status.FAIL, _message(session, validation), CelDetail(position))
 
 
 def _message(session: CelSession, validation: CelValidation) -> str:
@@ -177,7 +231,8 @@ def _message(session: CelSession, validation: CelValidation) -> str:
             # Kubernetes: an expression that fails falls back silently
             text = None
         found = text.strip() if isinstance(text, str) else ""
-        if found and "\n" not in found and len(found.encode()) <= MAX_MESSAGE:
+        is_one_line = "\n" not in found and "\r" not in found
+        if found and is_one_line and len(found.encode()) <= MAX_MESSAGE:
             return str(found)
     return validation.message or f"failed expression: {validation.text}"
 
@@ -216,15 +271,18 @@ class AdmissionMutation(SkippedByException):
 
     def _changed(self, param: JSON, document: JSON, run: Run) -> JSON:
         """Return the object after all mutations, or None when the match conditions do not hold."""
-        session = CelSession(
-            run, {**request_bindings(run.request), "object": document, "params": param}, self.variables
-        )
-        unmet = first_unmet(session.with_bindings({"namespaceObject": None}), self.conditions)
+        session = CelSession(run, {**_bindings(run), "object": document, "params": param}, self.variables)
+        unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
         if unmet is not None:
-            if unmet.errors:
-                raise EvaluationError("; ".join(unmet.errors))
+            if unmet.errors and not self.ignores_errors:
+                raise EvaluationError(_aggregated(unmet))
             return None
         for mutation in self.mutations:
-            document = applied(mutation, document, session, refuses_atomics=True)
+            try:
+                document = applied(mutation, document, session, refuses_atomics=True)
+            except PyvernoError:
+                # Kubernetes: with failurePolicy Ignore a mutation that fails is dropped, those after it still run
+                if not self.ignores_errors:
+                    raise
             session = session.with_bindings({"object": document})
         return document

@@ -37,7 +37,7 @@ class GeneratingAction:
         """Collect what the entries ask for; nothing is created here."""
         session = CelSession(run, {**request_bindings(run.request), "exceptions": no_exceptions()}, self.variables)
         try:
-            unmet = first_unmet(session, self.conditions)
+            unmet = first_unmet(session.for_conditions(), self.conditions)
             if unmet is not None:
                 if not unmet.errors:
                     return ()
@@ -59,18 +59,26 @@ class GeneratingAction:
 
     def _effect(self, namespace: str, document: JSONObject, run: Run) -> CreateEffect:
         ref = ResourceRef.of(document)
+        for required, text in (("apiVersion", ref.api_version), ("kind", ref.kind)):
+            if not text:
+                raise EvaluationError(f"failed to generate resources: an object to generate has no {required}")
         known = run.broker.host.kinds.is_namespaced(GVK(*parse_api_version(ref.api_version), ref.kind))
         metadata = dict(document.get("metadata") or {})
         own = run.rule.info.policy.namespace
         if known is False:
             if own:
-                raise EvaluationError(f"a policy of namespace `{own}` may not generate the cluster-scoped kind {ref.kind}")
+                raise EvaluationError(
+                    f"a policy of namespace `{own}` may not generate the cluster-scoped kind {ref.kind}"
+                )
             metadata.pop("namespace", None)
         elif namespace:
             metadata["namespace"] = namespace
         for dropped in ("uid", "selfLink", "creationTimestamp", "managedFields", "resourceVersion", "ownerReferences"):
             metadata.pop(dropped, None)
-        metadata["labels"] = {**(metadata.get("labels") or {}), **_origin_labels(run)}
+        labels = metadata.get("labels") or {}
+        if not isinstance(labels, dict):
+            raise EvaluationError("failed to generate resources: the labels of an object to generate must be a map")
+        metadata["labels"] = {**labels, **_origin_labels(run)}
         placed = {key: value for key, value in document.items() if key != "status"}
         placed["metadata"] = metadata
         return CreateEffect(

@@ -26,7 +26,7 @@ _FAILED_TEST = "testing value"
 
 @dataclass(frozen=True, slots=True)
 class CelMutation:
-    """One mutation: an expression that gives an `Object{…}` to lay over the object, or a list of JSON patch operations."""
+    """One mutation: an expression that gives an `Object{…}` to lay over the object, or JSON patch operations."""
 
     program: Program
     is_json_patch: bool = False
@@ -53,7 +53,7 @@ class MutatingAction:
             return ()
         session = CelSession(run, {**request_bindings(run.request), "exceptions": no_exceptions()}, self.variables)
         try:
-            unmet = first_unmet(session, self.conditions)
+            unmet = first_unmet(session.for_conditions(), self.conditions)
             if unmet is not None:
                 if not unmet.errors or self.ignores_errors:
                     return ()
@@ -86,12 +86,15 @@ def _patched(value: Value, document: JSON) -> JSON:
         raise EvaluationError("JSON Patch: the expression must give a list of JSONPatch")
     operations = [_operation(item) for item in value]
     try:
-        return apply_patch(document, operations)
+        patched = apply_patch(document, operations)
     except PatchError as error:
         if error.message.startswith(_FAILED_TEST):
             # Kubernetes: a failing test drops the operations of this expression
             return document
         raise PatchError(f"JSON Patch: {error.message}") from error
+    if not isinstance(patched, dict):
+        raise PatchError("JSON Patch: the result must be an object")
+    return patched
 
 
 def _operation(value: Value) -> JSONObject:

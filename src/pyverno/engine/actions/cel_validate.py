@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.cel import CelCondition, CelSession, CelVariable, Unmet, first_unmet, request_bindings
 from pyverno.engine.result import CelDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
-from pyverno.errors import BudgetExceededError, PyvernoError
+from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
 
@@ -70,24 +70,62 @@ class ValidatingCheck:
                 return verdicts
         return None
 
-    def _judged(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
+    def properties(self, run: Run) -> Mapping[str, str]:
+        """Return the audit annotations of a request; raises what their evaluation raises."""
+        return _annotated(self._session(run, no_exceptions()), self.annotations)
+
+    def _session(self, run: Run, exceptions: Mapping[str, JSON]) -> CelSession:
         bindings = {"object": run.resource} if self.reads_payload else request_bindings(run.request)
-        session = CelSession(run, {**bindings, "exceptions": dict(exceptions)}, self.variables)
-        unmet = first_unmet(session, self.conditions)
+        return CelSession(run, {**bindings, "exceptions": dict(exceptions)}, self.variables)
+
+    def _judged(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
+        session = self._session(run, exceptions)
+        try:
+            unmet = first_unmet(session.for_conditions(), self.conditions)
+        except BudgetExceededError as error:
+            unmet = Unmet("", (error.message,))
         if unmet is not None:
             if not unmet.errors or self.ignores_errors:
                 return ()
             return (Verdict(Status.ERROR, f"error: {'; '.join(unmet.errors)}"),)
+        verdict = self._validated(session)
+        if self.annotations and verdict.status is not Status.ERROR:
+            try:
+                _annotated(session, self.annotations)
+            except PyvernoError as error:
+                return (Verdict(Status.ERROR, f"error: {error.message}", verdict.detail),)
+        return (verdict,)
+
+    def _validated(self, session: CelSession) -> Verdict:
         for index, validation in enumerate(self.validations):
             try:
                 holds = session.evaluate(validation.program)
             except BudgetExceededError as error:
-                return (Verdict(Status.ERROR, f"error: {error.message}"),)
+                return Verdict(Status.ERROR, f"error: {error.message}")
             except PyvernoError as error:
-                return (Verdict(Status.ERROR, f"error: {error.message}", CelDetail(index)),)
+                return Verdict(Status.ERROR, f"error: {error.message}", CelDetail(index))
             if holds is not True:
-                return (Verdict(Status.FAIL, _message(session, validation, index), CelDetail(index)),)
-        return (Verdict(Status.PASS, "success"),)
+                return Verdict(Status.FAIL, _message(session, validation, index), CelDetail(index))
+        return Verdict(Status.PASS, "success")
+
+
+def _annotated(session: CelSession, annotations: Sequence[tuple[str, Program]]) -> Mapping[str, str]:
+    """Return audit annotations by key, empty ones left out; raises EvaluationError or BudgetExceededError."""
+    session = session.for_annotations()
+    found: dict[str, str] = {}
+    for key, program in annotations:
+        try:
+            text = session.evaluate(program)
+        except BudgetExceededError:
+            raise
+        except PyvernoError as error:
+            raise EvaluationError(f"failed to evaluate auditAnnotation '{key}': {error.message}") from error
+        if not isinstance(text, str):
+            # Kyverno: null compiles but is not a text
+            raise EvaluationError(f"failed to convert auditAnnotation '{key}' expression: it is not a string")
+        if text:
+            found[key] = text
+    return found
 
 
 def _message(session: CelSession, validation: CelValidation, index: int) -> str:

@@ -1,0 +1,74 @@
+"""What expressions of each kind may use, and what of them is an error before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.engine.celpolicies import compiled, conditions, exception, kyverno, named, native, validations
+
+MUTATION = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]
+GENERATION = [{"expression": "generator.Apply('x', [])"}]
+VALID = validations("true")
+
+
+def problems(*documents):
+    return [error.message for error in compiled(*documents).errors]
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (kyverno(validations=validations("object.flag")), "output is expected to be of type bool"),
+        (kyverno(validations=validations("bool(object.flag)")), ""),
+        (kyverno(validations=validations("object.spec ==")), "Syntax error"),
+        (kyverno(validations=validations("nothing == 1")), "undeclared reference to 'nothing'"),
+        (kyverno(validations=validations("true", messageExpression="1")), "output is expected to be of type string"),
+        (kyverno(validations=VALID, matchConditions=conditions("'x'")), "output is expected to be of type bool"),
+        (kyverno(validations=VALID, auditAnnotations=[{"key": "k", "valueExpression": "1"}]), "of type string or null"),
+        (kyverno(validations=VALID, variables=named(b="variables.a", a="1")), "undefined field 'a'"),
+        (kyverno(validations=VALID, variables=named(a="1", b="variables.a + 'x'")), "no matching overload for '_+_'"),
+        (kyverno(validations=validations("variables.a == 1"), variables=named(a="1")), ""),
+        (kyverno(validations=VALID, variables=named(a="1"), matchConditions=conditions("variables.a == 1")),
+         "undefined"),
+        (kyverno(validations=validations("request.nothing == ''")), "undefined field 'nothing'"),
+        (kyverno(validations=validations("namespaceObject.data == ''")), "undefined field 'data'"),
+        (kyverno(validations=validations("params == null")), "undeclared reference to 'params'"),
+        (kyverno(validations=validations("size(exceptions.allowedValues) == 0")), ""),
+        (kyverno(validations=validations("request.name == ''"), evaluation={"mode": "JSON"}), "undeclared reference"),
+        (kyverno("MutatingPolicy", mutations=MUTATION, variables=named(a="true"),
+                 matchConditions=conditions("variables.a")), ""),
+        (kyverno("MutatingPolicy", mutations=[{"patchType": "ApplyConfiguration",
+                 "applyConfiguration": {"expression": "object"}}]), "output is expected to be of type"),
+        (kyverno("MutatingPolicy", mutations=[{"patchType": "JSONPatch",
+                 "jsonPatch": {"expression": "Object{}"}}]), "output is expected to be of type"),
+        (kyverno("GeneratingPolicy", generate=[{"expression": "'x'"}]), "output is expected to be of type bool"),
+        (kyverno("GeneratingPolicy", generate=GENERATION, matchConditions=conditions("[1, 'x'].size() == 2")), ""),
+        (kyverno(validations=validations("[1, 'x'].size() == 2")), "expected type 'int' but found 'string'"),
+        (kyverno("DeletingPolicy", schedule="* * * * *", variables=named(a="true"),
+                 conditions=conditions("variables.a")), ""),
+        (native(validations=validations("params == null")), "undeclared reference to 'params'"),
+        (native(validations=validations("params == null"), paramKind={"apiVersion": "v1", "kind": "A"}), ""),
+        (native(validations=validations("resource.Get('v1', 'a', 'b', 'c') == null")), "undeclared reference"),
+        (native(validations=validations("authorizer.group('').resource('pods').check('get').allowed()")), ""),
+        (native(validations=validations("authorizer.requestResource.check('get').allowed()")), ""),
+        (native(validations=VALID, auditAnnotations=[{"key": "k", "valueExpression": "1"}]), "of type string or null"),
+        (exception(matchConditions=conditions("object.flag")), "output is expected to be of type bool"),
+        (exception(matchConditions=conditions("size(exceptions.allowedValues) == 0")), "undeclared reference"),
+    ],
+)  # fmt: skip
+def test_an_expression_is_checked_when_its_policy_is_compiled(policy, problem):
+    """Names, types and results; a variable sees those before it."""
+    found = problems(policy)
+    assert bool(problem) == bool(found), found
+    assert all(problem in message for message in found[:1]), found
+
+
+def test_every_problem_has_its_path():
+    """All expressions are compiled, however many of them are wrong."""
+    policy = kyverno(validations=validations("1", "true", "2"), variables=named(a="x"), matchConditions=conditions("3"))
+    assert [
+        "spec.matchConditions[0].expression",
+        "spec.variables[0].expression",
+        "spec.validations[0].expression",
+        "spec.validations[2].expression",
+    ] == [error.path for error in compiled(policy).errors]

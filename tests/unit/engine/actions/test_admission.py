@@ -1,0 +1,286 @@
+"""The API server's own policies: bindings, parameters, messages, errors and mutations."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.result import CelDetail
+from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, binding, conditions, named, native, said, validations
+
+FAILED = "expression 'object.missing == 1' resulted in error: no such key: missing"
+
+
+def verdicts(*documents, **how):
+    return said(ask(*documents, **how))
+
+
+@pytest.mark.parametrize(
+    ("failure_policy", "spec", "expected"),
+    [
+        ("Fail", {"matchConditions": conditions("false")}, ("skip", "match conditions aren't met")),
+        ("Fail", {"matchConditions": conditions(ERROR, "false")}, ("skip", "match conditions aren't met")),
+        ("Fail", {"matchConditions": conditions(ERROR)}, ("error", FAILED)),
+        ("Ignore", {"matchConditions": conditions(ERROR)}, ("skip", "match conditions aren't met")),
+        ("Fail", {"matchConditions": conditions("namespaceObject == null")}, ("pass", "")),
+        ("Fail", {"validations": validations("namespaceObject.metadata.name == 'team'")}, ("pass", "")),
+        ("Fail", {"validations": validations(ERROR)}, ("error", FAILED)),
+        ("Ignore", {"validations": validations(ERROR)}, ("pass", "")),
+        ("Ignore", {"validations": validations(ERROR, "false")}, ("fail", "failed expression: false")),
+        ("Fail", {"validations": validations("false", ERROR)}, ("fail", "failed expression: false")),
+        ("Fail", {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.missing)"}]}, ("error", None)),
+        ("Ignore", {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.missing)"}]}, ("pass", "")),
+        ("Fail", {"auditAnnotations": [{"key": "k", "valueExpression": "null"}]}, ("pass", "")),
+        (
+            "Fail",
+            {"variables": named(v=ERROR), "validations": validations("variables.v")},
+            ("error", "expression 'variables.v' resulted in error: "
+             'composited variable "v" fails to evaluate: no such key: missing'),
+        ),
+        (
+            "Fail",
+            {"validations": validations("!authorizer.requestResource.check('get').allowed()")},
+            ("error", None),
+        ),
+    ],
+)  # fmt: skip
+def test_errors_follow_the_failure_policy_and_false_never_does(failure_policy, spec, expected):
+    """What is false denies under Ignore too; what can not be evaluated does not."""
+    policy = native(failurePolicy=failure_policy, **{"validations": validations("true"), **spec})
+    (found,) = verdicts(policy)
+    assert expected[0] == found[0]
+    assert expected[1] in (None, found[1])
+
+
+def test_errors_of_several_conditions_are_listed():
+    """As the API server lists them."""
+    policy = native(matchConditions=conditions(ERROR, "object.gone == 1"), validations=validations("true"))
+    other = "expression 'object.gone == 1' resulted in error: no such key: gone"
+    assert [("error", f"[{FAILED}, {other}]")] == verdicts(policy)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("'has ' + object.data.key", "has value"),
+        ("'  padded '", "padded"),
+        ("''", "written"),
+        ("'  '", "written"),
+        ("'two\\nlines'", "written"),
+        ("'two\\rlines'", "written"),
+        ("string(object.missing)", "written"),
+        ("'x'.replace('x', object.data.long)", "written"),
+    ],
+)
+def test_a_message_expression_falls_back_to_the_message(text, expected):
+    """Empty, with line ends, beyond 5 KiB or failing: what is written, and without that the expression."""
+    resource = {**CONFIG_MAP, "data": {"key": "value", "long": "x" * 5_121}}
+    policy = native(validations=validations("false", messageExpression=text, message=" written "))
+    assert [("fail", expected)] == verdicts(policy, resource=resource)
+    if expected == "written":
+        policy = native(validations=validations(" false ", messageExpression=text))
+        assert [("fail", "failed expression: false")] == verdicts(policy, resource=resource)
+
+
+def test_every_validation_is_evaluated_and_the_first_denied_one_is_told():
+    """Its position is in the detail."""
+    policy = native(validations=validations("true", "1 == 2", "false", ERROR))
+    (result,) = ask(policy, binding(validationActions=["Warn", "Audit"])).results
+    assert "failed expression: 1 == 2" == result.message
+    assert CelDetail(1, "bound", ("Warn", "Audit")) == result.detail
+
+
+@pytest.mark.parametrize(
+    ("bindings", "statuses", "allowed"),
+    [
+        ([binding()], ["fail"], False),
+        ([binding(validationActions=["Audit"])], ["fail"], True),
+        ([binding(matchResources={"objectSelector": {"matchLabels": {"a": "b"}}})], [], True),
+        (
+            [binding("a", matchResources={"objectSelector": {"matchLabels": {"a": "b"}}}),
+             binding("b", validationActions=["Audit"])],
+            ["fail"],
+            True,
+        ),
+        ([binding("a", validationActions=["Audit"]), binding("b")], ["fail", "fail"], False),
+    ],
+)  # fmt: skip
+def test_each_binding_decides_about_its_own_denials(bindings, statuses, allowed):
+    """A binding that denies says nothing about the denials of another that only audits."""
+    review = ask(native(validations=validations("false")), *bindings)
+    assert (statuses, allowed) == ([result.status.value for result in review.results], review.decision.allowed)
+
+
+def params(name, limit, namespace="team"):
+    metadata = {"name": name, "namespace": namespace, "labels": {"for": "check"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"limit": limit}}
+
+
+ONE, TWO, FAR = params("one", "1"), params("two", "2"), params("far", "3", "other")
+KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
+NO_PARAMS = "no params found for policy binding with `Deny` parameterNotFoundAction"
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ({"name": "one"}, [("fail", "limit 1")]),
+        ({"name": "far"}, []),
+        ({"name": "far", "namespace": "other"}, [("fail", "limit 3")]),
+        ({"name": "none", "parameterNotFoundAction": "Allow"}, []),
+        ({"name": "none", "parameterNotFoundAction": "Deny"}, [("error", f"failed to configure binding: {NO_PARAMS}")]),
+        ({"selector": {"matchLabels": {"for": "check"}}}, [("fail", "limit 1"), ("fail", "limit 2")]),
+        ({"selector": {"matchLabels": {"for": "other"}}}, []),
+        (
+            {"selector": {"matchLabels": {"for": "other"}}, "parameterNotFoundAction": "Deny"},
+            [("error", f"failed to configure binding: {NO_PARAMS}")],
+        ),
+        (None, [("fail", "no params")]),
+    ],
+)
+def test_parameters_are_found_by_name_or_selector_in_the_namespace_of_the_request(reference, expected):
+    """Each is judged by itself; none at all is nothing to judge, or a denial."""
+    expression = "params == null ? 'no params' : 'limit ' + params.data.limit"
+    policy = native(paramKind=KIND, validations=validations("false", messageExpression=expression))
+    bound = binding(**({} if reference is None else {"paramRef": reference}))
+    review = ask(policy, bound, objects=(ONE, TWO, FAR))
+    assert expected == said(review)
+    assert review.decision.allowed == (not expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference", "problem"),
+    [
+        (
+            KIND,
+            {"name": "one"},
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Node"},
+            {"name": "one", "namespace": "team"},
+            "paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
+        ),
+    ],
+)
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+def test_parameters_that_can_not_be_found_are_a_configuration_error(failure_policy, kind, reference, problem):
+    """It rejects whatever the binding's actions are, unless errors are ignored."""
+    policy = native(failurePolicy=failure_policy, paramKind=kind, validations=validations("true"))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    review = ask(policy, binding(paramRef=reference, validationActions=["Audit"]), resource=node, objects=(ONE,))
+    expected = [] if failure_policy == "Ignore" else [("error", f"failed to configure binding: {problem}")]
+    assert expected == said(review)
+    assert review.decision.allowed == (not expected)
+
+
+def rule(**cel):
+    """Return a ClusterPolicy with one `validate.cel` rule."""
+    found = {
+        "name": "check",
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+        "validate": {"failureAction": "Enforce", "message": "said", "cel": cel},
+    }
+    spec = {"background": False, "rules": [found]}
+    return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "check"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("cel", "expected"),
+    [
+        ({"expressions": validations("true")}, ("pass", "Validation rule 'check' passed.")),
+        ({"expressions": validations("false")}, ("fail", "said")),
+        ({"expressions": validations("false", messageExpression="'own'")}, ("fail", "own")),
+        ({"expressions": validations(ERROR)}, ("fail", FAILED)),
+        (
+            {"expressions": validations("params.data.limit != '2'"), "paramKind": KIND,
+             "paramRef": {"selector": {"matchLabels": {"for": "check"}}, "parameterNotFoundAction": "Deny"}},
+            ("fail", "said"),
+        ),
+        (
+            {"expressions": validations("params.data.limit != '3'"), "paramKind": KIND,
+             "paramRef": {"selector": {"matchLabels": {"for": "check"}}, "parameterNotFoundAction": "Deny"}},
+            ("pass", "Validation rule 'check' passed."),
+        ),
+        (
+            {"expressions": validations("false"), "paramKind": KIND,
+             "paramRef": {"name": "none", "parameterNotFoundAction": "Allow"}},
+            ("pass", "Validation rule 'check' passed."),
+        ),
+        (
+            {"expressions": validations("true"), "paramKind": KIND,
+             "paramRef": {"name": "none", "parameterNotFoundAction": "Deny"}},
+            ("error", f"error in parameterized resource: {NO_PARAMS}"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_rule_says_one_thing_in_the_words_of_rules(cel, expected):
+    """Errors are failures, several parameters give one result, and a message may come from the rule."""
+    assert [expected] == verdicts(rule(**cel), objects=(ONE, TWO))
+
+
+def mutation(expression, *, patch=False):
+    if patch:
+        return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def mutating(*mutations, **spec):
+    return native("Mutating", **{"reinvocationPolicy": "Never", "mutations": list(mutations), **spec})
+
+
+SET_A = mutation("Object{data: Object.data{a: '1'}}")
+APPLIED = "mutation is successfully applied"
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "data"),
+    [
+        (mutating(SET_A), "pass", {"key": "value", "a": "1"}),
+        (
+            mutating(
+                SET_A, mutation("Object{data: Object.data{b: object.data.a + variables.v}}"), variables=named(v="'x'")
+            ),
+            "pass",
+            {"key": "value", "a": "1", "b": "1x"},
+        ),
+        (mutating(SET_A, mutation("Object{data: object.missing}")), "error", {"key": "value"}),
+        (
+            mutating(mutation("Object{data: object.missing}"), SET_A, failurePolicy="Ignore"),
+            "pass",
+            {"key": "value", "a": "1"},
+        ),
+        (mutating(SET_A, matchConditions=conditions("false")), "skip", {"key": "value"}),
+        (mutating(SET_A, matchConditions=conditions(ERROR)), "error", {"key": "value"}),
+        (mutating(SET_A, matchConditions=conditions(ERROR), failurePolicy="Ignore"), "skip", {"key": "value"}),
+    ],
+)
+def test_mutations_run_in_order_on_the_object_as_changed_so_far(policy, status, data):
+    """With failurePolicy Ignore one that fails is dropped; otherwise nothing is changed."""
+    review = ask(policy)
+    assert [status] == [result.status.value for result in review.results], said(review)
+    assert data == review.resource["data"]
+    assert review.decision.allowed is (status != "error")
+
+
+def test_a_native_policy_may_not_replace_atomic_values():
+    """What it does not know of would be lost."""
+    text = "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['x']}]}}"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}
+    message = (
+        "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+        ".spec.containers[0].args"
+    )
+    assert [("error", message)] == verdicts(mutating(mutation(text)), resource=pod)
+
+
+def test_mutations_of_several_bindings_add_up():
+    """Each binding, and each parameter of it, mutates what the ones before left."""
+    policy = mutating(
+        mutation("[JSONPatch{op: 'add', path: '/data/' + params.metadata.name, value: params.data.limit}]", patch=True),
+        paramKind=KIND,
+    )
+    both = binding("a", kind="Mutating", paramRef={"selector": {"matchLabels": {"for": "check"}}})
+    far = binding("b", kind="Mutating", paramRef={"name": "far", "namespace": "other"})
+    review = ask(policy, both, far, objects=(ONE, TWO, FAR))
+    assert [("pass", APPLIED)] == said(review)
+    assert {"key": "value", "one": "1", "two": "2", "far": "3"} == review.resource["data"]

@@ -1,0 +1,60 @@
+"""Deletion in CEL: what a DeletingPolicy wants gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.engine.celpolicies import CONFIG_MAP, CONSTRAINTS, ERROR, ask, conditions, kyverno, named, said
+
+
+def deleting(*expressions, kind="DeletingPolicy", resource=None, **spec):
+    policy = kyverno(kind, schedule="* * * * *", conditions=conditions(*expressions), **spec)
+    return ask(policy, resource=resource, deleting=True)
+
+
+@pytest.mark.parametrize(
+    ("expressions", "expected"),
+    [
+        (["true", "object.metadata.name == 'settings'"], ("pass", "resource matched")),
+        (["variables.mine"], ("pass", "resource matched")),
+        (["true", "false"], ("fail", "resource did not match")),
+        ([ERROR, "false"], ("fail", "resource did not match")),
+        ([ERROR], ("error", "no such key: missing")),
+        ([ERROR, "true", "object.gone == 1"], ("error", "no such key: missing; no such key: gone")),
+        (["request.name == 'settings'"], ("error", None)),
+        (["oldObject == null"], ("error", None)),
+    ],
+)
+def test_an_object_goes_when_all_conditions_are_true(expressions, expected):
+    """A false one keeps it, an error keeps it and is told; there is no request to look at."""
+    review = deleting(*expressions, variables=named(mine="object.metadata.namespace == 'team'"))
+    ((status, message),) = said(review)
+    assert expected[0] == status
+    assert expected[1] in (None, message)
+    assert (expected[0] == "pass") == bool(review.effects)
+
+
+def test_the_effect_names_the_object_and_how_it_goes():
+    """What depends on it is treated as the policy says."""
+    (effect,) = deleting("true", deletionPropagationPolicy="Orphan").effects
+    assert ("ConfigMap", "team", "settings", "Orphan") == (
+        effect.target.kind,
+        effect.target.namespace,
+        effect.target.name,
+        effect.propagation_policy,
+    )
+
+
+def test_excluded_objects_are_kept_whatever_the_operations_are():
+    """Nobody asks for an operation when a policy deletes, so that operations of an exclusion narrow nothing."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["configmaps"]}
+    only = {"resourceRules": [rule]}
+    assert [("pass", "resource matched")] == said(deleting("true", matchConstraints=only))
+    assert [] == said(deleting("true", matchConstraints={**CONSTRAINTS, "excludeResourceRules": [rule]}))
+
+
+@pytest.mark.parametrize(("namespace", "count"), [("team", 1), ("other", 0)])
+def test_a_policy_of_a_namespace_deletes_in_it_only(namespace, count):
+    """Whatever its constraints are."""
+    resource = {**CONFIG_MAP, "metadata": {"name": "settings", "namespace": namespace}}
+    assert count == len(deleting("true", kind="NamespacedDeletingPolicy", resource=resource).effects)

@@ -1,0 +1,104 @@
+"""Generation in CEL: what a GeneratingPolicy wants to be created."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.engine.celpolicies import ERROR, ask, conditions, kyverno, named, said
+
+GENERATED = "policy evaluated successfully"
+
+
+def generated(*expressions, kind="GeneratingPolicy", **spec):
+    return ask(kyverno(kind, generate=[{"expression": text} for text in expressions], **spec))
+
+
+def documents(review):
+    return [effect.resource for effect in review.effects]
+
+
+def cm(name, extra=""):
+    return f"{{'apiVersion': dyn('v1'), 'kind': dyn('ConfigMap'), 'metadata': dyn({{'name': '{name}'}}){extra}}}"
+
+
+def test_objects_are_placed_and_labelled_and_never_created():
+    """The namespace is that of the call, what only a cluster may set is dropped, the trigger is in the labels."""
+    text = cm("a", ", 'data': dyn({'k': object.data.key}), 'status': dyn({})").replace(
+        "{'name'", "{'uid': 'u', 'labels': {'own': 'x'}, 'namespace': 'ignored', 'name'"
+    )
+    review = generated(f"generator.Apply('there', [{text}])", variables=named(unused=ERROR))
+    assert [("pass", GENERATED)] == said(review)
+    (found,) = documents(review)
+    assert {"apiVersion", "kind", "metadata", "data"} == found.keys()
+    labels = found["metadata"].pop("labels")
+    assert {"name": "a", "namespace": "there"} == found["metadata"]
+    assert ("x", "check", "settings", "team", "ConfigMap") == (
+        labels["own"],
+        *(labels[f"generate.kyverno.io/{key}"] for key in ("policy-name", "trigger-name", "trigger-namespace")),
+        labels["generate.kyverno.io/trigger-kind"],
+    )
+
+
+def test_lists_are_taken_apart_and_calls_add_up():
+    """A list object stands for its items; a false value generates just as well."""
+    many = f"{{'apiVersion': dyn('v1'), 'kind': dyn('ConfigMapList'), 'items': dyn([{cm('b')}, {cm('c')}])}}"
+    review = generated(f"!generator.Apply('x', [{cm('a')}, {many}])", f"generator.apply('y', [{cm('d')}])")
+    found = [(document["metadata"]["namespace"], document["metadata"]["name"]) for document in documents(review)]
+    assert [("x", "a"), ("x", "b"), ("x", "c"), ("y", "d")] == found
+
+
+def test_a_cluster_wide_object_has_no_namespace():
+    """The namespace of the call says nothing about it."""
+    text = cm("n").replace("ConfigMap", "Namespace")
+    (found,) = documents(generated(f"generator.Apply('x', [{text}])"))
+    assert "namespace" not in found["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("generator.Apply('other', [{}])", "a policy of namespace `team` may not generate in namespace `other`"),
+        ("generator.Apply('', [{}])", "a policy of namespace `team` may not generate in namespace ``"),
+        (
+            "generator.Apply('team', [{}])".replace("{}", cm("n").replace("ConfigMap", "ClusterRole").replace(
+                "'v1'", "'rbac.authorization.k8s.io/v1'")),
+            "a policy of namespace `team` may not generate the cluster-scoped kind ClusterRole",
+        ),
+    ],
+)  # fmt: skip
+def test_a_policy_of_a_namespace_stays_in_it(expression, message):
+    """It generates nothing elsewhere, and nothing that is cluster-wide."""
+    review = generated(expression.replace("{}", cm("a")), kind="NamespacedGeneratingPolicy")
+    assert ([("error", f"failed to evaluate policy: {message}")], ()) == (said(review), review.effects)
+
+
+@pytest.mark.parametrize(
+    ("objects", "problem"),
+    [
+        ("{'kind': dyn('AList'), 'items': dyn(['text'])}", "an object to generate must be a map with metadata"),
+        ("{'kind': dyn('A'), 'metadata': dyn('text')}", "an object to generate must be a map with metadata"),
+        ("{'kind': dyn('ConfigMap')}", "an object to generate has no apiVersion"),
+        ("{'apiVersion': dyn('v1')}", "an object to generate has no kind"),
+        (cm("a").replace("{'name'", "{'labels': 'x', 'name'"), "the labels of an object to generate must be a map"),
+    ],
+)
+def test_what_is_no_object_is_an_error(objects, problem):
+    """Nothing is generated then, also nothing of what came before."""
+    review = generated(f"generator.Apply('x', [{cm('a')}])", f"generator.Apply('x', [{objects}])")
+    message = f"failed to evaluate policy: failed to generate resources: {problem}"
+    assert ([("error", message)], ()) == (said(review), review.effects)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (["false"], []),
+        ([ERROR, "false"], []),
+        ([ERROR], [("error", "failed to evaluate policy: no such key: missing")]),
+        (["true"], [("pass", GENERATED)]),
+    ],
+)
+def test_conditions_that_fail_are_errors(written, expected):
+    """A GeneratingPolicy has no failurePolicy."""
+    text = f"generator.Apply('x', [{cm('a')}])"
+    assert expected == said(generated(text, matchConditions=conditions(*written)))
