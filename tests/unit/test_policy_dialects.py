@@ -1,0 +1,198 @@
+"""The policy library in its two dialects: a ClusterPolicy and a ValidatingPolicy of one control say the same.
+
+A pod that is not well-formed (a string where a list belongs, a field missing that Kubernetes demands) never reaches an
+admission webhook, and the dialects may treat it differently: patterns compare `"false"` with `false`, CEL does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from pyverno import VALIDATING, Engine, PolicySet, Request, load_documents, load_policies
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.schemas import schema_set
+from tests.bench.inputs import mutated_pods
+
+LIBRARY = Path(__file__).resolve().parents[2] / "policies"
+CEL = LIBRARY / "cel"
+CONTROLS = tuple(str(path.parent.relative_to(CEL)) for path in sorted(CEL.rglob("validatingpolicy.yaml")))
+CASES = tuple(
+    pytest.param(control, document.value, id=f"{Path(control).name}-{document.value['metadata']['name']}")
+    for control in CONTROLS
+    for name in ("good.yaml", "bad.yaml")
+    for document in load_documents((LIBRARY / control / "cases" / name).read_bytes(), file=name)
+)
+WHOLE_LEVELS = {"pod-security/baseline/pod-security-baseline", "pod-security/restricted/pod-security-restricted"}
+_SEED = 20_260_105
+_PODS = 2_800
+
+Said = Mapping[str, set[tuple[str, str]]]
+
+
+@cache
+def pattern_policies() -> PolicySet:
+    """Return the ClusterPolicies of all controls that have both dialects."""
+    return load_policies(*(LIBRARY / control / "clusterpolicy.yaml" for control in CONTROLS))
+
+
+@cache
+def cel_policies() -> PolicySet:
+    """Return the ValidatingPolicies of the same controls."""
+    return load_policies(*(CEL / control / "validatingpolicy.yaml" for control in CONTROLS))
+
+
+def said(policies: PolicySet, value: JSONObject) -> Said:
+    """Return the status and the message of every result, by policy."""
+    found: dict[str, set[tuple[str, str]]] = {Path(control).name: set() for control in CONTROLS}
+    for result in Engine(policies).review(Request.from_manifest(value), VALIDATING).results:
+        found[result.rule.policy.name].add((result.status.value, result.message))
+    return found
+
+
+def passed(results: Said) -> set[str]:
+    """Return the names of the policies that let it pass; a skipped rule lets pass, an error does not."""
+    return {name for name, found in results.items() if all(status in ("pass", "skip") for status, _ in found)}
+
+
+def test_every_pod_security_control_has_both_dialects() -> None:
+    """Only the two policies that judge a whole level with one rule have no counterpart in CEL."""
+    written = {str(path.parent.relative_to(LIBRARY)) for path in LIBRARY.glob("pod-security/*/*/clusterpolicy.yaml")}
+    assert written - WHOLE_LEVELS == {control for control in CONTROLS if control.startswith("pod-security/")}
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_both_dialects_describe_themselves_alike(control: str) -> None:
+    """Name, title, category, severity, subject and description are the same."""
+    files = (LIBRARY / control / "clusterpolicy.yaml", CEL / control / "validatingpolicy.yaml")
+    pattern, cel = (load_documents(path.read_bytes(), file=str(path))[0].value["metadata"] for path in files)
+    about = {key: text for key, text in pattern["annotations"].items() if key.startswith("policies.kyverno.io/")}
+    assert {"name": pattern["name"], "annotations": about} == cel
+
+
+@pytest.mark.parametrize(("control", "value"), CASES)
+def test_both_dialects_judge_the_cases_alike(control: str, value: JSONObject) -> None:
+    """The resources of the cases of a control, pods and controllers, get one verdict from both; none is an error."""
+    name = Path(control).name
+    pattern, cel = said(pattern_policies(), value), said(cel_policies(), value)
+    assert pattern[name]
+    # where the pattern skips a pod, the match conditions of the other leave it out
+    assert cel[name] or {status for status, _ in pattern[name]} == {"skip"}
+    assert (name in passed(pattern)) == (name in passed(cel))
+    assert "error" not in {status for status, _ in cel[name]}
+
+
+def test_both_dialects_judge_well_formed_pods_alike() -> None:
+    """On more than two thousand pods with random changes every control lets pass the same ones in both dialects."""
+    pods = [pod for pod in mutated_pods(_SEED, _PODS) if is_well_formed(pod) and not wildcard_capabilities(pod)]
+    assert len(pods) >= 2000
+    differences = [
+        (pod, passed(pattern) ^ passed(cel))
+        for pod in pods
+        for pattern, cel in [(said(pattern_policies(), pod), said(cel_policies(), pod))]
+        if passed(pattern) != passed(cel)
+    ]
+    assert differences == []
+
+
+def test_templates_without_metadata_are_judged_alike() -> None:
+    """Manifests often leave the metadata of a pod template out, which the API server adds; that is no error."""
+    spec: JSONObject = {"template": {"spec": {"containers": [{"name": "app", "image": "ghcr.io/example/app:1.0"}]}}}
+    cron: JSONObject = {"schedule": "0 3 * * *", "jobTemplate": {"spec": spec}}
+    for value in (
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec},
+        {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": cron},
+    ):
+        pattern, cel = said(pattern_policies(), value), said(cel_policies(), value)
+        assert passed(pattern) == passed(cel)
+        assert "error" not in {status for found in cel.values() for status, _ in found}
+
+
+def test_the_messages_name_what_to_change() -> None:
+    """The message ends with the containers at fault, and with the pod when its own field is."""
+    pod: JSONObject = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {
+            "securityContext": {"runAsUser": 0},
+            "containers": [{"name": "good"}, {"name": "one", "securityContext": {"runAsUser": 0}}],
+            "ephemeralContainers": [{"name": "two", "securityContext": {"runAsUser": 0}}],
+        },
+    }
+    ((status, message),) = said(cel_policies(), pod)["disallow-root-user"]
+    assert status == "fail"
+    assert message.endswith(" in the pod, container one, container two")
+
+
+@pytest.mark.parametrize(
+    ("control", "capabilities"),
+    [
+        ("disallow-added-capabilities", {"add": ["SYS_*"]}),
+        ("require-drop-all-capabilities", {"drop": ["A*"]}),
+    ],
+)
+def test_only_patterns_read_wildcards_in_capabilities(control: str, capabilities: JSONObject) -> None:
+    """AnyNotIn takes `*` in a pod for a wildcard, as Kyverno does; CEL refuses what is not the capability itself."""
+    container: JSONObject = {"name": "app", "securityContext": {"capabilities": capabilities}}
+    pod: JSONObject = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [container]},
+    }
+    assert control in passed(said(pattern_policies(), pod))
+    assert control not in passed(said(cel_policies(), pod))
+
+
+# --- pods that Kubernetes would take ---------------------------------------------------------------------------------
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+}
+
+
+def is_well_formed(pod: JSONObject) -> bool:
+    """Tell whether a pod has a spec and fits the types of its schema; unknown fields are none of its business."""
+    schema = schema_set().find("", "v1", "Pod")
+    assert schema is not None
+    return "spec" in pod and _fits(pod, schema)
+
+
+def _fits(value: JSON, schema: JSONObject) -> bool:
+    if "$ref" in schema:
+        schema = schema_set().definitions[schema["$ref"]]
+    if "oneOf" in schema:
+        return any(_fits(value, choice) for choice in schema["oneOf"])
+    # schemas say `[type, "null"]`; here null fits nothing, as Kubernetes drops it
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind is not None and (not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
+        return False
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        every = schema.get("additionalProperties", {})
+        return all(name in value for name in schema.get("required", ())) and all(
+            _fits(child, known.get(key, every)) for key, child in value.items()
+        )
+    return not isinstance(value, list) or all(_fits(item, schema.get("items", {})) for item in value)
+
+
+def wildcard_capabilities(pod: JSONObject) -> bool:
+    """Tell whether a container adds or drops a capability whose name has a wildcard."""
+    return any("*" in name or "?" in name for name in _capabilities(pod["spec"]))
+
+
+def _capabilities(spec: JSONObject) -> Iterator[str]:
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(field, []):
+            capabilities = container.get("securityContext", {}).get("capabilities", {})
+            yield from (*capabilities.get("add", []), *capabilities.get("drop", []))
