@@ -23,7 +23,7 @@ from pyverno.lang.cel.values import (
     type_name,
 )
 
-__all__ = ["field", "has_field", "index", "iterate", "optional_field", "optional_index"]
+__all__ = ["field", "has_field", "holds_nothing", "index", "iterate", "optional_field", "optional_index"]
 
 
 def field(value: Value, name: str) -> Value:
@@ -57,6 +57,14 @@ def optional_field(value: Value, name: str) -> Optional:
     if isinstance(value, (list, tuple)):
         raise EvaluationError("unsupported index type 'string' in list")
     raise no_such_key(name)
+
+
+def holds_nothing(value: Value) -> bool:
+    """Tell whether a value has no parts at all: null, a scalar, anything but a map, list, struct or optional.
+
+    cel-go: without EnableErrorOnBadPresenceTest, which Kubernetes does not set, nothing is present in such a value.
+    """
+    return not isinstance(value, (dict, list, tuple, Optional, StructValue))
 
 
 def has_field(value: Value, name: str) -> bool:

@@ -61,7 +61,9 @@ class Environment:
     """What an expression may use, and how it is checked and charged.
 
     `homogeneous` refuses list and map literals of mixed types; `literal_checks` adds Kubernetes' compile-time checks
-    of duration, timestamp and regex literals; `cost_limit` is the limit of one evaluation, in cel-go's cost units.
+    of duration, timestamp and regex literals; `strict_presence` makes it an error to ask a scalar or null for a field
+    (`has(x.y)`, `x.?y`), as the specification's tests want and Kubernetes does not; `cost_limit` is the limit of one
+    evaluation, in cel-go's cost units.
     """
 
     libraries: tuple[Library, ...] = ()
@@ -72,6 +74,7 @@ class Environment:
     homogeneous: bool = False
     literal_checks: bool = False
     optional_syntax: bool = True
+    strict_presence: bool = False
     cost_rules: CostRules = KUBERNETES_COSTS
     cost_limit: int = 1_000_000
     names: Names = field(init=False, repr=False, compare=False)

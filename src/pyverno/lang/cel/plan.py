@@ -75,22 +75,33 @@ class Plan:
     frame: Frame
 
 
-def plan(checked: Checked, structs: StructProvider, rules: CostRules, *, traced: bool = False) -> Plan:
+def plan(
+    checked: Checked,
+    structs: StructProvider,
+    rules: CostRules,
+    *,
+    strict_presence: bool = False,
+    traced: bool = False,
+) -> Plan:
     """Return the closures of a checked tree.
 
-    With `traced` every node records its value. Raises EvaluationError for constants that can not be computed.
+    With `strict_presence` it is an error to ask a scalar or null for a field. With `traced` every node records its
+    value. Raises EvaluationError for constants that can not be computed.
     """
-    planner = _Planner(checked, structs, rules, traced=traced)
+    planner = _Planner(checked, structs, rules, strict_presence=strict_presence, traced=traced)
     step = planner.visit(checked.root)
     slots = tuple(planner.slots.items())
     return Plan(step, slots, [0, 0, None] + [UNSET] * (planner.size - FIRST_SLOT))
 
 
 class _Planner:
-    def __init__(self, checked: Checked, structs: StructProvider, rules: CostRules, *, traced: bool) -> None:
+    def __init__(
+        self, checked: Checked, structs: StructProvider, rules: CostRules, *, strict_presence: bool, traced: bool
+    ) -> None:
         self._checked = checked
         self._structs = structs
         self._rules = rules
+        self._strict = strict_presence
         self._traced = traced
         self._locals: list[tuple[str, Step]] = []
         self._made: dict[int, Step] = {}
@@ -168,7 +179,8 @@ class _Planner:
         operand, cost = self._operand(node.operand)
         base = operand.base if operand.attribute else 1
         if node.optional or self._is_optional(node.operand):
-            return Step(steps.optional_field_run(operand.run, node.field), cost, attribute=True, base=base)
+            found = steps.optional_field_run(operand.run, node.field, strict=self._strict)
+            return Step(found, cost, attribute=True, base=base)
         run = steps.field_run(operand.run, node.field)
         if operand.root < 0 or self._traced:
             return Step(run, cost + 1, attribute=True, base=base)
@@ -180,9 +192,8 @@ class _Planner:
     def _has(self, node: ast.Has) -> Step:
         operand, cost = self._operand(node.operand)
         free = self._rules.presence_is_free
-        return Step(
-            steps.has_run(operand.run, node.field), cost + (0 if free else 1), attribute=True, base=int(not free)
-        )
+        run = steps.has_run(operand.run, node.field, strict=self._strict)
+        return Step(run, cost + (0 if free else 1), attribute=True, base=int(not free))
 
     def _index(self, node: ast.Index) -> Step:
         operand, cost = self._operand(node.operand)
@@ -191,7 +202,8 @@ class _Planner:
             cost += key.cost - (1 if key.attribute else 0)
         base = operand.base if operand.attribute else 1
         if node.optional or self._is_optional(node.operand):
-            return Step(steps.optional_index_run(operand.run, key.run), cost, attribute=True, base=base)
+            found = steps.optional_index_run(operand.run, key.run, strict=self._strict)
+            return Step(found, cost, attribute=True, base=base)
         return Step(steps.index_run(operand.run, key.run), cost + 1, attribute=True, base=base)
 
     # operators and calls

@@ -59,7 +59,10 @@ _WELL_KNOWN: Final = WellKnownTypes()
 _MUTATIONS: Final = StructTypes((_WELL_KNOWN, MutationTypes()))
 
 STANDARD: Final = Environment(
-    (STANDARD_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS), constants=_WELL_KNOWN.constants, structs=_WELL_KNOWN
+    (STANDARD_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS),
+    constants=_WELL_KNOWN.constants,
+    structs=_WELL_KNOWN,
+    strict_presence=True,
 )
 """Plain CEL with optional types and ordering across number types."""
 

@@ -42,6 +42,11 @@ class Surroundings(Protocol):
         ...
 
     @property
+    def strict_presence(self) -> bool:
+        """Whether it is an error to ask a scalar or null for a field."""
+        ...
+
+    @property
     def cost_limit(self) -> int:
         """The limit of one evaluation."""
         ...
@@ -77,10 +82,16 @@ class Program:
     _globals: Mapping[str, Value] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        made = plan(self.checked, self.surroundings.structs, self.surroundings.cost_rules)
+        made = self._planned()
         bound = self.surroundings.globals
         object.__setattr__(self, "_plan", made)
         object.__setattr__(self, "_globals", {name: bound[name] for name, _ in made.slots if name in bound})
+
+    def _planned(self, *, traced: bool = False) -> Plan:
+        around = self.surroundings
+        return plan(
+            self.checked, around.structs, around.cost_rules, strict_presence=around.strict_presence, traced=traced
+        )
 
     @property
     def type(self) -> Type:
@@ -138,7 +149,7 @@ class Program:
 
         Shows loops with every visit; errors of the whole expression are in the last entry.
         """
-        made = plan(self.checked, self.surroundings.structs, self.surroundings.cost_rules, traced=True)
+        made = self._planned(traced=True)
         frame, evaluation = self._frame(made, bindings, runtime, world, None)
         evaluation.trace = []
         with suppress(EvaluationError):

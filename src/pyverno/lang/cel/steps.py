@@ -175,12 +175,13 @@ def field_run(operand: Run, name: str) -> Run:
     return run
 
 
-def optional_field_run(operand: Run, name: str) -> Run:
+def optional_field_run(operand: Run, name: str, *, strict: bool) -> Run:
     """Return a closure for `operand.?name`; cel-go charges only what is there."""
-    optional_field = access.optional_field
+    optional_field, holds_nothing = access.optional_field, access.holds_nothing
 
     def run(f: Frame) -> Value:
-        found = optional_field(operand(f), name)
+        value = operand(f)
+        found = NONE if not strict and holds_nothing(value) else optional_field(value, name)
         if found is not NONE:
             f[0] += 1
         return found
@@ -188,13 +189,15 @@ def optional_field_run(operand: Run, name: str) -> Run:
     return run
 
 
-def has_run(operand: Run, name: str) -> Run:
-    """Return a closure for `has(operand.name)`."""
-    has_field = access.has_field
+def has_run(operand: Run, name: str, *, strict: bool) -> Run:
+    """Return a closure for `has(operand.name)`; with `strict` it is an error to ask what holds nothing."""
+    has_field, holds_nothing = access.has_field, access.holds_nothing
 
     def run(f: Frame) -> Value:
         value = operand(f)
-        return name in value if type(value) is dict else has_field(value, name)
+        if type(value) is dict:
+            return name in value
+        return False if not strict and holds_nothing(value) else has_field(value, name)
 
     return run
 
@@ -210,13 +213,14 @@ def index_run(operand: Run, key: Run) -> Run:
     return run
 
 
-def optional_index_run(operand: Run, key: Run) -> Run:
+def optional_index_run(operand: Run, key: Run, *, strict: bool) -> Run:
     """Return a closure for `operand[?key]`."""
-    optional_index = access.optional_index
+    optional_index, holds_nothing = access.optional_index, access.holds_nothing
 
     def run(f: Frame) -> Value:
         value = operand(f)
-        found = optional_index(value, key(f))
+        asked = key(f)
+        found = NONE if not strict and holds_nothing(value) else optional_index(value, asked)
         if found is not NONE:
             f[0] += 1
         return found

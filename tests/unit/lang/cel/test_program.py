@@ -7,6 +7,7 @@ import pytest
 
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel import STANDARD, CostMeter
+from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.types import DYN
 from pyverno.lang.cel.values import LazyMap, Uint, equals
 from pyverno.lang.runtime import Budget, Runtime
@@ -214,3 +215,28 @@ def test_a_program_tells_what_it_uses() -> None:
     assert program.variables == {"x", "y"}
     assert {"startsWith", "_==_"} <= program.functions
     assert {"x.a", "x.a.b", "x.d"} <= program.fields
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("has(x.a)", False),
+        ("x.?a.orValue('none')", "none"),
+        ("x[?'a'].orValue('none')", "none"),
+        ("has(x.a.b)", "no such key: a"),
+    ],
+)
+@pytest.mark.parametrize("holder", [None, 1, "text", True])
+def test_kubernetes_finds_nothing_in_what_holds_nothing(text, value, holder):
+    """Presence tests of null and of scalars: false or none there, an error in plain CEL; reading is one everywhere."""
+    bindings = {"x": holder}
+
+    def found(environment):
+        try:
+            return environment.with_variables({"x": DYN}).compile(text).evaluate(bindings)
+        except EvaluationError as error:
+            return error.message
+
+    assert found(kubernetes_environment()) == value
+    assert isinstance(found(STANDARD), str)
+    assert found(STANDARD) != "none"
