@@ -29,7 +29,6 @@ Answer = list[tuple[list[tuple[str, str, str, str]], list[str]]]
 
 Door = Callable[[Case, Path], Answer]
 _CLEANUP = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
-_DELETING = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
 
 
 def library(case: Case) -> Answer:
@@ -111,12 +110,6 @@ def _has_cleanup(case: Case) -> bool:
     return any(policy.info.kind in _CLEANUP for policy in case.compilation.policies)
 
 
-def _leaves_objects_to_deleting_policies(case: Case) -> bool:
-    deleting = sum(1 for policy in case.compilation.policies if policy.info.kind in _DELETING)
-    counts = [sum(each.rule.policy.kind in _DELETING for each in review.results) for review in reviews_of(case)]
-    return any(count < deleting for count in counts)
-
-
 def _acts(case: Case) -> bool:
     stages = {rule.stage for policy in case.compilation.policies for rule in policy.rules}
     return not stages <= {Stage.VALIDATE}
@@ -146,12 +139,10 @@ _BLIND_SPOTS: dict[str, tuple[tuple[Callable[[Case], bool], str], ...]] = {
         (_has_host, "apply has no recorded answers and no cluster but its own resources"),
         (_is_about_other_requests, "apply has no old object"),
         (_has_cleanup, "apply counts what a cleanup policy does not match as a fail"),
-        (_leaves_objects_to_deleting_policies, "what a deleting policy does not select counts as a fail"),
     ),
     "test": (
         (_is_about_other_requests, "a suite has no old object"),
         (_has_cleanup, "a suite judges cleanup apart"),
-        (_leaves_objects_to_deleting_policies, "what a deleting policy does not select counts as a fail"),
         (_is_unreadable, "a policy that does not decode ends a suite"),
         (_has_clock_or_registry, "a suite has no clock and no registry"),
     ),

@@ -163,6 +163,8 @@ NOT_IDEMPOTENT = {
     "mutate/json-patches-add-replace-remove-and-test",
     # the policy appends
     "mutate/json-patch-paths-reach-list-ends",
+    "mutatingadmissionpolicy/json-patches-run-on-what-came-before",
+    "mutatingpolicy/later-mutations-see-what-earlier-ones-did",
 }
 
 

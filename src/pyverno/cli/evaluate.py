@@ -74,9 +74,10 @@ class Evaluation:
         return _joined(reviews, current)
 
     def deletions(self, manifest: JSONObject, kinds: Container[str]) -> tuple[RuleResult, ...]:
-        """Ask the policies of some deleting kinds about a manifest as it was loaded; each has one result at least.
+        """Ask the policies of some deleting kinds about a manifest as it was loaded.
 
-        Kyverno: its command line also reports an object that such a policy does not match, as a fail (F3.27).
+        Kyverno: its command line also reports an object that a cleanup policy does not match, as a fail; a deleting
+        policy whose constraints do not select the object says nothing (F3.27).
         """
         asked = [policy for policy in self.policies if policy.info.kind in kinds]
         if not asked:
@@ -85,9 +86,7 @@ class Evaluation:
         said: dict[str, list[RuleResult]] = {}
         for result in review.results:
             said.setdefault(result.rule.policy.key, []).append(result)
-        return tuple(
-            result for policy in asked for result in said.get(policy.info.key) or [_not_matched(policy)]
-        )
+        return tuple(result for policy in asked for result in said.get(policy.info.key) or _unsaid(policy))
 
     def payload(self, document: JSONObject) -> Review:
         """Ask the policies made for JSON documents about one."""
@@ -148,10 +147,11 @@ class Evaluation:
         return engine
 
 
-def _not_matched(policy: CompiledPolicy) -> RuleResult:
-    return RuleResult(
-        rule=policy.rules[0].info, status=Status.FAIL, message="resource did not match", action=FailureAction.AUDIT
-    )
+def _unsaid(policy: CompiledPolicy) -> tuple[RuleResult, ...]:
+    if policy.info.kind not in CLEANUP_KINDS:
+        return ()
+    info, action = policy.rules[0].info, FailureAction.AUDIT
+    return (RuleResult(rule=info, status=Status.FAIL, message="resource did not match", action=action),)
 
 
 def _joined(reviews: list[Review], resource: JSON) -> Review:

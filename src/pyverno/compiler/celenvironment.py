@@ -59,6 +59,8 @@ _REQUEST_SCHEMA = _record(
     dryRun={"type": "boolean"},
     options=_ANYTHING,
 )
+# Kyverno: its own kinds also see the objects (pkg/cel/compiler/request.go)
+_REQUEST_WITH_OBJECTS = _record(**_REQUEST_SCHEMA["properties"], object=_ANYTHING, oldObject=_ANYTHING)
 _NAMESPACE_SCHEMA = _record(
     apiVersion=_TEXT,
     kind=_TEXT,
@@ -104,6 +106,7 @@ class _VariableTypes:
 class CelCompiler:
     """Compiles the expressions of one policy; what does not compile is reported to the parser.
 
+    Kyverno's own kinds also know `request.object` and `request.oldObject` (`request_has_objects`).
     `names` are the variables besides `object`, `oldObject`, `request` and `namespaceObject` (Kubernetes mode).
     """
 
@@ -114,10 +117,12 @@ class CelCompiler:
         *,
         names: Mapping[str, Type] | None = None,
         is_payload: bool = False,
+        request_has_objects: bool = False,
     ) -> None:
         self.parser = parser
         self._variables = _VariableTypes()
-        schemas = SchemaTypes({REQUEST: _REQUEST_SCHEMA, NAMESPACE: _NAMESPACE_SCHEMA})
+        request = _REQUEST_WITH_OBJECTS if request_has_objects else _REQUEST_SCHEMA
+        schemas = SchemaTypes({REQUEST: request, NAMESPACE: _NAMESPACE_SCHEMA})
         providers: tuple[StructProvider, ...] = (self._variables, schemas, environment.structs)
         known: dict[str, Type] = {"object": types.DYN, "variables": struct(VARIABLES), **(names or {})}
         if not is_payload:

@@ -18,6 +18,7 @@ from pyverno.compiler.context import Parser
 from pyverno.engine.actions.cel_delete import DeletingAction
 from pyverno.engine.actions.cel_generate import GeneratingAction, TemplateSource
 from pyverno.engine.actions.cel_mutate import CelMutation, MutatingAction
+from pyverno.engine.actions.cel_targets import CelTargets, MutatingTargets
 from pyverno.engine.actions.cel_validate import CelValidation, ValidatingCheck
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.constraints import ConstraintMatcher
@@ -54,6 +55,7 @@ _EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(ty
 _TYPES = {
     Stage.VALIDATE: RuleType.VALIDATION,
     Stage.MUTATE: RuleType.MUTATION,
+    Stage.MUTATE_EXISTING: RuleType.MUTATION,
     Stage.GENERATE: RuleType.GENERATION,
     Stage.CLEANUP: RuleType.DELETION,
 }
@@ -163,7 +165,7 @@ def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) 
 
 def _compiler(policy: CelPolicy, parser: Parser, kind: str, *, is_payload: bool = False) -> CelCompiler:
     environment = kyverno_environment(kind, namespaced=policy.is_namespaced)
-    return CelCompiler(environment, parser, names=_EXCEPTIONS, is_payload=is_payload)
+    return CelCompiler(environment, parser, names=_EXCEPTIONS, is_payload=is_payload, request_has_objects=True)
 
 
 def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
@@ -221,11 +223,19 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
     compiler = _compiler(policy, parser, "MutatingPolicy")
     variables = compiler.variables(spec.variables)
     conditions = compiler.conditions(spec.match_conditions)
+    mutations = lower_mutations(spec.mutations, compiler)
+    ignores_errors = info.failure_policy == "Ignore"
+    if spec.target_match_constraints is not None:
+        written = spec.target_match_constraints
+        expression = None
+        if written.expression is not None:
+            expression = compiler.compile(written.expression.text, written.expression.path)
+        matcher = lower_constraints(written.constraints, parser, policy_namespace=info.namespace, any_operation=True)
+        targets = CelTargets(matcher, expression, compiler.conditions(spec.target_match_conditions))
+        existing = MutatingTargets(targets, mutations, conditions, variables, ignores_errors)
+        return _rule(policy, info, parser, Stage.MUTATE_EXISTING, existing)
     action = MutatingAction(
-        mutations=lower_mutations(spec.mutations, compiler),
-        conditions=conditions,
-        variables=variables,
-        ignores_errors=info.failure_policy == "Ignore",
+        mutations=mutations, conditions=conditions, variables=variables, ignores_errors=ignores_errors
     )
     return _rule(policy, info, parser, Stage.MUTATE, action)
 
@@ -284,7 +294,7 @@ def lower_cel_exception(exception: CelException) -> tuple[CompiledCelException, 
     """Compile an exception of CEL policies; returns it with everything that does not compile."""
     parser = Parser(exception.document)
     spec = exception.spec
-    compiler = CelCompiler(kyverno_environment("ValidatingPolicy"), parser)
+    compiler = CelCompiler(kyverno_environment("ValidatingPolicy"), parser, request_has_objects=True)
     expires = spec.expires_at
     compiled = CompiledCelException(
         name=exception.name,

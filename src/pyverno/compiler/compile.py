@@ -2,8 +2,8 @@
 
 Compiling is validating: all errors of all documents are collected, each with code, location and field path. A policy
 that decodes but is not valid is still lowered, so that a store can keep it loaded; who must not run it looks at
-`Compiled.errors`. The lowering of a kind is imported when the first document of its family is compiled. This module must
-never read a file.
+`Compiled.errors`. The lowering of a kind is imported when the first document of its family is compiled. This module
+must never read a file.
 """
 
 from __future__ import annotations

@@ -159,12 +159,18 @@ def _resource(request: Request) -> GVR | None:
     return resource_of(request.gvk, BUILTIN_KINDS)
 
 
-def request_bindings(request: Request) -> dict[str, Value]:
-    """Return what every Kubernetes-mode expression sees of a request."""
+def request_bindings(request: Request, *, has_objects: bool = True) -> dict[str, Value]:
+    """Return what every Kubernetes-mode expression sees of a request.
+
+    Kyverno: in its own kinds `request` holds the objects too; the API server's admission policies see it without.
+    """
+    value = request_value(request)
+    if has_objects:
+        value = {**value, "object": request.object, "oldObject": request.old}
     return {
         "object": request.object,
         "oldObject": request.old,
-        "request": request_value(request),
+        "request": value,
         "namespaceObject": _namespace_object(request),
     }
 

@@ -22,9 +22,10 @@ _ADMISSION = "ValidatingAdmissionPolicy"
 _CEL_CHECKS = frozenset(
     f"{scope}{kind}Policy" for scope in ("", "Namespaced") for kind in ("Validating", "ImageValidating")
 )
-_CEL_MUTATIONS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy", "MutatingAdmissionPolicy"})
+_ADMISSION_MUTATION = "MutatingAdmissionPolicy"
+_CEL_MUTATIONS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
 # kinds that do not tell their denials in the block of rules
-_WORDED = _CEL_CHECKS | _CEL_MUTATIONS | {_ADMISSION}
+_WORDED = _CEL_CHECKS | _CEL_MUTATIONS | {_ADMISSION, _ADMISSION_MUTATION}
 _BEFORE_ADMISSION = (RuleType.MUTATION, RuleType.IMAGE_VERIFY)
 
 
@@ -61,7 +62,7 @@ def denial_message(request: Request, results: Iterable[RuleResult]) -> str:
     of CEL policies are told together, one below the other: a cluster asks them side by side and shows one of them.
     """
     results = tuple(results)
-    mutations = _mutation_errors(request, results)
+    mutations = _admission_mutation_error(results) or _mutation_errors(request, results)
     if mutations:
         return mutations
     denials = (_admission_denial(results), _block(request, results), _cel_denials(results))
@@ -88,6 +89,20 @@ def _block(request: Request, results: Iterable[RuleResult]) -> str:
     kind = request.gvk.kind or ref.kind
     where = f"{kind}/{ref.namespace or request.namespace}/{ref.name or request.name}"
     return f"\n\nresource {where} was blocked due to the following policies \n\n{dump_yaml(failures)}"
+
+
+def _admission_mutation_error(results: Iterable[RuleResult]) -> str:
+    """Return the text about the first MutatingAdmissionPolicy that failed.
+
+    Kubernetes: the name is quoted in another way when there is no binding to name.
+    """
+    for result in results:
+        if result.rule.policy.kind == _ADMISSION_MUTATION and _blocks(result):
+            name, detail = result.rule.policy.name, result.detail
+            binding = detail.binding if isinstance(detail, CelDetail) else ""
+            who = f"'{name}' with binding '{binding}'" if binding else f'"{name}"'
+            return f"policy {who} denied request: {result.message}"
+    return ""
 
 
 def _mutation_errors(request: Request, results: Iterable[RuleResult]) -> str:

@@ -76,6 +76,17 @@ DENIED = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: because
             "Resource: shop/a, Kind: Pod, Errors: [Policy p: because Policy q: because]",
         ),
         (
+            [
+                result(Status.ERROR, kind="MutatingAdmissionPolicy", rule_type=RuleType.MUTATION, detail=bound("Deny")),
+                result(Status.FAIL),
+            ],
+            "policy 'p' with binding 'b' denied request: because",
+        ),
+        (
+            [result(Status.ERROR, kind="MutatingAdmissionPolicy", rule_type=RuleType.MUTATION)],
+            'policy "p" denied request: because',
+        ),
+        (
             [result(Status.FAIL), result(Status.FAIL, kind="ValidatingPolicy", name="q")],
             f"{BLOCK}\nPolicy q failed: because",
         ),

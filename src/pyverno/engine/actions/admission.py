@@ -198,7 +198,7 @@ class AdmissionValidation(SkippedByException):
 
 
 def _bindings(run: Run) -> dict[str, Value]:
-    return {**request_bindings(run.request), **authorizer_bindings(run.request)}
+    return {**request_bindings(run.request, has_objects=False), **authorizer_bindings(run.request)}
 
 
 def _in_force(bindings: Sequence[Binding], run: Run) -> Sequence[Binding]:
@@ -255,15 +255,19 @@ class AdmissionMutation(SkippedByException):
         changed: JSON = run.resource
         judged = skipped = False
         for binding in _in_force(self.bindings, run):
+            prefix = "failed to configure binding: "
             try:
-                for param in binding.params.find(run):
+                params = binding.params.find(run)
+                prefix = ""
+                for param in params:
                     found = self._changed(param, changed, run)
                     judged = judged or found is not None
                     skipped = skipped or found is None
                     changed = changed if found is None else found
             except PyvernoError as error:
                 if not self.ignores_errors:
-                    return (Verdict(Status.ERROR, error.message),)
+                    detail = CelDetail(-1, binding.name, (_DENY,))
+                    return (Verdict(Status.ERROR, f"{prefix}{error.message}", detail),)
         if not judged:
             return (Verdict(Status.SKIP, self.skipped),) if skipped else ()
         patched = None if equal(changed, run.resource) else changed

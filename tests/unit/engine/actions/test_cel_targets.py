@@ -1,0 +1,82 @@
+"""Mutations in CEL of existing objects: which are found, what becomes of them, and that the trigger stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.effects import PatchEffect
+from pyverno.offline.host import OfflineHost
+from pyverno.offline.objects import ObjectStore
+from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno
+
+TRIGGER = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "team"}}
+OTHER = {**CONFIG_MAP, "metadata": {"name": "other", "namespace": "elsewhere"}}
+LABELLED = "Object{metadata: Object.metadata{labels: Object.metadata.labels{seen: 'true'}}}"
+SECRETS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}
+
+
+def rule(*resources, **more):
+    """Return constraints on core resources."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": list(resources), **more}]
+    return {"resourceRules": rules}
+
+
+def existing(targets, *, kind="MutatingPolicy", expression=LABELLED, **spec):
+    """Review a Secret that triggers a change of ConfigMaps."""
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+    policy = kyverno(
+        kind,
+        mutations=[mutation],
+        evaluation={"mutateExisting": {"enabled": True}},
+        matchConstraints={"resourceRules": [SECRETS]},
+        targetMatchConstraints=targets,
+        **spec,
+    )
+    host = OfflineHost(objects=ObjectStore([CONFIG_MAP, OTHER]))
+    return ask(policy, resource=TRIGGER, host=host)
+
+
+def told(review):
+    """Return status and target of every result."""
+    return [(result.status.value, str(result.target)) for result in review.results]
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets", "names"),
+    [
+        ("MutatingPolicy", rule("configmaps"), ["settings", "other"]),
+        ("MutatingPolicy", rule("configmaps", resourceNames=["other"]), ["other"]),
+        ("MutatingPolicy", rule("services"), []),
+        ("NamespacedMutatingPolicy", rule("configmaps"), ["settings"]),
+        ("MutatingPolicy", {"expression": "resource.Get('v1', 'configmaps', 'team', 'settings')"}, ["settings"]),
+        ("MutatingPolicy", {"expression": "resource.List('v1', 'configmaps', 'elsewhere')"}, ["other"]),
+    ],
+)
+def test_targets_are_selected_by_rules_or_returned_by_an_expression(kind, targets, names):
+    """Each gets a patch; the object of the request stays as it is."""
+    review = existing(targets, kind=kind)
+    assert [effect.target.name for effect in review.effects if isinstance(effect, PatchEffect)] == names
+    assert all(effect.after["metadata"]["labels"] == {"seen": "true"} for effect in review.effects)
+    assert review.resource == TRIGGER
+
+
+def test_conditions_leave_targets_out():
+    """They are asked about each target; one that can not be asked is an error of that target."""
+    out = existing(rule("configmaps"), targetMatchConditions=conditions("object.metadata.name == 'other'"))
+    assert [effect.target.name for effect in out.effects] == ["other"]
+    broken = existing(rule("configmaps"), targetMatchConditions=conditions(ERROR))
+    assert [status for status, _ in told(broken)] == ["error", "error"]
+    assert broken.effects == ()
+
+
+def test_a_target_that_fails_does_not_stop_the_others():
+    """Each has its own verdict."""
+    chosen = f"[{LABELLED}][object.metadata.name == 'settings' ? 1 : 0]"
+    review = existing(rule("configmaps"), expression=chosen)
+    assert [status for status, _ in told(review)] == ["error", "pass"]
+
+
+@pytest.mark.parametrize("targets", [rule("*"), rule("gadgets"), {"expression": "1"}])
+def test_what_can_not_be_found_out_is_an_error(targets):
+    """It is never "no target"."""
+    assert [status for status, _ in told(existing(targets))] == ["error"]
