@@ -1,6 +1,7 @@
 """`pyverno cel`: evaluate and check CEL expressions as policies use them, and list their functions.
 
-Nothing is asked of a cluster or the network, and no policy is loaded. Text output is YAML whose comments tell the rest.
+Nothing is asked of a cluster or the network, and no policy is run. Text output of expressions is YAML whose comments
+tell the rest.
 """
 
 from __future__ import annotations
@@ -155,11 +156,17 @@ def _check(
     declare: Sequence[str],
     kind: str,
     crd: Sequence[str],
+    policy: Sequence[str],
     environment: str,
     kubernetes_version: str,
     output: str,
 ) -> None:
     write, version = _writer(output), parse_kubernetes_version(kubernetes_version)
+    if policy:
+        if words or query or expect or declare or kind:
+            raise UsageError("--policy takes no expressions, and none of --kind, --declare and --expect")
+        _check_policies(policy, crd, version, write)
+        return
     expressions = Inputs().expressions(words, query)
     known = named_environment(environment, version)
     if kind or crd:
@@ -172,6 +179,22 @@ def _check(
     else:
         _print("".join(_comment(each["expression"]) + f"{each['type']}\n" for each in results if "type" in each))
     if any("errors" in each for each in results):
+        raise Exit(1)
+
+
+def _check_policies(
+    policies: Sequence[str], crds: Sequence[str], version: tuple[int, int], write: Callable[[JSON], str] | None
+) -> None:
+    from pyverno.cli.cel_policies import check_policies, shown_policy
+
+    checked, errors = check_policies(policies, crds, version)
+    for error in errors:
+        report_error(error)
+    if write is not None:
+        _print(write({each.name: each.found.to_json() for each in checked}))
+    else:
+        _print("".join(line for each in checked for line in shown_policy(each)))
+    if errors or any(each.found.warnings for each in checked):
         raise Exit(1)
 
 
@@ -281,7 +304,9 @@ Examples:
 
 check = command(
     "check",
-    "Compile CEL expressions and print their types, or what is wrong with them.",
+    "Compile CEL expressions and print their types, or what is wrong with them.\n\n"
+    "With --policy, check the expressions of policies against the schemas of the kinds that they match, as Kubernetes "
+    "does for `status.typeChecking` of a ValidatingAdmissionPolicy.",
     _check,
     {
         "Input": (
@@ -292,6 +317,7 @@ check = command(
                 metavar="KIND",
             ),
             comma_list("--crd", help="Files with the CustomResourceDefinition of the kind."),
+            comma_list("--policy", help="Files or folders with policies, instead of expressions."),
             _repeated("--declare", metavar="NAME=TYPE", help="Declare a variable; may be repeated."),
             _repeated("--expect", metavar="TYPE", help="Refuse a result of any other type; may be repeated."),
         ),
@@ -304,6 +330,7 @@ Examples:
   pyverno cel check 'object.spec.replicas > 1' --expect bool
   pyverno cel check 'object.spec.replicas > 1' --kind Deployment
   pyverno cel check --query expression.cel --crd crd.yaml
+  pyverno cel check --policy policies/ --crd crd.yaml --kubernetes-version 1.30
   pyverno cel check 'items.filter(i, i > 2)' --declare 'items=list(int)' -e kubernetes --kubernetes-version 1.30
 """,
 )

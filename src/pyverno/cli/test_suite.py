@@ -183,7 +183,9 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 def _judging(compilation: Compilation) -> int:
     """Count the policies that rows may be about: cleanup policies are never asked here."""
-    return sum(1 for item in compilation.items if item.policy is not None and item.policy.info.kind not in CLEANUP_KINDS)
+    return sum(
+        1 for item in compilation.items if item.policy is not None and item.policy.info.kind not in CLEANUP_KINDS
+    )
 
 
 def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObject]]:

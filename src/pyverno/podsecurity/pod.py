@@ -175,7 +175,8 @@ def read_pod(resource: JSON, kind: str) -> Pod:
     """Read the pod of a Pod, or the pod template of a controller.
 
     A missing template is an empty pod, as in Kubernetes. The annotations are those that the pod will have; of a CronJob
-    Kyverno reads those of the job template instead, which never reach its pods. Raises DocumentError for a kind without a pod and for fields of the wrong type.
+    Kyverno reads those of the job template instead, which never reach its pods. Raises DocumentError for a kind without
+    a pod and for fields of the wrong type.
 
     >>> read_pod({"spec": {"hostPID": True}}, "Pod").host_namespaces
     ('hostPID',)

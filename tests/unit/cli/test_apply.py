@@ -168,7 +168,9 @@ def test_an_unknown_kind_is_an_error_with_its_place_and_the_others_are_judged(cl
     (folder / "future.yaml").write_text((folder / "cel.yaml").read_text().replace("ValidatingPolicy", "FuturePolicy"))
     ran = cli("apply", "future.yaml", "latest.yaml", "-r", "good.yaml")
     assert (1, 1) == (ran.code, summary(ran.out)["pass"])
-    assert ran.err.startswith("Error: future.yaml:2:7: kind: `policies.kyverno.io/v1` kind `FuturePolicy` is not a policy")
+    assert ran.err.startswith(
+        "Error: future.yaml:2:7: kind: `policies.kyverno.io/v1` kind `FuturePolicy` is not a policy"
+    )
 
 
 PARAMETERS = """\

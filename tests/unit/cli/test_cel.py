@@ -53,6 +53,19 @@ request: {uid: u, operation: DELETE, userInfo: {username: eve}, oldObject: {apiV
 """
 
 
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: replicated}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations:
+    - expression: object.replicas > 1
+"""
+
+
 @pytest.fixture
 def files(folder: Path) -> Path:
     """Documents for expressions, in the working folder."""
@@ -280,6 +293,87 @@ def test_check_points_at_the_fault(cli: Run, arguments: tuple[str, ...], error: 
     """In the layout of cel-go, with exit code 1."""
     ran = cli("cel", "check", *arguments)
     assert (1, "", error) == (ran.code, ran.out, ran.err)
+
+
+WARNING = """\
+apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'
+ | object.replicas > 1
+ | ......^
+"""
+
+
+@pytest.fixture
+def policies(files: Path) -> Path:
+    """Policies of several kinds in a folder of their own."""
+    folder = files / "policies"
+    folder.mkdir()
+    (folder / "replicated.yaml").write_text(POLICY)
+    boxes = POLICY.replace("name: replicated", "name: boxes").replace("apps", "x.io").replace("deployments", "boxes")
+    (folder / "boxes.yaml").write_text(boxes.replace("object.replicas", "object.spec.size"))
+    return files
+
+
+@pytest.mark.usefixtures("policies")
+def test_check_of_policies_shows_where_each_warning_is(cli: Run) -> None:
+    """The place in the file, the field and the text of Kubernetes; a kind without a schema is not checked."""
+    ran = cli("cel", "check", "--policy", "policies")
+    expected = (
+        "ValidatingAdmissionPolicy/boxes: not checked, it names no kind with a schema\n"
+        "ValidatingAdmissionPolicy/replicated: 1 warning (apps/v1/Deployment)\n"
+        "policies/replicated.yaml:9:19: spec.validations[0].expression\n"
+    ) + "".join(f"  {line}\n" for line in WARNING.splitlines())
+    assert (1, expected, "") == (ran.code, ran.out, ran.err)
+
+
+@pytest.mark.usefixtures("policies")
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_check_of_policies_for_programs_is_the_status_of_kubernetes(cli: Run, output: str) -> None:
+    """By policy, what the API server writes into `status.typeChecking`."""
+    ran = cli("cel", "check", "--policy", "policies", "--crd", "crd.yaml", "-o", output)
+    warnings = [{"fieldRef": "spec.validations[0].expression", "warning": WARNING}]
+    expected = {
+        "ValidatingAdmissionPolicy/boxes": {},
+        "ValidatingAdmissionPolicy/replicated": {"expressionWarnings": warnings},
+    }
+    assert (1, expected, "") == (ran.code, load_documents(ran.out)[0].value, ran.err)
+
+
+@pytest.mark.usefixtures("policies")
+def test_check_of_policies_without_warnings_succeeds(cli: Run) -> None:
+    """A CustomResourceDefinition gives its kinds their schema."""
+    ran = cli("cel", "check", "--policy", "policies/boxes.yaml", "--crd", "crd.yaml", "--kubernetes-version", "1.30")
+    assert (0, "ValidatingAdmissionPolicy/boxes: no warnings (x.io/v1/Box)\n", "") == (ran.code, ran.out, ran.err)
+
+
+@pytest.mark.usefixtures("policies")
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (
+            ("--policy", "policies", "1 + 1"),
+            "--policy takes no expressions, and none of --kind, --declare and --expect",
+        ),
+        (("--policy", "policies", "--kind", "Pod"), "--policy takes no expressions, and none of --kind, "),
+        (("--policy", "policies", "--crd", "deploy.yaml"), "the files of --crd hold no CustomResourceDefinition"),
+        (("--policy", "gone.yaml"), "`gone.yaml` does not exist"),
+        (("--policy", "deploy.yaml"), "deploy.yaml:2:7: kind: `apps/v1` kind `Deployment` is not a policy kind"),
+        (("--policy", "empty.yaml"), "the files of --policy hold no policy of CEL expressions"),
+    ],
+)
+def test_check_of_policies_says_what_is_wrong(cli: Run, files: Path, arguments: tuple[str, ...], error: str) -> None:
+    """With exit code 1 and nothing on stdout."""
+    (files / "empty.yaml").write_text("")
+    ran = cli("cel", "check", *arguments)
+    assert (1, "", True) == (ran.code, ran.out, ran.err.startswith(f"Error: {error}")), ran.err
+
+
+@pytest.mark.usefixtures("policies")
+def test_a_policy_that_does_not_compile_is_an_error(cli: Run, files: Path) -> None:
+    """It is not checked; the others are."""
+    (files / "policies" / "boxes.yaml").write_text(POLICY.replace("object.replicas > 1", "1 +"))
+    ran = cli("cel", "check", "--policy", "policies", "-o", "json")
+    assert (1, ["ValidatingAdmissionPolicy/replicated"]) == (ran.code, list(json.loads(ran.out)))
+    assert ran.err.startswith("Error: policies/boxes.yaml:9:19: spec.validations[0].expression: ERROR: <input>:1:4: ")
 
 
 def test_functions_come_from_the_environment(cli: Run) -> None:
