@@ -80,7 +80,19 @@ _NAMESPACE_SCHEMA = _record(
         finalizers=_TEXTS,
     ),
     spec=_record(finalizers=_TEXTS),
-    status=_record(phase=_TEXT),
+    status=_record(
+        phase=_TEXT,
+        conditions={
+            "type": "array",
+            "items": _record(
+                status=_TEXT,
+                type=_TEXT,
+                lastTransitionTime={"type": "string", "format": "date-time"},
+                message=_TEXT,
+                reason=_TEXT,
+            ),
+        },
+    ),
 )
 
 

@@ -135,3 +135,11 @@ def test_projections_of_a_known_entry_have_to_exist():
     assert "pass" == asked("globalContext.Get('nodes', 'names') == ['a']", host=host)[0]
     message = "error: failed to get global reference: global context entry `nodes` has no projection `x`"
     assert ("error", message) == asked("globalContext.Get('nodes', 'x') == null", host=host)
+
+
+@pytest.mark.parametrize(("questions", "status"), [(100, "pass"), (101, "error")])
+def test_a_review_may_ask_a_hundred_questions(questions, status):
+    """Each is counted once, where it leaves the engine; one too many is an error of the policy."""
+    numbers = ", ".join(map(str, range(questions)))
+    expression = f"[{numbers}].all(i, dyn(resource.Get('v1', 'configmaps', 'team', 'none' + string(i))) == null)"
+    assert asked(expression)[0] == status

@@ -1,8 +1,8 @@
 """What Kyverno's and the authorizer's libraries ask of the world, as one narrow protocol.
 
 The engine hands an implementation to every evaluation; confinement (namespaced policies, egress, permissions) is its
-duty and happens there, never in a library. Its errors are HostErrors, whose texts reach the policy author. This
-module must never do what it describes.
+duty and happens there, never in a library, and so does counting the questions of a review. Its errors are HostErrors,
+whose texts reach the policy author. This module must never do what it describes.
 """
 
 from __future__ import annotations

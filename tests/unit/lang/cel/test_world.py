@@ -10,7 +10,7 @@ from pyverno.lang.cel.libraries.authorizer import Authorizer
 from pyverno.lang.cel.presets import kubernetes_environment, kyverno_environment
 from pyverno.lang.cel.types import DYN, opaque
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
-from pyverno.lang.runtime import Budget, Runtime
+from pyverno.lang.runtime import Runtime
 
 CLUSTER = kyverno_environment("ValidatingPolicy").with_variables({"object": DYN})
 NAMESPACED = kyverno_environment("ValidatingPolicy", namespaced=True)
@@ -164,14 +164,6 @@ def test_errors_of_the_world_become_cel_errors(text: str, answers: dict[str, Any
         CLUSTER.compile(text).evaluate({}, world=Recorder(**answers))
     assert caught.value.message == expected
     assert CLUSTER.compile(f"{text} == dyn(1) || true").evaluate({}, world=Recorder(**answers)) is True
-
-
-def test_calls_are_counted() -> None:
-    """Network calls of a review are limited."""
-    program = CLUSTER.compile("[1, 2, 3].all(i, resource.get('v1', 'pods', 'a', string(i)).ok)")
-    runtime = Runtime(budget=Budget(calls=2))
-    with pytest.raises(BudgetExceededError):
-        program.evaluate({}, runtime, world=Recorder(get={"ok": True}))
 
 
 def test_namespaced_policies_can_not_name_a_namespace() -> None:

@@ -98,7 +98,6 @@ def _target(args: tuple[Value, ...]) -> tuple[str, str, tuple[Value, ...]]:
 
 
 def _get(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, name: str) -> JSON:
-    evaluation.runtime.budget.charge_call()
     with _told("failed to get resource"):
         return evaluation.world.get_resource(api_version, resource, namespace, name)
 
@@ -106,13 +105,11 @@ def _get(evaluation: Evaluation, api_version: str, resource: str, namespace: str
 def _list(
     evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
 ) -> JSONObject:
-    evaluation.runtime.budget.charge_call()
     with _told("failed to list resource"):
         return evaluation.world.list_resources(api_version, resource, namespace, labels)
 
 
 def _post(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, body: Value) -> JSONObject:
-    evaluation.runtime.budget.charge_call()
     with _told("failed to create resource"):
         return evaluation.world.post_resource(api_version, resource, namespace, to_json(body))
 
@@ -233,7 +230,6 @@ def _answer(status: int, body: bytes) -> JSONObject:
 def _send(
     evaluation: Evaluation, client: LibraryContext, method: str, url: str, *, data: Value, headers: Mapping[str, str]
 ) -> JSONObject:
-    evaluation.runtime.budget.charge_call()
     body = to_json(data) if method == "POST" else None
     with _told("request failed"):
         return _answer(*evaluation.world.http(method, url, body, headers, client.ca_bundle))
@@ -303,7 +299,6 @@ _IMAGE: Final = "imagedata.Context"
 @_both_cases("GetMetadata", "getMetadata", f"{_IMAGE}.(string) -> dyn")
 def image_metadata(evaluation: Evaluation, _: LibraryContext, reference: str) -> JSON:
     """What the registry says about an image: registry, repository, tag, digest, manifest, config, ..."""
-    evaluation.runtime.budget.charge_call()
     with _told("failed to get image data"):
         return with_doubles(evaluation.world.image_metadata(reference))
 
