@@ -47,17 +47,36 @@ NO_OPINION = re.compile("expression of type '(dyn|bool)' cannot be the range of 
 
 DIFFERENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("`x in []` is false without looking at x (cel-go's optimiser); cel-cpp looks", re.compile(r" in \[\]")),
-    ("a key of a type that no map has is not found; cel-cpp fails", re.compile(r" in .*\{|\b[xlmv]\d?(\.\w+)* in ")),
-    ("cel-cpp converts booleans to numbers; the language has no such overload", re.compile(r"\bint\(.*\bx\b")),
-    (
-        "an operand of || or && that is no boolean does not hide a decisive one beside it; cel-cpp fails",
-        re.compile(r"\? x\b[^?]*: .*\) (\|\||&&) "),
-    ),
+    ("a key of a type that no map has is not found; cel-cpp fails", re.compile(r" in .*\{|\b[xlmv]\d? in ")),
     (
         "the elements of an empty literal have no type yet; which overload first takes one differs",
         re.compile(r"(\[\]|\{\}).*\.(all|exists|exists_one|map|filter)\("),
     ),
 )
+
+ONLY_WE_FAIL: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("cel-cpp converts booleans to numbers; the language has no such overload", re.compile(r"\bint\(.*\bx\b")),
+)
+"""Differences that excuse an error of ours, and nothing else."""
+
+ONLY_THEY_FAIL: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("a key of a type that no map has is not found; cel-cpp fails", re.compile(r"\b[xlmv]\d?(\.\w+)+ in ")),
+    (
+        "an operand of || or && that is no boolean does not hide a decisive one beside it; cel-cpp fails",
+        re.compile(r"\? x\b[^?]*: .*\) (\|\||&&) "),
+    ),
+)
+"""Differences that excuse an error of theirs, and nothing else."""
+
+
+def is_explained(text: str, mine: Any, reference: Any) -> bool:
+    """Tell whether a listed difference explains why the two disagree."""
+    listed = [*DIFFERENCES]
+    if mine == ERROR:
+        listed += ONLY_WE_FAIL
+    if reference == ERROR:
+        listed += ONLY_THEY_FAIL
+    return any(pattern.search(text) for _, pattern in listed)
 
 
 def ours(text: str, values: dict[str, Any]) -> Any:
@@ -110,6 +129,6 @@ def test_random_expressions_have_the_oracles_values() -> None:
         mine, reference = ours(text, values), theirs(text, values)
         if reference is NO_OPINION or same(mine, reference):
             continue
-        if not any(pattern.search(text) for _, pattern in DIFFERENCES):
+        if not is_explained(text, mine, reference):
             found.append(f"{text} with {values}: {mine!r}, oracle {reference!r}")
     assert found == []
