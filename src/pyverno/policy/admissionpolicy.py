@@ -6,7 +6,7 @@ as Fail, the rest is left to who matches. This module must not compile an expres
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -30,8 +30,9 @@ from pyverno.policy.clusterpolicy import FailurePolicy
 from pyverno.policy.constraints import CONSTRAINTS, MatchConstraints
 from pyverno.policy.match import label_selector
 from pyverno.policy.metadata import policy_record
-from pyverno.policy.schema import Field, Path, Record, Source, choice, text
+from pyverno.policy.schema import Field, Path, Record, choice, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
+from pyverno.policy.written import Written
 
 __all__ = [
     "MUTATING_ADMISSION_POLICY",
@@ -137,43 +138,28 @@ class BindingSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AdmissionDocument:
-    """What policies and bindings share: who they are and where they were read."""
-
-    kind: str
-    api_version: str
-    name: str
-    document: Source
-    namespace: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    uid: str = ""
-    raw: JSONObject = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidatingAdmissionPolicy(_AdmissionDocument):
+class ValidatingAdmissionPolicy(Written):
     """A ValidatingAdmissionPolicy."""
 
     spec: ValidatingAdmissionSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MutatingAdmissionPolicy(_AdmissionDocument):
+class MutatingAdmissionPolicy(Written):
     """A MutatingAdmissionPolicy."""
 
     spec: MutatingAdmissionSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidatingAdmissionPolicyBinding(_AdmissionDocument):
+class ValidatingAdmissionPolicyBinding(Written):
     """Puts a ValidatingAdmissionPolicy into force, for some resources and with some parameters."""
 
     spec: BindingSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MutatingAdmissionPolicyBinding(_AdmissionDocument):
+class MutatingAdmissionPolicyBinding(Written):
     """Puts a MutatingAdmissionPolicy into force, for some resources and with some parameters."""
 
     spec: BindingSpec

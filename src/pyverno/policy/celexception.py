@@ -15,8 +15,9 @@ from pyverno.kube.gotime import GoTime, parse_rfc3339
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.celblocks import CONDITIONS, EvaluationMode
 from pyverno.policy.metadata import policy_record
-from pyverno.policy.schema import Cursor, Field, Path, Record, Source, choice, list_of, map_of, text
+from pyverno.policy.schema import Cursor, Field, Path, Record, choice, list_of, map_of, text
 from pyverno.policy.validate import NamedExpression
+from pyverno.policy.written import Written
 
 __all__ = ["CEL_EXCEPTION", "PRIORITY_LABEL", "CelException", "CelExceptionSpec", "PolicyReference", "ReportResult"]
 
@@ -58,20 +59,11 @@ class CelExceptionSpec:
     raw: JSONObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CelException:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CelException(Written):
     """Exempts resources from CEL policies."""
 
-    kind: str
-    api_version: str
-    name: str
-    document: Source
     spec: CelExceptionSpec
-    namespace: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    uid: str = ""
-    raw: JSONObject = field(default_factory=dict)
 
     @property
     def is_partial(self) -> bool:

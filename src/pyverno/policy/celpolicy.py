@@ -36,8 +36,9 @@ from pyverno.policy.cleanup import PropagationPolicy
 from pyverno.policy.clusterpolicy import FailurePolicy
 from pyverno.policy.constraints import CONSTRAINT_FIELDS, CONSTRAINTS, MatchConstraints
 from pyverno.policy.metadata import policy_record
-from pyverno.policy.schema import Field, Path, Record, Source, boolean, choice, list_of, text
+from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
+from pyverno.policy.written import Written
 
 __all__ = [
     "COMMON_FIELDS",
@@ -177,18 +178,8 @@ class DeletingSpec(CelSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CelPolicy:
+class CelPolicy(Written):
     """A document of a CEL kind; `document` locates everything in it."""
-
-    kind: str
-    api_version: str
-    name: str
-    document: Source
-    namespace: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    uid: str = ""
-    raw: JSONObject = field(default_factory=dict)
 
     @property
     def is_namespaced(self) -> bool:

@@ -5,7 +5,6 @@ Both kinds are one dataclass: a CleanupPolicy has a namespace. This module must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -13,7 +12,8 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.context import CONTEXT, ContextEntry
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
 from pyverno.policy.metadata import policy_record
-from pyverno.policy.schema import Field, Record, Source, choice, free, text
+from pyverno.policy.schema import Field, Record, choice, free, text
+from pyverno.policy.written import Written
 
 __all__ = ["CLEANUP_POLICY", "CleanupPolicy", "CleanupSpec", "PropagationPolicy"]
 
@@ -39,20 +39,11 @@ class CleanupSpec:
     raw: JSONObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupPolicy:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupPolicy(Written):
     """A ClusterCleanupPolicy, or with a namespace a CleanupPolicy."""
 
-    kind: str
-    api_version: str
-    name: str
-    document: Source
     spec: CleanupSpec
-    namespace: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    uid: str = ""
-    raw: JSONObject = field(default_factory=dict)
 
     @property
     def is_namespaced(self) -> bool:

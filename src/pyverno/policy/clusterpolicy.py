@@ -5,7 +5,6 @@ Both kinds are one dataclass: a Policy has a namespace. This module must not com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -14,8 +13,9 @@ from pyverno.kube.json import JSONObject
 from pyverno.policy.failureaction import FAILURE_ACTION, OVERRIDE, FailureAction, FailureActionOverride
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.rule import RULE, RULE_V2BETA1, Rule
-from pyverno.policy.schema import Cursor, Field, Path, Problems, Record, Source, boolean, choice, integer, list_of
+from pyverno.policy.schema import Cursor, Field, Path, Problems, Record, boolean, choice, integer, list_of
 from pyverno.policy.validate import CEL_CONDITION, NamedExpression
+from pyverno.policy.written import Written
 
 __all__ = [
     "CLUSTER_POLICY",
@@ -72,20 +72,11 @@ class Spec:
     raw: JSONObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPolicy:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPolicy(Written):
     """A ClusterPolicy, or with a namespace a Policy; `document` locates everything in it."""
 
-    kind: str
-    api_version: str
-    name: str
-    document: Source
-    namespace: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    uid: str = ""
     spec: Spec = field(default_factory=Spec)
-    raw: JSONObject = field(default_factory=dict)
 
     @property
     def is_namespaced(self) -> bool:

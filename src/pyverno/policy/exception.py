@@ -5,14 +5,14 @@ This module must not decide whether an exception applies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
 from pyverno.policy.metadata import policy_record
-from pyverno.policy.schema import Field, Path, Record, Source, boolean, free, list_of, text
+from pyverno.policy.schema import Field, Path, Record, boolean, free, list_of, text
 from pyverno.policy.validate import POD_SECURITY_EXCLUDE, PodSecurityExclude
+from pyverno.policy.written import Written
 
 __all__ = ["POLICY_EXCEPTION", "ExceptionSpec", "PolicyException", "PolicyReference"]
 
@@ -38,20 +38,11 @@ class ExceptionSpec:
     raw: JSONObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyException:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyException(Written):
     """Exempts resources from rules of legacy policies."""
 
-    kind: str
-    api_version: str
-    name: str
-    document: Source
     spec: ExceptionSpec
-    namespace: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    uid: str = ""
-    raw: JSONObject = field(default_factory=dict)
 
 
 _SPEC = Record(

@@ -5,13 +5,13 @@ This module must not fetch or cache anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyverno.kube.json import JSONObject
 from pyverno.policy.context import API_CALL_FIELDS, Method, RequestData, ServiceCall
 from pyverno.policy.metadata import policy_record
-from pyverno.policy.schema import Field, Path, Record, Source, integer, list_of, text
+from pyverno.policy.schema import Field, Path, Record, integer, list_of, text
+from pyverno.policy.written import Written
 
 __all__ = [
     "GLOBAL_CONTEXT_ENTRY",
@@ -64,20 +64,11 @@ class GlobalContextSpec:
     raw: JSONObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalContextEntry:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalContextEntry(Written):
     """Cached data that rules and CEL expressions can look up by name."""
 
-    kind: str
-    api_version: str
-    name: str
-    document: Source
     spec: GlobalContextSpec
-    namespace: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    uid: str = ""
-    raw: JSONObject = field(default_factory=dict)
 
 
 _SPEC = Record(

@@ -1,0 +1,26 @@
+"""What every written document of a policy kind has in common: who it is, and where it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyverno.kube.json import JSONObject
+from pyverno.policy.schema import Source
+
+__all__ = ["Written"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The head of a decoded document; `document` locates everything in it, `raw` is what was written."""
+
+    kind: str
+    api_version: str
+    name: str
+    document: Source
+    namespace: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    uid: str = ""
+    raw: JSONObject = field(default_factory=dict)
