@@ -14,6 +14,7 @@ PyvernoError
 ├── HostError                 the world answered with an error
 │   ├── NotFoundError             an object does not exist
 │   └── HostUnavailableError      nothing answers this kind of question here
+├── StatusError               an API server refused a request (`kube/status.py`)
 └── BudgetExceededError       a review used up its time, steps, bytes or calls
 
 An error says what happened in fields; its text is for people. `code` is stable: programs match on it.
