@@ -1,0 +1,256 @@
+"""Every object that the server holds, each with the version at which it last changed, and the recent changes.
+
+One counter numbers all changes of all resources, as etcd's revision does; it is what `metadata.resourceVersion` says.
+Objects in the store are never changed, a new state replaces the old one. All methods belong to the thread of the event
+loop and none of them waits, but `Watcher.next`. This module must never judge an object or know what kinds are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import orjson
+
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSONObject
+
+__all__ = ["Change", "ChangeKind", "Journal", "Key", "Store", "Stored", "TooOldError", "Watcher"]
+
+KEPT_CHANGES = 10_000
+"""How many changes of one resource can be watched from the past."""
+
+
+class Key(NamedTuple):
+    """Where an object stands: the storage key of its resource (`deployments.apps`), its namespace (or ""), its name."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+class Stored:
+    """One state of one object, with its bytes, which are written once for all who list or watch it."""
+
+    def __init__(self, key: Key, body: JSONObject, revision: int) -> None:
+        """Take the object as it is to be read, its `resourceVersion` included."""
+        self.key = key
+        self.body = body
+        self.revision = revision
+
+    @cached_property
+    def json(self) -> bytes:
+        """The object as JSON."""
+        return orjson.dumps(self.body)
+
+
+class ChangeKind(StrEnum):
+    """What happened to an object, in the words of watch events."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write: `state` is the object after it (of a deleted one, the last), `before` what it replaced or None."""
+
+    kind: ChangeKind
+    state: Stored
+    before: Stored | None
+
+    @property
+    def revision(self) -> int:
+        """The version that the write made."""
+        return self.state.revision
+
+
+class TooOldError(PyvernoError):
+    """A version lies before the changes that are still kept; `oldest` is the first that can be asked for."""
+
+    code = "too-old"
+
+    def __init__(self, revision: int, oldest: int) -> None:
+        """Take the version that was asked for and the oldest one that is there."""
+        super().__init__(f"too old resource version: {revision} ({oldest})")
+        self.revision = revision
+        self.oldest = oldest
+
+
+class Journal(Protocol):
+    """Where writes are kept beyond the life of the process; `record` returns when the write can not be lost."""
+
+    def record(self, change: Change) -> None:
+        """Keep one change."""
+
+
+class Store:
+    """All objects in memory; with a journal every write is recorded before anybody sees it."""
+
+    def __init__(
+        self,
+        states: Iterable[Stored] = (),
+        *,
+        revision: int = 1,
+        journal: Journal | None = None,
+        kept_changes: int = KEPT_CHANGES,
+    ) -> None:
+        """Take the objects that are there at start and the version they were left at."""
+        self._resources: dict[str, _Shelf] = {}
+        self._journal = journal
+        self._kept = kept_changes
+        self._revision = self._start = revision
+        for state in states:
+            self._shelf(state.key.resource).put(state)
+
+    @property
+    def revision(self) -> int:
+        """The version of the newest change."""
+        return self._revision
+
+    def get(self, key: Key) -> Stored | None:
+        """Return the state of an object, None when there is none."""
+        shelf = self._resources.get(key.resource)
+        return shelf.states.get((key.namespace, key.name)) if shelf else None
+
+    def all(self, resource: str, namespace: str = "") -> list[Stored]:
+        """Return the objects of a resource in order of namespace and name, of all namespaces by default."""
+        shelf = self._resources.get(resource)
+        if shelf is None:
+            return []
+        if not namespace:
+            return [shelf.states[place] for place in shelf.order]
+        return [shelf.states[place] for place in shelf.order if place[0] == namespace]
+
+    def all_at(self, resource: str, revision: int, namespace: str = "") -> list[Stored]:
+        """Return the objects of a resource as they were at a version.
+
+        Raises TooOldError when the changes since then are no longer kept.
+        """
+        shelf = self._shelf(resource)
+        states = dict(shelf.states)
+        for change in reversed(shelf.since(revision)):
+            place = (change.state.key.namespace, change.state.key.name)
+            if change.before is None:
+                states.pop(place, None)
+            else:
+                states[place] = change.before
+        return [states[place] for place in sorted(states) if namespace in ("", place[0])]
+
+    def put(self, key: Key, body: JSONObject) -> Stored:
+        """Write an object, new or changed, under the next version; the caller has compared versions before."""
+        before = self.get(key)
+        state = self._numbered(key, body)
+        kind = ChangeKind.ADDED if before is None else ChangeKind.MODIFIED
+        self._write(Change(kind, state, before))
+        return state
+
+    def remove(self, key: Key, body: JSONObject | None = None) -> Stored:
+        """Take an object away; what watchers see of it last (`body`, or its present state) has the next version.
+
+        Raises KeyError when there is no such object.
+        """
+        before = self.get(key)
+        if before is None:
+            raise KeyError(key)
+        state = self._numbered(key, before.body if body is None else body)
+        self._write(Change(ChangeKind.DELETED, state, before))
+        return state
+
+    def changes_since(self, resource: str, revision: int) -> Sequence[Change]:
+        """Return the changes of a resource after a version, oldest first; raises TooOldError."""
+        return self._shelf(resource).since(revision)
+
+    def watcher(self, resource: str, revision: int) -> Watcher:
+        """Return a reader of the changes after a version; raises TooOldError."""
+        self._shelf(resource).since(revision)
+        return Watcher(self, self._shelf(resource), revision)
+
+    def _numbered(self, key: Key, body: JSONObject) -> Stored:
+        revision = self._revision + 1
+        metadata = {**(body.get("metadata") or {}), "resourceVersion": str(revision)}
+        return Stored(key, {**body, "metadata": metadata}, revision)
+
+    def _write(self, change: Change) -> None:
+        if self._journal is not None:
+            self._journal.record(change)
+        self._revision = change.revision
+        self._shelf(change.state.key.resource).record(change)
+
+    def _shelf(self, resource: str) -> _Shelf:
+        shelf = self._resources.get(resource)
+        if shelf is None:
+            shelf = self._resources[resource] = _Shelf(self._kept, self._start)
+        return shelf
+
+
+class _Shelf:
+    """The objects of one resource and their recent changes."""
+
+    def __init__(self, kept: int, revision: int) -> None:
+        self.states: dict[tuple[str, str], Stored] = {}
+        self.changes: deque[Change] = deque(maxlen=kept)
+        self.oldest = revision
+        """Changes after this version are all here."""
+        self.written = asyncio.Event()
+        self._order: list[tuple[str, str]] | None = None
+
+    @property
+    def order(self) -> list[tuple[str, str]]:
+        if self._order is None:
+            self._order = sorted(self.states)
+        return self._order
+
+    def put(self, state: Stored) -> None:
+        place = (state.key.namespace, state.key.name)
+        if place not in self.states:
+            self._order = None
+        self.states[place] = state
+
+    def record(self, change: Change) -> None:
+        if change.kind is ChangeKind.DELETED:
+            del self.states[(change.state.key.namespace, change.state.key.name)]
+            self._order = None
+        else:
+            self.put(change.state)
+        if len(self.changes) == self.changes.maxlen:
+            self.oldest = self.changes[0].revision
+        self.changes.append(change)
+        self.written.set()
+        self.written = asyncio.Event()
+
+    def since(self, revision: int) -> Sequence[Change]:
+        if revision < self.oldest:
+            raise TooOldError(revision, self.oldest)
+        if not self.changes or self.changes[-1].revision <= revision:
+            return ()
+        recent = list(self.changes)
+        return recent[bisect_right(recent, revision, key=lambda change: change.revision) :]
+
+
+class Watcher:
+    """Reads the changes of one resource; it holds a place and no queue, so it can not hold up writers."""
+
+    def __init__(self, store: Store, shelf: _Shelf, revision: int) -> None:
+        self._store = store
+        self._shelf = shelf
+        self.revision = revision
+        """The version up to which changes have been read."""
+
+    async def next(self) -> Sequence[Change]:
+        """Wait for changes and return them; raises TooOldError when the reader fell behind what is kept."""
+        while True:
+            written = self._shelf.written
+            found = self._shelf.since(self.revision)
+            if found:
+                self.revision = found[-1].revision
+                return found
+            self.revision = max(self.revision, self._store.revision)
+            await written.wait()
