@@ -1,0 +1,67 @@
+"""`pyverno install`: print the manifests that install the controllers, for `kubectl apply -f -`.
+
+This module holds the flags; `controllers.manifests` makes the objects. It must never write to a cluster.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import orjson
+
+from pyverno.cli.options import comma_list, flag, value
+from pyverno.cli.sections import command
+from pyverno.errors import UsageError
+from pyverno.kube.yamlwriter import dump_yaml
+
+__all__ = ["install"]
+
+
+def _install(
+    *, dry_run: bool, crds_only: bool, namespace: str, image: str, replicas: int, argument: tuple[str, ...], output: str
+) -> None:
+    from pyverno.controllers.definitions import definitions
+    from pyverno.controllers.manifests import InstallSettings, manifests
+
+    if not dry_run:
+        raise UsageError(
+            "this command prints manifests and changes nothing: say `pyverno install --dry-run | kubectl apply -f -`"
+        )
+    if replicas < 1:
+        raise UsageError(f'invalid argument "{replicas}" for "--replicas" flag: expected at least 1')
+    defaults = InstallSettings()
+    settings = InstallSettings(namespace, image or defaults.image, replicas, argument)
+    objects = list(definitions() if crds_only else manifests(settings))
+    if output == "json":
+        found = {"apiVersion": "v1", "kind": "List", "items": objects}
+        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+    elif output == "yaml":
+        sys.stdout.write("---\n".join(dump_yaml(each, sort_keys=False) for each in objects))
+    else:
+        raise UsageError(f"invalid output format: {output} (supported formats: json, yaml)")
+
+
+install = command(
+    "install",
+    "Print the manifests of the definitions and controllers.",
+    _install,
+    {
+        "Options": (
+            flag("--dry-run", help="Print the manifests; required, because nothing else can be done yet."),
+            flag("--crds-only", help="Print the definitions of the kinds only."),
+            value("-o", "--output", help="Form: yaml or json.", default="yaml", metavar="FORM"),
+        ),
+        "Controllers": (
+            value("--namespace", help="Namespace of the controllers.", default="kyverno", metavar="NAME"),
+            value("--image", help="Image of the controllers.", metavar="IMAGE"),
+            value("--replicas", help="How many admission controllers.", default=1, type=int),
+            comma_list("--argument", help="Further arguments of the admission controller."),
+        ),
+    },
+    epilog="""\b
+Examples:
+  pyverno install --dry-run | kubectl apply -f -
+  pyverno install --dry-run --crds-only | kubectl apply -f -
+  pyverno install --dry-run --image registry.example.org/pyverno:1 --replicas 3
+""",
+)

@@ -1,0 +1,334 @@
+"""Requests to an API server: one HTTP session, typed errors, a budget of requests, and streams of watch events.
+
+The answer is plain JSON; what the server refuses is a StatusError, and what keeps us from asking is a HostError. No
+redirect is followed and no proxy is taken from the environment. This module must never know a kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import aiohttp
+import orjson
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.credentials import Credentials, Identity
+from pyverno.errors import DocumentError, HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.status import StatusError
+from pyverno.version import __version__
+
+__all__ = ["APPLY_PATCH", "JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "Client", "resource_path"]
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+_ATTEMPTS: Final = 5
+_LONGEST_LINE: Final = 16 * 1024 * 1024
+
+Query = Mapping[str, str] | Sequence[tuple[str, str]]
+
+
+def resource_path(gvr: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Write the path of a collection, an object or a subresource.
+
+    >>> resource_path(GVR("apps", "v1", "deployments"), "default", "web", "scale")
+    '/apis/apps/v1/namespaces/default/deployments/web/scale'
+    >>> resource_path(GVR("", "v1", "pods"))
+    '/api/v1/pods'
+    """
+    parts = ["/apis", gvr.group, gvr.version] if gvr.group else ["/api", gvr.version]
+    if namespace:
+        parts += ["namespaces", namespace]
+    parts += [gvr.resource, *(part for part in (name, subresource) if part)]
+    return "/".join(parts)
+
+
+class RequestBudget:
+    """How many requests may be sent: `burst` at once, then `qps` each second; 0 for no limit."""
+
+    def __init__(self, qps: float, burst: int) -> None:
+        """Take the two limits, in requests and requests per second."""
+        self._qps = qps
+        self._burst = max(burst, 1)
+        self._tokens = float(self._burst)
+        self._then = time.monotonic()
+
+    async def take(self) -> None:
+        """Wait until one more request may be sent."""
+        if not self._qps:
+            return
+        now = time.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._then) * self._qps) - 1
+        self._then = now
+        if self._tokens < 0:
+            await asyncio.sleep(-self._tokens / self._qps)
+
+
+class _Sent(NamedTuple):
+    """One request as it goes out."""
+
+    method: str
+    path: str
+    query: Query
+    data: bytes | None
+    headers: Mapping[str, str]
+
+
+class Client:
+    """Speaks to one API server with one identity; close it, or use it as an async context manager."""
+
+    def __init__(self, access: Access, *, qps: float = 100, burst: int = 200, agent: str = "pyverno") -> None:
+        """Take the access; the session is opened with the first request."""
+        self.access = access
+        self._credentials = Credentials(access)
+        self._budget = RequestBudget(qps, burst)
+        self._agent = f"{agent}/{__version__}"
+        self._session: aiohttp.ClientSession | None = None
+        self._tls: tuple[tuple[bytes, bytes], ssl.SSLContext] | None = None
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    # ------------------------------------------------------------------------------------------------------- verbs
+
+    async def get(self, gvr: GVR, name: str, namespace: str = "", *, subresource: str = "") -> JSONObject:
+        """Return one object."""
+        return _object(await self.request("GET", resource_path(gvr, namespace, name, subresource)))
+
+    async def list(self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500) -> JSONObject:
+        """Return a whole collection as one list object, read page by page."""
+        found: JSONObject = {}
+        items: list[JSON] = []
+        extra = [*(query.items() if isinstance(query, Mapping) else query), ("limit", str(page))]
+        following = ""
+        while True:
+            pinned = [*extra, ("continue", following)] if following else extra
+            found = await self.request("GET", resource_path(gvr, namespace), query=pinned)
+            items.extend(found.get("items") or ())
+            following = (found.get("metadata") or {}).get("continue") or ""
+            if not following:
+                return {**found, "items": items}
+
+    async def create(self, gvr: GVR, body: JSONObject, namespace: str = "", *, query: Query = ()) -> JSONObject:
+        """Create an object and return it as it was stored."""
+        return _object(await self.request("POST", resource_path(gvr, namespace), body=body, query=query))
+
+    async def update(
+        self, gvr: GVR, body: JSONObject, namespace: str = "", *, subresource: str = "", query: Query = ()
+    ) -> JSONObject:
+        """Replace an object; its `resourceVersion` decides whether it is still the one that was read."""
+        path = resource_path(gvr, namespace, body["metadata"]["name"], subresource)
+        return _object(await self.request("PUT", path, body=body, query=query))
+
+    async def patch(
+        self,
+        gvr: GVR,
+        name: str,
+        body: JSON,
+        namespace: str = "",
+        *,
+        kind: str = MERGE_PATCH,
+        subresource: str = "",
+        query: Query = (),
+    ) -> JSONObject:
+        """Patch an object; `kind` is the media type of the patch."""
+        path = resource_path(gvr, namespace, name, subresource)
+        return _object(await self.request("PATCH", path, body=body, content_type=kind, query=query))
+
+    async def delete(
+        self, gvr: GVR, name: str, namespace: str = "", *, options: JSONObject | None = None
+    ) -> JSONObject:
+        """Delete an object; `options` are DeleteOptions."""
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", **(options or {})}
+        return _object(await self.request("DELETE", resource_path(gvr, namespace, name), body=body))
+
+    # ---------------------------------------------------------------------------------------------------- requests
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: JSON = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        seconds: float = 30.0,
+    ) -> Any:
+        """Send one request and return the decoded answer.
+
+        A server that asks to come back later (429, or 503 with Retry-After) is asked again, a few times. Raises
+        StatusError for what it refuses, HostError for what has no answer.
+        """
+        data = None if body is None else orjson.dumps(body)
+        sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
+        for attempt in range(_ATTEMPTS):
+            await self._budget.take()
+            status, answer, wait = await self._send(sent, seconds)
+            if status == 401 and attempt == 0 and self._credentials.forget():
+                continue
+            if wait is None or attempt == _ATTEMPTS - 1:
+                break
+            await asyncio.sleep(wait * random.uniform(1.0, 1.3))  # noqa: S311 - spreads load, keeps no secret
+        return _answer(method, path, status, answer)
+
+    async def _send(self, sent: _Sent, seconds: float) -> tuple[int, bytes, float | None]:
+        what = f"{sent.method} {sent.path}"
+        try:
+            async with asyncio.timeout(seconds):
+                options = await self._options(sent.headers)
+                async with self._open().request(
+                    sent.method, self.access.server + sent.path, params=sent.query, data=sent.data, **options
+                ) as reply:
+                    return reply.status, await reply.read(), _wait(reply)
+        except TimeoutError:
+            raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise HostError(f"the API server can not be reached for `{what}`: {_why(error)}") from None
+
+    async def stream(
+        self, path: str, *, query: Query = (), idle_seconds: float = 300.0, accept: str = "application/json"
+    ) -> AsyncIterator[JSONObject]:
+        """Yield the lines of a watch as they come, decoded.
+
+        Ends when the server ends it. Raises StatusError for a refusal, HostError when the connection breaks or says
+        nothing for `idle_seconds`; a line that was cut off is dropped.
+        """
+        await self._budget.take()
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_seconds)
+        try:
+            options = await self._options({"Accept": accept})
+            async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
+                if reply.status != 200:
+                    _answer("GET", path, reply.status, await reply.read())
+                async for line in _lines(reply.content):
+                    yield decode(line)
+        except DocumentError as error:
+            raise HostError(f"the watch of `{path}` sent something that is no JSON: {error.message}") from None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise HostError(f"the watch of `{path}` broke off: {_why(error)}") from None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ssl=False),
+                headers={"User-Agent": self._agent},
+                trust_env=False,
+                auto_decompress=True,
+                read_bufsize=2**18,
+            )
+        return self._session
+
+    async def _options(self, headers: Mapping[str, str]) -> dict[str, Any]:
+        identity = await self._credentials.identity()
+        sent = [*headers.items(), *_impersonation(self.access.impersonate)]
+        if identity.authorization:
+            sent.append(("Authorization", identity.authorization))
+        options: dict[str, Any] = {"headers": sent, "allow_redirects": False}
+        if self.access.server.startswith("https:"):
+            options["ssl"] = self._context(identity)
+            if self.access.server_name:
+                options["server_hostname"] = self.access.server_name
+        if self.access.proxy:
+            options["proxy"] = self.access.proxy
+        return options
+
+    def _context(self, identity: Identity) -> ssl.SSLContext:
+        pair = (identity.certificate, identity.key)
+        if self._tls is None or self._tls[0] != pair:
+            self._tls = (pair, _tls_context(self.access, *pair))
+        return self._tls[1]
+
+
+def _tls_context(access: Access, certificate: bytes, key: bytes) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=access.ca.decode("ascii") if access.ca else None)
+        if access.skips_verification:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate:
+            # Python reads key pairs from files only; the folder is this user's alone and is gone at once
+            with tempfile.TemporaryDirectory(prefix="pyverno-tls-") as folder:
+                pair = Path(folder) / "pair.pem"
+                pair.touch(mode=0o600)
+                pair.write_bytes(key.rstrip() + b"\n" + certificate)
+                context.load_cert_chain(pair)
+    except (ssl.SSLError, UnicodeDecodeError) as error:
+        raise HostError(f"the certificates for `{access.server}` can not be used: {error}") from None
+    return context
+
+
+def _impersonation(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "as" in said:
+        yield "Impersonate-User", str(said["as"])
+    if "as-uid" in said:
+        yield "Impersonate-Uid", str(said["as-uid"])
+    for group in said.get("as-groups") or ():
+        yield "Impersonate-Group", str(group)
+    for key, values in (said.get("as-user-extra") or {}).items():
+        for value in values:
+            yield f"Impersonate-Extra-{key}", str(value)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    rest = b""
+    async for part in content.iter_any():
+        rest += part
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield line
+        if len(rest) > _LONGEST_LINE:
+            raise OSError("a line of the watch is longer than 16 MiB")
+
+
+def _object(answer: JSON) -> JSONObject:
+    if not isinstance(answer, dict):
+        raise HostError("the API server answered with something that is no object")
+    return answer
+
+
+def _wait(reply: aiohttp.ClientResponse) -> float | None:
+    """Return how many seconds the server asks us to stay away, None when it does not."""
+    text = reply.headers.get("Retry-After", "")
+    if reply.status == 429 or (reply.status == 503 and text):
+        return min(float(text), 30.0) if text.isdecimal() else 1.0
+    return None
+
+
+def _answer(method: str, path: str, status: int, answer: bytes) -> Any:
+    try:
+        body = decode(answer) if answer else {}
+    except DocumentError:
+        body = None
+    if 200 <= status < 300:
+        if body is None:
+            raise HostError(f"the API server answered `{method} {path}` with something that is no JSON")
+        return body
+    if isinstance(body, dict) and body.get("kind") == "Status":
+        raise StatusError.from_json(body, status=status)
+    # what a proxy in between says is not repeated: it may hold anything
+    raise StatusError(status, "", f"the server answered `{method} {path}` with status {status}")
+
+
+def _why(error: BaseException) -> str:
+    found = error.__cause__ or error.__context__ or error
+    return str(error) or type(found).__name__

@@ -1,0 +1,110 @@
+"""What a cluster serves, as a table of kinds: one request or two for aggregated discovery, one per version without it.
+
+This module must never keep what it found; whoever asks decides how long that is good for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.errors import HostError
+from pyverno.kube.gvk import parse_api_version
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.status import StatusError
+
+__all__ = ["discover"]
+
+_AGGREGATED: Final = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
+)
+_ACCEPT: Final = f"{_AGGREGATED},application/json"
+
+
+async def discover(client: Client) -> KindTable:
+    """Return the kinds that a cluster serves, preferred versions first.
+
+    A group whose own server does not answer is left out, as kubectl does; everything else that goes wrong is raised.
+    """
+    found: list[KindInfo] = []
+    for root in ("/api", "/apis"):
+        answer = await client.request("GET", root, accept=_ACCEPT)
+        if answer.get("kind") == "APIGroupDiscoveryList":
+            found.extend(_aggregated(answer))
+        else:
+            found.extend([info async for info in _plain(client, answer)])
+    return KindTable(found)
+
+
+def _aggregated(answer: JSONObject) -> Iterator[KindInfo]:
+    for group in _maps(answer, "items"):
+        name = (group.get("metadata") or {}).get("name") or ""
+        for version in _maps(group, "versions"):
+            if version.get("freshness") == "Stale":
+                continue
+            for resource in _maps(version, "resources"):
+                kind = (resource.get("responseKind") or {}).get("kind")
+                if kind:
+                    yield KindInfo(
+                        group=name,
+                        version=str(version.get("version")),
+                        kind=kind,
+                        plural=str(resource.get("resource")),
+                        singular=resource.get("singularResource") or kind.lower(),
+                        short_names=tuple(resource.get("shortNames") or ()),
+                        namespaced=resource.get("scope") == "Namespaced",
+                        subresources=tuple(str(each["subresource"]) for each in _maps(resource, "subresources")),
+                        categories=tuple(resource.get("categories") or ()),
+                    )
+
+
+async def _plain(client: Client, answer: JSONObject) -> AsyncIterator[KindInfo]:
+    for path in _versions(answer):
+        try:
+            listed = await client.request("GET", path)
+        except (StatusError, HostError):
+            if path == "/api/v1":
+                raise
+            continue
+        for info in _resources(listed):
+            yield info
+
+
+def _versions(answer: JSONObject) -> Iterator[str]:
+    """Yield the paths of all versions, preferred ones first within their groups."""
+    for version in answer.get("versions") or ():
+        yield f"/api/{version}"
+    for group in _maps(answer, "groups"):
+        preferred = (group.get("preferredVersion") or {}).get("groupVersion")
+        listed = [str(each.get("groupVersion")) for each in _maps(group, "versions")]
+        for version in sorted(listed, key=lambda text: text != preferred):
+            yield f"/apis/{version}"
+
+
+def _resources(listed: JSONObject) -> Iterator[KindInfo]:
+    group, version = parse_api_version(str(listed.get("groupVersion", "")))
+    rows = _maps(listed, "resources")
+    for row in rows:
+        name = str(row.get("name", ""))
+        if "/" in name:
+            continue
+        below = tuple(str(each["name"]).partition("/")[2] for each in rows if str(each["name"]).startswith(f"{name}/"))
+        kind = str(row.get("kind", ""))
+        yield KindInfo(
+            group=group,
+            version=version,
+            kind=kind,
+            plural=name,
+            singular=row.get("singularName") or kind.lower(),
+            short_names=tuple(row.get("shortNames") or ()),
+            namespaced=row.get("namespaced") is True,
+            subresources=below,
+            categories=tuple(row.get("categories") or ()),
+        )
+
+
+def _maps(source: JSONObject, key: str) -> list[JSONObject]:
+    found: JSON = source.get(key)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

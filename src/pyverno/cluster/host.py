@@ -1,0 +1,142 @@
+"""The world of rules in a cluster: every question becomes a request to the API server, or is answered from a cache.
+
+Called from worker threads: each question waits for the event loop that owns the client. Policies reach this through the
+broker, which confines them. This module must never be called on that loop itself, and never use our own credentials for
+anything but the API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
+
+from pyverno.cluster.client import Client
+from pyverno.engine.host import HttpCall
+from pyverno.errors import HostError, HostUnavailableError, NotFoundError
+from pyverno.kube.apipath import ApiPath
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.selector import compile_selector
+from pyverno.kube.status import StatusError
+from pyverno.lang.runtime import World
+
+__all__ = ["ClusterHost"]
+
+_CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+_T = TypeVar("_T")
+
+
+class ClusterHost:
+    """Answers rules from one cluster; what is not built yet says so and is an error, never an empty answer."""
+
+    def __init__(
+        self,
+        client: Client,
+        loop: asyncio.AbstractEventLoop,
+        kinds: Callable[[], KindTable],
+        world: World,
+        *,
+        global_entry: Callable[[str], JSON] | None = None,
+        seconds: float = 10.0,
+    ) -> None:
+        """Take the client and the loop that it lives on; `world` is clock, randomness and name service."""
+        self._client = client
+        self._loop = loop
+        self._kinds = kinds
+        self._world = world
+        self._global_entry = global_entry
+        self._seconds = seconds
+
+    def now(self) -> int:
+        """Return the wall clock in nanoseconds."""
+        return self._world.now()
+
+    def random_bits(self, bits: int) -> int:
+        """Return random bits."""
+        return self._world.random_bits(bits)
+
+    def lookup_host(self, name: str) -> tuple[str, ...]:
+        """Return the addresses of a host name."""
+        return self._world.lookup_host(name)
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that the cluster serves."""
+        return self._kinds()
+
+    def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
+        """Send a canonical path as it is."""
+        return self._ask(self._client.request(method, path.path, query=path.query, body=body), f"{method} {path.path}")
+
+    def http_call(self, call: HttpCall) -> JSON:
+        """Raise HostUnavailableError: calls of services outside of the API server are not made yet."""
+        raise HostUnavailableError(f"calls of services are not available here: `{call.method} {call.url}`")
+
+    def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
+        """Raise HostUnavailableError: calls of services outside of the API server are not made yet."""
+        raise HostUnavailableError(f"calls of services are not available here: `{call.method} {call.url}`")
+
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Return a ConfigMap."""
+        found: JSONObject = self._ask(self._client.get(_CONFIG_MAPS, name, namespace), f"ConfigMap {namespace}/{name}")
+        return found
+
+    def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
+        """Raise HostUnavailableError: registries are not asked yet."""
+        raise HostUnavailableError(f"no registry is available to read image `{image}`")
+
+    def global_entry(self, name: str) -> JSON:
+        """Return the data of a GlobalContextEntry."""
+        if self._global_entry is None:
+            raise HostUnavailableError(f"no global context is available to read entry `{name}`")
+        return self._global_entry(name)
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return an object, None when there is none; a kind that is not served is an error."""
+        gvr, namespaced = self._resource(api_version, kind)
+        asking = self._client.get(gvr, name, namespace if namespaced else "")
+        try:
+            found: JSONObject = self._ask(asking, f"{kind} {namespace}/{name}")
+        except NotFoundError:
+            return None
+        return found
+
+    def list_objects(
+        self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
+    ) -> tuple[JSONObject, ...]:
+        """Return the objects that a label selector selects."""
+        gvr, namespaced = self._resource(api_version, kind)
+        found = self._ask(self._client.list(gvr, namespace if namespaced else ""), f"list of {kind}")
+        selects = compile_selector(selector)
+        whole = ({"apiVersion": api_version, "kind": kind, **item} for item in found["items"])
+        return tuple(item for item in whole if selects((item.get("metadata") or {}).get("labels") or {}))
+
+    @property
+    def supplies_variables(self) -> bool:
+        """False: nobody supplies variables to a cluster."""
+        return False
+
+    def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
+        """Return nothing."""
+        return {}
+
+    def _resource(self, api_version: str, kind: str) -> tuple[GVR, bool]:
+        group, version = parse_api_version(api_version)
+        info = self._kinds().find(GVK(group, version, kind))
+        if info is None:
+            raise HostError(f"the cluster does not serve {kind} of {api_version}")
+        return info.gvr, info.namespaced
+
+    def _ask(self, asking: Coroutine[Any, Any, _T], what: str) -> _T:
+        running = asyncio.run_coroutine_threadsafe(asking, self._loop)
+        try:
+            return running.result(self._seconds)
+        except TimeoutError:
+            running.cancel()
+            raise HostError(f"{what}: no answer within {self._seconds:g} seconds") from None
+        except StatusError as error:
+            if error.status == 404:
+                raise NotFoundError(error.message) from None
+            raise HostError(error.message) from None

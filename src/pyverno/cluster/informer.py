@@ -1,0 +1,188 @@
+"""A cache of one resource that follows the cluster: list once, watch from there, begin again when that breaks.
+
+Objects are kept as bytes and decoded when they are asked for: a cache of dicts would take five times the memory and
+make garbage collection slow. All methods belong to the event loop's thread but `get` and `all`, which may be called
+from any. This module must never drop a change silently: what was missed while the watch was down is told after the new
+list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Final
+
+import orjson
+
+from pyverno.cluster.client import Client, resource_path
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+
+__all__ = ["Informer", "Notice", "slim"]
+
+_WATCH_SECONDS: Final = (290, 580)
+_FIRST_PAUSE: Final = 0.2
+_LONGEST_PAUSE: Final = 10.0
+_GONE: Final = 410
+
+Place = tuple[str, str]
+
+
+class Notice(StrEnum):
+    """What happened to an object."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+Listener = Callable[[Notice, JSONObject], None]
+
+
+def slim(body: JSONObject) -> JSONObject:
+    """Return an object without the record of its field managers, which is often half of it.
+
+    >>> slim({"metadata": {"name": "a", "managedFields": []}})
+    {'metadata': {'name': 'a'}}
+    """
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return body
+    return {**body, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+
+
+class Informer:
+    """The objects of a resource, in one namespace or all, by label selector or all."""
+
+    def __init__(
+        self,
+        client: Client,
+        gvr: GVR,
+        *,
+        namespace: str = "",
+        selector: str = "",
+        idle_seconds: float = 300.0,
+        shrink: Callable[[JSONObject], JSONObject] = slim,
+    ) -> None:
+        """Take what to watch; nothing is asked before `run`. `shrink` makes what is kept of an object."""
+        self.gvr = gvr
+        self.synced = asyncio.Event()
+        self._client = client
+        self._namespace = namespace
+        self._selector = selector
+        self._idle_seconds = idle_seconds
+        self._shrink = shrink
+        self._objects: dict[Place, bytes] = {}
+        self._listeners: list[Listener] = []
+        self._version = ""
+        self._broken_since: float | None = time.monotonic()
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of every change from now on; a listener that raises is a bug and stops the informer."""
+        self._listeners.append(listener)
+
+    def get(self, name: str, namespace: str = "") -> JSONObject | None:
+        """Return an object, None when there is none."""
+        found = self._objects.get((namespace, name))
+        return None if found is None else orjson.loads(found)
+
+    def all(self, namespace: str = "") -> Iterator[JSONObject]:
+        """Yield the objects of a namespace, or all, in order of their names."""
+        for place, body in sorted(self._objects.items()):
+            if namespace in ("", place[0]):
+                yield orjson.loads(body)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def stale_seconds(self) -> float:
+        """For how long the cache has not followed the cluster; 0 while it does."""
+        return 0.0 if self._broken_since is None else time.monotonic() - self._broken_since
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                pause = _FIRST_PAUSE
+            except StatusError as error:
+                self._break()
+                if error.status == _GONE:
+                    self._version = ""
+                    continue
+            except HostError:
+                self._break()
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _break(self) -> None:
+        if self._broken_since is None:
+            self._broken_since = time.monotonic()
+
+    async def _list(self) -> None:
+        query = {"labelSelector": self._selector} if self._selector else {}
+        found = await self._client.list(self.gvr, self._namespace, query=query)
+        kind = str(found.get("kind", "")).removesuffix("List")
+        before, self._objects = self._objects, {}
+        for item in found["items"]:
+            # items of a list leave out what the list says once
+            body = self._shrink({"apiVersion": found.get("apiVersion"), "kind": kind, **item})
+            place = _place(body)
+            self._objects[place] = orjson.dumps(body)
+            old = before.pop(place, None)
+            if old is None:
+                self._tell(Notice.ADDED, body)
+            elif old != self._objects[place]:
+                self._tell(Notice.MODIFIED, body)
+        for gone in before.values():
+            self._tell(Notice.DELETED, orjson.loads(gone))
+        self._version = str((found.get("metadata") or {}).get("resourceVersion") or "")
+        self.synced.set()
+        self._broken_since = None
+
+    async def _watch(self) -> None:
+        query = {
+            "watch": "1",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(random.randint(*_WATCH_SECONDS)),  # noqa: S311 - spreads load, keeps no secret
+        }
+        if self._selector:
+            query["labelSelector"] = self._selector
+        path = resource_path(self.gvr, self._namespace)
+        async for event in self._client.stream(path, query=query, idle_seconds=self._idle_seconds):
+            self._broken_since = None
+            self._take(event)
+
+    def _take(self, event: JSONObject) -> None:
+        kind, body = event.get("type"), event.get("object") or {}
+        if kind == "ERROR":
+            raise StatusError.from_json(body)
+        if kind != "BOOKMARK":
+            notice = Notice(str(kind))
+            shrunk = self._shrink(body)
+            place = _place(shrunk)
+            if notice is Notice.DELETED:
+                self._objects.pop(place, None)
+            else:
+                self._objects[place] = orjson.dumps(shrunk)
+            self._tell(notice, shrunk)
+        self._version = str((body.get("metadata") or {}).get("resourceVersion") or self._version)
+
+    def _tell(self, notice: Notice, body: JSONObject) -> None:
+        for listener in self._listeners:
+            listener(notice, body)
+
+
+def _place(body: JSONObject) -> Place:
+    metadata = body.get("metadata") or {}
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

@@ -1,0 +1,149 @@
+"""Leader election by a Lease: of several replicas one works, and it stops before its lease could be another's.
+
+Time is measured by the monotonic clock of this machine only; what other clocks write into the lease is compared with
+itself. This module must never let two holders work at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from pyverno.cluster.client import Client
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.value import dataclass
+
+__all__ = ["LeaderElection", "LeaseTimes"]
+
+LEASES = GVR("coordination.k8s.io", "v1", "leases")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """How long a lease lasts, when its holder stops working unless it was renewed, how often that is tried; seconds."""
+
+    duration: float = 12.0
+    renew: float = 10.0
+    retry: float = 2.0
+
+    @classmethod
+    def of_retry(cls, retry: float) -> LeaseTimes:
+        """Return Kyverno's proportions: the lease six times, the deadline five times the period of retries."""
+        return cls(6 * retry, 5 * retry, retry)
+
+
+class LeaderElection:
+    """Runs some work while, and only while, this process holds a lease."""
+
+    def __init__(
+        self, client: Client, name: str, namespace: str, identity: str, times: LeaseTimes | None = None
+    ) -> None:
+        """Take the lease's name and who we are; `identity` must differ between replicas."""
+        self._client = client
+        self._name = name
+        self._namespace = namespace
+        self._identity = identity
+        self._times = times or LeaseTimes()
+        self._seen: tuple[object, float] = (None, 0.0)
+        self.is_leader = False
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, work, and return when the work has ended or the lease is lost; work is then cancelled."""
+        while not await self._try():
+            await asyncio.sleep(self._times.retry)
+        self.is_leader = True
+        working = asyncio.ensure_future(work())
+        renewing = asyncio.ensure_future(self._renew())
+        try:
+            await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.is_leader = False
+            for task in (working, renewing):
+                task.cancel()
+            results = await asyncio.gather(working, renewing, return_exceptions=True)
+        if isinstance(results[0], Exception):
+            raise results[0]
+
+    async def release(self) -> None:
+        """Give the lease back, so that another replica need not wait for its end."""
+        try:
+            lease = await self._client.get(LEASES, self._name, self._namespace)
+            if (lease.get("spec") or {}).get("holderIdentity") == self._identity:
+                lease["spec"] = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+                await self._client.update(LEASES, lease, self._namespace)
+        except (StatusError, HostError):
+            return  # it ends by itself
+
+    async def _renew(self) -> None:
+        """Renew until that has failed for too long."""
+        until = time.monotonic() + self._times.renew
+        while time.monotonic() < until:
+            await asyncio.sleep(self._times.retry)
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(until - began, 0)):
+                    if await self._try():
+                        # counted from before the write: the server may have waited long before it stored it
+                        until = began + self._times.renew
+                    elif self._seen[0] is not None:
+                        return  # it is another's now
+            except TimeoutError:
+                return
+
+    async def _try(self) -> bool:
+        """Take or renew the lease; tell whether it is ours."""
+        try:
+            lease = await self._client.get(LEASES, self._name, self._namespace)
+        except StatusError as error:
+            return error.status == 404 and await self._create()
+        except HostError:
+            return False
+        spec = lease.get("spec") or {}
+        holder = spec.get("holderIdentity") or ""
+        if holder not in ("", self._identity) and not self._has_ended(spec):
+            return False
+        changed = holder != self._identity
+        transitions = int(spec.get("leaseTransitions") or 0) + changed
+        body = {**lease, "spec": self._spec(transitions, None if changed else spec.get("acquireTime"))}
+        return await self._write(self._client.update(LEASES, body, self._namespace))
+
+    def _has_ended(self, spec: JSONObject) -> bool:
+        """Tell whether another's lease has not been renewed for as long as it lasts, seen from here."""
+        record = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
+        if self._seen[0] != record:
+            self._seen = (record, time.monotonic())
+            return False
+        return time.monotonic() - self._seen[1] > float(spec.get("leaseDurationSeconds") or self._times.duration)
+
+    async def _create(self) -> bool:
+        metadata = {"name": self._name, "namespace": self._namespace}
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": self._spec(0, None),
+        }
+        return await self._write(self._client.create(LEASES, body, self._namespace))
+
+    async def _write(self, writing: Awaitable[JSONObject]) -> bool:
+        try:
+            await writing
+        except (StatusError, HostError):
+            return False
+        self._seen = (None, 0.0)
+        return True
+
+    def _spec(self, transitions: int, acquired: object) -> JSONObject:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": max(round(self._times.duration), 1),
+            "acquireTime": acquired or now,
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        }

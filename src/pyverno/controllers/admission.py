@@ -1,0 +1,373 @@
+"""The admission controller: a webhook server, the watches that feed it, and what only the leader of the replicas does.
+
+It puts the parts together and keeps them running. A part that breaks is started again or stops the process, which is
+better than answering from what is no longer true. This module must never judge a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+from pyverno.cluster.discovery import discover
+from pyverno.cluster.host import ClusterHost
+from pyverno.cluster.informer import Informer, Notice, slim
+from pyverno.cluster.leases import LeaderElection, LeaseTimes
+from pyverno.controllers.certificates import CertificateController, CertificateSettings, KeyPair
+from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS, PolicyStore
+from pyverno.controllers.roles import RoleIndex
+from pyverno.controllers.status import status_of, status_patch
+from pyverno.controllers.webhookconfigurations import Endpoint, Settings, Sources, configurations
+from pyverno.controllers.webhooks import WebhookController, document_configurations
+from pyverno.engine.request import User
+from pyverno.errors import HostError, HostUnavailableError, UsageError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.offline.system import System
+from pyverno.value import dataclass, field
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.documents import DocumentReviews, ExceptionSettings
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.server import Limits, Observer, WebhookServer
+from pyverno.webhook.tls import ServerTls
+
+__all__ = ["AdmissionController", "AdmissionSettings"]
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
+_CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+_DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
+_CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+_REQUIRED: Final = (POLICY_KINDS[0], POLICY_KINDS[1])
+_SETTLE_SECONDS: Final = 0.1
+_STALE_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 12 * 3600.0
+_RETRY_SECONDS: Final = 5.0
+
+log = logging.getLogger("pyverno.admission")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionSettings:
+    """What the flags of the admission controller say.
+
+    `server` (`host:port`) is how the API server reaches us when we run outside of the cluster. `identity` names this
+    replica among the others.
+    """
+
+    namespace: str = "kyverno"
+    service: str = "kyverno-svc"
+    config_map: str = "kyverno"
+    address: str = ""
+    port: int = 9443
+    server: str = ""
+    service_port: int = 443
+    identity: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
+    exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
+    webhooks: Settings = field(default_factory=Settings)
+    certificates: CertificateSettings = field(default_factory=CertificateSettings)
+    protects_managed: bool = False
+    lease_retry: float = 2.0
+    qps: float = 100
+    burst: int = 200
+    limits: Limits = field(default_factory=Limits)
+    removes_webhooks: bool = False
+
+
+class _Memory:
+    """What the webhook knows of the cluster (`webhook.admission.World`), from the informers."""
+
+    def __init__(self, settings: AdmissionSettings, store: PolicyStore, roles: RoleIndex) -> None:
+        self.configuration = Configuration()
+        self.kinds = KindTable()
+        self.own_namespace = settings.namespace
+        self.protects_managed = settings.protects_managed
+        self.namespaces: Informer | None = None
+        self._store = store
+        self._roles = roles
+
+    @property
+    def policies(self) -> Policies:
+        return self._store.policies
+
+    def namespace(self, name: str) -> JSONObject | None:
+        if self.namespaces is None or not self.namespaces.synced.is_set():
+            raise HostUnavailableError("the namespaces of the cluster are not known yet")
+        return self.namespaces.get(name)
+
+    def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self._roles.roles_of(user, namespace)
+
+
+class AdmissionController:
+    """Runs until it is told to stop, or until it loses a lease that it held."""
+
+    def __init__(self, access: Access, settings: AdmissionSettings, observer: Observer) -> None:
+        """Take how the cluster is reached, the settings, and who is told of answers."""
+        self._settings = settings
+        self._observer = observer
+        self._client = Client(access, qps=settings.qps, burst=settings.burst)
+        self._store = PolicyStore(settings.exceptions)
+        self._roles = RoleIndex()
+        self._memory = _Memory(settings, self._store, self._roles)
+        self._informers: dict[GVR, Informer] = {}
+        self._tasks: dict[GVR, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self._definitions_changed = asyncio.Event()
+        self._authority: KeyPair | None = None
+        self._leaf: KeyPair | None = None
+        self._tls: ServerTls | None = None
+        self._server: WebhookServer | None = None
+        self._configured = False
+        self.ready = asyncio.Event()
+        """Set when the webhooks are in place for the first time."""
+
+    # ------------------------------------------------------------------------------------------------------- health
+
+    def problem(self) -> str:
+        """Return why requests should go elsewhere: caches that are not there or stale, a certificate that ended."""
+        for gvr, informer in self._informers.items():
+            if not informer.synced.is_set():
+                return f"{gvr.resource} are not known yet"
+            if informer.stale_seconds > _STALE_SECONDS:
+                return f"{gvr.resource} have not been heard of for {informer.stale_seconds:.0f} seconds"
+        if self._leaf is None or self._leaf.parsed()[0].not_valid_after_utc <= datetime.now(UTC):
+            return "there is no valid certificate"
+        return ""
+
+    # ---------------------------------------------------------------------------------------------------------- run
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Start, work until `stop` is set, end in order; raises UsageError when the cluster lacks what we need."""
+        try:
+            self._memory.kinds = await discover(self._client)
+            self._check_definitions()
+            self._watch_everything()
+            await asyncio.gather(*(informer.synced.wait() for informer in self._informers.values()))
+            await self._renew_certificates()
+            await self._serve()
+            election = self._election()
+            leading = asyncio.ensure_future(election.run(self._lead))
+            waiting = asyncio.ensure_future(stop.wait())
+            following = asyncio.ensure_future(self._follow())
+            tasks = {leading, waiting, following, *self._tasks.values()}
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if waiting not in done:
+                self._tell_why(done)
+            await self._end(election, [leading, waiting, following])
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await self._client.close()
+
+    def _tell_why(self, done: Iterable[asyncio.Future[Any]]) -> None:
+        for task in done:
+            error = task.exception() if not task.cancelled() else None
+            log.error("a part of the controller ended", extra={"fields": {"reason": str(error or "lease lost")}})
+
+    async def _end(self, election: LeaderElection, tasks: list[asyncio.Future[Any]]) -> None:
+        was_leader = election.is_leader
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._settings.removes_webhooks and was_leader:
+            with suppress(HostError, StatusError):
+                await WebhookController(self._client).remove_all()
+        await election.release()
+        if self._server is not None:
+            await self._server.stop()
+
+    def _check_definitions(self) -> None:
+        missing = [str(gvr) for gvr in _REQUIRED if self._memory.kinds.by_resource(gvr) is None]
+        if missing:
+            raise UsageError(
+                f"the cluster does not serve {', '.join(missing)}: "
+                "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
+            )
+
+    # ---------------------------------------------------------------------------------------------------- the watches
+
+    def _watch_everything(self) -> None:
+        self._memory.namespaces = self._watch(_NAMESPACES, lambda _notice, _body: None)
+        self._watch(_DEFINITIONS, lambda _notice, _body: self._definitions_changed.set(), shrink=_without_schema)
+        for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
+            self._watch(bindings, self._take_binding)
+        self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
+        self._watch_policies()
+
+    def _watch_policies(self) -> None:
+        for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
+            if gvr not in self._informers and self._memory.kinds.by_resource(gvr) is not None:
+                self._watch(gvr, self._take_policy)
+
+    def _watch(
+        self,
+        gvr: GVR,
+        listener: Callable[[Notice, JSONObject], None],
+        *,
+        namespace: str = "",
+        shrink: Callable[[JSONObject], JSONObject] = slim,
+    ) -> Informer:
+        informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink)
+        informer.listen(listener)
+        self._informers[gvr] = informer
+        self._tasks[gvr] = asyncio.ensure_future(informer.run())
+        return informer
+
+    def _take_binding(self, notice: Notice, body: JSONObject) -> None:
+        if notice is Notice.DELETED:
+            self._roles.remove(body)
+        else:
+            self._roles.put(body)
+
+    def _take_config(self, notice: Notice, body: JSONObject) -> None:
+        if body["metadata"]["name"] != self._settings.config_map:
+            return
+        self._memory.configuration = Configuration.read({} if notice is Notice.DELETED else body.get("data") or {})
+        for problem in self._memory.configuration.problems:
+            log.error("a setting of the ConfigMap can not be read", extra={"fields": {"problem": problem}})
+        self._changed.set()
+
+    def _take_policy(self, notice: Notice, body: JSONObject) -> None:
+        before = self._store.policies
+        if notice is Notice.DELETED:
+            self._store.remove(body)
+        else:
+            compiled = self._store.put(body)
+            for error in compiled.errors:
+                fields = {"policy": body["metadata"]["name"], "error": f"{error.path}: {error.message}"}
+                log.error("a policy is not valid", extra={"fields": fields})
+        if self._store.policies is not before:
+            self._changed.set()
+
+    async def _follow(self) -> None:
+        """Look again at what the cluster serves when definitions of custom resources change."""
+        while True:
+            await self._definitions_changed.wait()
+            await asyncio.sleep(_SETTLE_SECONDS)
+            self._definitions_changed.clear()
+            try:
+                self._memory.kinds = await discover(self._client)
+            except (HostError, StatusError):
+                self._definitions_changed.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            self._watch_policies()
+            self._changed.set()
+
+    # ---------------------------------------------------------------------------------------------------- the server
+
+    async def _serve(self) -> None:
+        settings = self._settings
+        leaf = self._leaf
+        if leaf is None:
+            raise HostError("there is no certificate to listen with")
+        self._tls = ServerTls(leaf.certificates, leaf.key)
+        loop = asyncio.get_running_loop()
+        reviews = DocumentReviews(lambda: self._memory.kinds, settings.exceptions)
+        self._server = WebhookServer(
+            world=self._memory,
+            host=ClusterHost(self._client, loop, lambda: self._memory.kinds, System()),
+            tls=self._tls,
+            health=self,
+            observer=self._observer,
+            special=reviews.paths(),
+            limits=settings.limits,
+        )
+        await self._server.start(settings.address, settings.port)
+
+    async def _renew_certificates(self) -> None:
+        self._authority, self._leaf = await CertificateController(self._client, self._settings.certificates).reconcile()
+        if self._tls is not None:
+            self._tls.swap(self._leaf.certificates, self._leaf.key)
+
+    # ---------------------------------------------------------------------------------------------------- the leader
+
+    def _election(self) -> LeaderElection:
+        settings = self._settings
+        times = LeaseTimes.of_retry(settings.lease_retry)
+        return LeaderElection(self._client, "kyverno", settings.namespace, settings.identity, times)
+
+    async def _lead(self) -> None:
+        """Do what only one replica may do: configurations, certificates and status."""
+        self._changed.set()
+        await asyncio.gather(self._keep(self._reconcile), self._keep(self._look_at_certificates))
+
+    async def _keep(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            try:
+                await step()
+            except (HostError, StatusError) as error:
+                self._configured = False
+                log.warning("a step of the leader failed", extra={"fields": {"error": str(error)}})
+                self._changed.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _look_at_certificates(self) -> None:
+        await asyncio.sleep(_LOOK_SECONDS)
+        await self._renew_certificates()
+        self._changed.set()
+
+    async def _reconcile(self) -> None:
+        await self._changed.wait()
+        await asyncio.sleep(_SETTLE_SECONDS)
+        self._changed.clear()
+        controller = WebhookController(self._client)
+        endpoint = self._endpoint()
+        sources = Sources(
+            legacy=self._store.legacy(),
+            cel=self._store.cel(),
+            kinds=self._memory.kinds,
+            configuration=self._memory.configuration,
+            endpoint=endpoint,
+            settings=self._settings.webhooks,
+        )
+        for wanted in (*document_configurations(endpoint, self._settings.webhooks.timeout), *configurations(sources)):
+            await controller.apply(wanted)
+        self._configured = True
+        await self._write_status()
+        self.ready.set()
+
+    def _endpoint(self) -> Endpoint:
+        settings = self._settings
+        bundle = b"" if self._authority is None else self._authority.certificates
+        return Endpoint(settings.service, settings.namespace, settings.service_port, settings.server, bundle)
+
+    async def _write_status(self) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for compiled in tuple(self._store.compiled().values()):
+            body = compiled.document.value
+            gvr = self._policy_resource(body)
+            if gvr is None or compiled.written is None:
+                continue
+            name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
+            found = self._informers[gvr].get(name, namespace) if gvr in self._informers else None
+            patch = status_patch(
+                (found or body).get("status") or {}, status_of(compiled, is_configured=self._configured, now=now)
+            )
+            if patch is not None:
+                with suppress(StatusError):  # it may be gone, or be changed again: then there is another round
+                    await self._client.patch(gvr, name, patch, namespace, subresource="status")
+
+    def _policy_resource(self, body: JSONObject) -> GVR | None:
+        for gvr in POLICY_KINDS:
+            info = self._memory.kinds.by_resource(gvr)
+            if info is not None and (info.api_version, info.kind) == (body.get("apiVersion"), body.get("kind")):
+                return gvr
+        return None
+
+
+def _without_schema(body: JSONObject) -> JSONObject:
+    """Keep of a definition what tells it from its other states: schemas can be a megabyte."""
+    metadata = body.get("metadata") or {}
+    kept = {key: metadata.get(key) for key in ("name", "uid", "resourceVersion", "generation")}
+    return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": kept}

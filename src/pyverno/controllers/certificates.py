@@ -1,0 +1,303 @@
+"""The webhook's certificates: an authority and a leaf in two Secrets, shared by all replicas and renewed in time.
+
+The authority's old certificates stay in its bundle until they end, so that what the API server trusts and what replicas
+serve never part. This module must never keep a private key anywhere but in the Secret and in memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from pyverno.cluster.client import Client
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.value import dataclass
+
+__all__ = ["CertificateController", "CertificateSettings", "KeyPair", "make_authority", "make_leaf", "renewed_bundle"]
+
+SECRETS: Final = GVR("", "v1", "secrets")
+MANAGED: Final = {"cert.kyverno.io/managed-by": "kyverno"}
+_AUTHORITY_NAME: Final = "*.kyverno.svc"
+_AUTHORITY_DAYS: Final = 365
+_LEAF_DAYS: Final = 150
+_TRIES: Final = 5
+
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateSettings:
+    """Names and times: the service that is called, where the Secrets are, how early certificates are renewed (days).
+
+    `algorithm` is ECDSA (P-256), RSA (2048) or Ed25519. `server` is a host outside of the cluster, if there is one.
+    """
+
+    service: str = "kyverno-svc"
+    namespace: str = "kyverno"
+    ca_secret: str = ""
+    tls_secret: str = ""
+    algorithm: str = "ECDSA"
+    renew_before_days: float = 15
+    server: str = ""
+    manages: bool = True
+
+    @property
+    def ca_name(self) -> str:
+        """The name of the authority's Secret."""
+        return self.ca_secret or f"{self.service}.{self.namespace}.svc.kyverno-tls-ca"
+
+    @property
+    def tls_name(self) -> str:
+        """The name of the leaf's Secret."""
+        return self.tls_secret or f"{self.service}.{self.namespace}.svc.kyverno-tls-pair"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The DNS names of the leaf."""
+        return (self.service, f"{self.service}.{self.namespace}", f"{self.service}.{self.namespace}.svc")
+
+    @property
+    def renew_before(self) -> timedelta:
+        """How long before its end a certificate is renewed."""
+        return timedelta(days=self.renew_before_days)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """Certificates (PEM, the newest first) and the private key (PEM, PKCS#8) of the newest."""
+
+    certificates: bytes
+    key: bytes
+
+    def parsed(self) -> list[x509.Certificate]:
+        """Return the certificates."""
+        return x509.load_pem_x509_certificates(self.certificates)
+
+    def private_key(self) -> PrivateKey:
+        """Return the key; raises UnsupportedAlgorithm for a kind of key that is none of ours."""
+        key = serialization.load_pem_private_key(self.key, None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey):
+            raise UnsupportedAlgorithm("the private key is neither ECDSA nor RSA nor Ed25519")
+        return key
+
+
+def _new_key(algorithm: str) -> PrivateKey:
+    match algorithm.upper():
+        case "RSA":
+            return rsa.generate_private_key(65537, 2048)
+        case "ED25519":
+            return ed25519.Ed25519PrivateKey.generate()
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _pem(key: PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _digest(key: PrivateKey) -> hashes.SHA256 | None:
+    return None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+
+
+def make_authority(algorithm: str, now: datetime, key: PrivateKey | None = None) -> KeyPair:
+    """Make a certificate authority for a year, with a new key unless one is given."""
+    key = key or _new_key(algorithm)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _AUTHORITY_NAME)])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=isinstance(key, rsa.RSAPrivateKey),
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=_AUTHORITY_DAYS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, _digest(key))
+    )
+    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
+
+
+def make_leaf(authority: KeyPair, settings: CertificateSettings, now: datetime) -> KeyPair:
+    """Make the server's certificate, signed by the newest certificate of the authority; it never outlives that one."""
+    issuer, issuer_key = authority.parsed()[0], authority.private_key()
+    key = _new_key(settings.algorithm)
+    ends = min(now + timedelta(days=_LEAF_DAYS), issuer.not_valid_after_utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, settings.service)]))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(ends)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(list(_alternatives(settings))), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+        .sign(issuer_key, _digest(issuer_key))
+    )
+    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
+
+
+def _alternatives(settings: CertificateSettings) -> Iterable[x509.GeneralName]:
+    for name in settings.names:
+        yield x509.DNSName(name)
+    host = settings.server.rpartition(":")[0] if settings.server.count(":") == 1 else settings.server.strip("[]")
+    if host:
+        try:
+            yield x509.IPAddress(ipaddress.ip_address(host))
+        except ValueError:
+            yield x509.DNSName(host)
+
+
+def renewed_bundle(authority: KeyPair, settings: CertificateSettings, now: datetime) -> KeyPair | None:
+    """Return the authority with a new certificate for its key when all of its certificates end soon; None otherwise.
+
+    Certificates that are still good stay behind the new one, so that leaves which they signed go on being trusted.
+    """
+    certificates = authority.parsed()
+    if any(_lasts(certificate, settings, now) for certificate in certificates):
+        return None
+    fresh = make_authority(settings.algorithm, now, authority.private_key())
+    kept = [each for each in certificates if each.not_valid_after_utc > now]
+    old = b"".join(each.public_bytes(serialization.Encoding.PEM) for each in kept)
+    return KeyPair(fresh.certificates + old, fresh.key)
+
+
+def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSettings, now: datetime) -> bool:
+    """Tell whether a leaf is signed by the authority, has its names and key, and lasts long enough."""
+    try:
+        certificate = leaf.parsed()[0]
+        if not _lasts(certificate, settings, now) or certificate.public_key() != leaf.private_key().public_key():
+            return False
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        if not set(settings.names) <= set(names.get_values_for_type(x509.DNSName)):
+            return False
+    except (ValueError, IndexError, x509.ExtensionNotFound, UnsupportedAlgorithm):
+        return False
+    return any(_signed(certificate, issuer) for issuer in authority.parsed())
+
+
+def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _lasts(certificate: x509.Certificate, settings: CertificateSettings, now: datetime) -> bool:
+    return certificate.not_valid_after_utc - settings.renew_before > now
+
+
+class CertificateController:
+    """Keeps the two Secrets as they should be; only the leader calls `reconcile`."""
+
+    def __init__(self, client: Client, settings: CertificateSettings) -> None:
+        """Take the client and what certificates should be like."""
+        self._client = client
+        self._settings = settings
+
+    async def reconcile(self, now: datetime | None = None) -> tuple[KeyPair, KeyPair]:
+        """Make or renew what is needed and return authority and leaf.
+
+        Raises HostError when a Secret that is not ours would have to be renewed, or cannot be written.
+        """
+        moment = now or datetime.now(UTC)
+        for _ in range(_TRIES):
+            try:
+                authority = await self._authority(moment)
+                return authority, await self._leaf(authority, moment)
+            except StatusError as error:
+                if error.status != 409:  # another replica was first: look again
+                    raise HostError(error.message) from None
+        raise HostError("the certificates keep being changed by somebody else")
+
+    async def _authority(self, now: datetime) -> KeyPair:
+        settings = self._settings
+        secret, pair = await self._read(settings.ca_name)
+        fresh = make_authority(settings.algorithm, now) if pair is None else renewed_bundle(pair, settings, now)
+        if fresh is None and pair is not None:
+            return pair
+        return await self._write(settings.ca_name, secret, fresh or make_authority(settings.algorithm, now))
+
+    async def _leaf(self, authority: KeyPair, now: datetime) -> KeyPair:
+        settings = self._settings
+        secret, pair = await self._read(settings.tls_name)
+        if pair is not None and is_good_leaf(pair, authority, settings, now):
+            return pair
+        return await self._write(settings.tls_name, secret, make_leaf(authority, settings, now))
+
+    async def _read(self, name: str) -> tuple[JSONObject | None, KeyPair | None]:
+        try:
+            secret = await self._client.get(SECRETS, name, self._settings.namespace)
+        except StatusError as error:
+            if error.status == 404:
+                return None, None
+            raise
+        return secret, read_pair(secret)
+
+    async def _write(self, name: str, secret: JSONObject | None, pair: KeyPair) -> KeyPair:
+        namespace = self._settings.namespace
+        data = {
+            "tls.crt": base64.b64encode(pair.certificates).decode(),
+            "tls.key": base64.b64encode(pair.key).decode(),
+        }
+        if secret is None:
+            metadata = {"name": name, "namespace": namespace, "labels": MANAGED}
+            body = {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "type": "kubernetes.io/tls",
+                "metadata": metadata,
+                "data": data,
+            }
+            await self._client.create(SECRETS, body, namespace)
+            return pair
+        labels = secret["metadata"].get("labels") or {}
+        if not self._settings.manages or labels.get("cert.kyverno.io/managed-by") != "kyverno":
+            raise HostError("tls is not valid but certificates are not managed by kyverno, we can't renew them")
+        await self._client.update(SECRETS, {**secret, "data": data}, namespace)
+        return pair
+
+
+def read_pair(secret: JSONObject) -> KeyPair | None:
+    """Return what a Secret of type kubernetes.io/tls holds, None when it can not be used."""
+    data = secret.get("data") or {}
+    try:
+        pair = KeyPair(
+            base64.b64decode(data.get("tls.crt") or data.get("rootCA.crt") or "", validate=True),
+            base64.b64decode(data.get("tls.key") or "", validate=True),
+        )
+        pair.parsed()
+        pair.private_key()
+    except (ValueError, TypeError, binascii.Error, UnsupportedAlgorithm):
+        return None
+    return pair

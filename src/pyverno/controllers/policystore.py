@@ -1,0 +1,118 @@
+"""The policies of a cluster, compiled, as the webhook asks them: fed by watches, swapped as one value.
+
+A policy that can not be compiled stays in the set, as rules that yield errors, so that its failurePolicy decides and
+not its absence. This module must never write to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from pyverno.compiler.compile import Compiled, compile_document
+from pyverno.controllers.webhookconfigurations import own_paths
+from pyverno.engine.policyset import PolicySet
+from pyverno.kube.documents import Document
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.webhook.documents import ExceptionSettings
+from pyverno.webhook.policies import Policies
+
+__all__ = ["EXCEPTION_KINDS", "POLICY_KINDS", "PolicyStore"]
+
+_LEGACY: Final = ("clusterpolicies", "policies")
+_CEL: Final = ("validatingpolicies", "mutatingpolicies", "generatingpolicies", "imagevalidatingpolicies")
+
+POLICY_KINDS: Final = (
+    *(GVR("kyverno.io", "v1", name) for name in _LEGACY),
+    *(GVR("policies.kyverno.io", "v1", name) for name in _CEL),
+    *(GVR("policies.kyverno.io", "v1", f"namespaced{name}") for name in _CEL),
+)
+"""What is watched for policies that take part in admission."""
+
+EXCEPTION_KINDS: Final = (
+    GVR("kyverno.io", "v2", "policyexceptions"),
+    GVR("policies.kyverno.io", "v1", "policyexceptions"),
+)
+"""What is watched for exceptions."""
+
+Identity = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+class PolicyStore:
+    """Compiles what it is told and keeps `policies` up to date; listeners are called after every change."""
+
+    def __init__(self, exceptions: ExceptionSettings | None = None) -> None:
+        """Take where exceptions may live; none are used by default."""
+        self.policies = Policies()
+        self._exceptions = exceptions or ExceptionSettings()
+        self._compiled: dict[Identity, Compiled] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Be called whenever the set changed."""
+        self._listeners.append(listener)
+
+    def put(self, body: JSONObject) -> Compiled:
+        """Take a new or changed document; a change that is none (status, labels of others) costs no rebuild."""
+        identity = _identity(body)
+        known = self._compiled.get(identity)
+        if known is not None and _essence(known.document.value) == _essence(body):
+            return known
+        compiled = compile_document(Document(body, ""))
+        self._compiled[identity] = compiled
+        self._rebuild()
+        return compiled
+
+    def remove(self, body: JSONObject) -> None:
+        """Forget a document."""
+        if self._compiled.pop(_identity(body), None) is not None:
+            self._rebuild()
+
+    def compiled(self) -> Mapping[Identity, Compiled]:
+        """Return everything that is known, by kind, namespace and name."""
+        return self._compiled
+
+    def legacy(self) -> tuple[ClusterPolicy, ...]:
+        """Return the valid policies of the legacy kinds."""
+        return tuple(item.written for item in self._valid() if isinstance(item.written, ClusterPolicy))
+
+    def cel(self) -> tuple[CelPolicy, ...]:
+        """Return the valid policies of the CEL kinds."""
+        return tuple(item.written for item in self._valid() if isinstance(item.written, CelPolicy))
+
+    def _valid(self) -> Iterable[Compiled]:
+        return (self._compiled[identity] for identity in sorted(self._compiled) if not self._compiled[identity].errors)
+
+    def _rebuild(self) -> None:
+        items = [self._compiled[identity] for identity in sorted(self._compiled)]
+        policies = [item.policy for item in items if item.policy is not None]
+        exceptions = [item.exception for item in items if item.exception is not None and self._is_used(item)]
+        written = [item.written for item in items if isinstance(item.written, ClusterPolicy)]
+        self.policies = Policies(PolicySet(policies, exceptions), own_paths(written))
+        for listener in self._listeners:
+            listener()
+
+    def _is_used(self, item: Compiled) -> bool:
+        settings = self._exceptions
+        if not settings.enabled or item.errors or item.written is None:
+            return False
+        namespace = item.written.namespace
+        if settings.namespace in ("*", namespace):
+            return True
+        # Kyverno: exceptions for policies in CEL count everywhere while no namespace is set
+        return not settings.namespace and item.written.api_version.startswith("policies.kyverno.io/")
+
+
+def _identity(body: JSONObject) -> Identity:
+    metadata = body.get("metadata") or {}
+    group = str(body.get("apiVersion", "")).partition("/")[0]
+    return f"{group}/{body.get('kind')}", str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _essence(body: JSONObject) -> object:
+    metadata = body.get("metadata") or {}
+    return body.get("apiVersion"), body.get("spec"), metadata.get("labels"), metadata.get("annotations")

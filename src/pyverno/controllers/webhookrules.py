@@ -1,0 +1,248 @@
+"""Which requests the API server must send for a policy: the `rules` of webhook configurations.
+
+Rules are sets of single entries, one operation on one resource each, so that those of several policies can be united,
+thinned out and written again in one order. This module must never write an object.
+(Kyverno: pkg/controllers/webhook)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from pyverno.compiler.autogen import expand
+from pyverno.kube.gvk import KindSelector, parse_kind_selector
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.wildcard import match as fits
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.constraints import ResourceRule
+from pyverno.policy.generate import Generate, GeneratePattern
+from pyverno.policy.match import MatchBlocks, ResourceFilter
+from pyverno.policy.mutate import Mutate
+from pyverno.policy.rule import Rule, VerifyImages
+from pyverno.policy.validate import Validate
+from pyverno.value import dataclass, replace
+from pyverno.webhook.routes import Door
+
+__all__ = ["Entry", "constraint_rules", "doors", "legacy_entries", "unite", "unknown_kinds", "write_rules"]
+
+ALL_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+_DEFAULT_OPERATIONS = {Door.VALIDATE: ALL_OPERATIONS, Door.MUTATE: ("CREATE", "UPDATE")}
+_DOWNSTREAM_OPERATIONS = ("CREATE", "UPDATE", "DELETE")
+
+
+class Entry(NamedTuple):
+    """One operation on one resource: `resource` is a plural name or `*`, `subresource` a name, `*` or ""."""
+
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    scope: str
+    operation: str
+
+    def covers(self, other: Entry) -> bool:
+        """Tell whether every request that the other entry is about is one of this entry's as well."""
+        return (
+            self.operation == other.operation
+            and self.scope in ("*", other.scope)
+            and self.group in ("*", other.group)
+            and self.version in ("*", other.version)
+            and self.resource in ("*", other.resource)
+            and (self.subresource == other.subresource or (self.subresource == "*" and self._takes_main(other)))
+        )
+
+    def _takes_main(self, other: Entry) -> bool:
+        # Kubernetes: `*/*` is about resources and subresources, `pods/*` about the subresources of pods only
+        return bool(other.subresource) or self.resource == "*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A resource that a kind selector stands for."""
+
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    is_namespaced: bool | None
+    """None for wildcards, which stand for both."""
+
+
+def doors(rule: Rule) -> tuple[Door, ...]:
+    """Return at which doors a rule is asked; rules that generate are needed wherever their policy is."""
+    match rule.action:
+        case Generate():
+            return (Door.VALIDATE,)
+        case Mutate(targets=targets):
+            return (Door.VALIDATE,) if targets else (Door.MUTATE,)
+        case VerifyImages():
+            return (Door.MUTATE, Door.VALIDATE)
+        case Validate(manifests=manifests):
+            return (Door.MUTATE, Door.VALIDATE) if manifests is not None else (Door.VALIDATE,)
+
+
+def legacy_entries(policy: ClusterPolicy, door: Door, kinds: KindTable) -> frozenset[Entry]:
+    """Return the entries of a ClusterPolicy or Policy at a door, copies for pod controllers included.
+
+    Kinds that the cluster does not serve give no entries (see `unknown_kinds`).
+    """
+    rules = expand(policy)
+    if not any(door in doors(rule) for rule in rules):
+        return frozenset()
+    found: set[Entry] = set()
+    for rule in rules:
+        if isinstance(rule.action, Generate):
+            found.update(_matched(policy, rule, kinds, ALL_OPERATIONS))
+            found.update(_downstream(policy, rule.action, kinds))
+        elif door in doors(rule):
+            found.update(_matched(policy, rule, kinds, _DEFAULT_OPERATIONS[door]))
+    return _with_ephemeral_containers(found)
+
+
+def unknown_kinds(policy: ClusterPolicy, kinds: KindTable) -> tuple[str, ...]:
+    """Return the kind selectors of a policy that no served kind fits."""
+    selectors = dict.fromkeys(kind for rule in expand(policy) for kind in rule.match.kinds())
+    return tuple(text for text in selectors if not _targets(text, kinds))
+
+
+def _matched(policy: ClusterPolicy, rule: Rule, kinds: KindTable, default: Sequence[str]) -> Iterator[Entry]:
+    for block in rule.match.blocks:
+        operations = tuple(operation.value for operation in block.resources.operations) or default
+        for text in block.resources.kinds:
+            excluded = _excluded(rule.exclude, text)
+            yield from _entries(policy, text, kinds, [each for each in operations if each not in excluded])
+
+
+def _excluded(exclude: MatchBlocks | None, kind: str) -> frozenset[str]:
+    """Return the operations that `exclude.any` takes away from a kind altogether."""
+    found: set[str] = set()
+    for block in exclude.any if exclude is not None else ():
+        resources = block.resources
+        if _is_about_kinds_only(block) and (not resources.kinds or kind in resources.kinds):
+            found.update(operation.value for operation in resources.operations or ())
+            if not resources.operations:
+                found.update(ALL_OPERATIONS)
+    return frozenset(found)
+
+
+def _is_about_kinds_only(block: ResourceFilter) -> bool:
+    bare = replace(block, resources=replace(block.resources, kinds=(), operations=()))
+    return bare.is_empty and not block.is_empty
+
+
+def _downstream(policy: ClusterPolicy, generate: Generate, kinds: KindTable) -> Iterator[Entry]:
+    patterns = (generate.pattern, *(each.pattern for each in generate.foreach or ()))
+    for text in dict.fromkeys(kind for pattern in patterns for kind in _generated_kinds(pattern)):
+        yield from _entries(policy, text, kinds, _DOWNSTREAM_OPERATIONS)
+
+
+def _generated_kinds(pattern: GeneratePattern) -> Iterator[str]:
+    if pattern.kind and "{{" not in pattern.kind:
+        yield f"{pattern.api_version}/{pattern.kind}" if pattern.api_version else pattern.kind
+    yield from pattern.clone_list.kinds or ()
+
+
+def _entries(policy: ClusterPolicy, text: str, kinds: KindTable, operations: Iterable[str]) -> Iterator[Entry]:
+    wanted = tuple(operations)
+    for target in _targets(text, kinds):
+        is_namespaced = policy.is_namespaced if target.is_namespaced is None else target.is_namespaced
+        scope = "Namespaced" if is_namespaced else "*"
+        for operation in wanted:
+            yield Entry(target.group, target.version, target.resource, target.subresource, scope, operation)
+
+
+def _targets(text: str, kinds: KindTable) -> tuple[_Target, ...]:
+    selector = parse_kind_selector(text)
+    if selector.kind == "*" and (selector.group, selector.version) == ("*", "*"):
+        return (_Target("*", "*", "*", selector.subresource, None),)
+    found: list[_Target] = []
+    seen: set[tuple[str, str, str]] = set()
+    for info in kinds:
+        if not _fits_kind(selector, info):
+            continue
+        for subresource in _subresources(selector, info):
+            place = (info.group, info.kind, subresource)
+            if has_wildcard(selector.version) and place in seen:
+                continue  # the table has the preferred version first
+            seen.add(place)
+            found.append(_Target(info.group, info.version, info.plural, subresource, info.namespaced))
+    return tuple(found)
+
+
+def _fits_kind(selector: KindSelector, info: KindInfo) -> bool:
+    return fits(selector.group, info.group) and fits(selector.version, info.version) and fits(selector.kind, info.kind)
+
+
+def _subresources(selector: KindSelector, info: KindInfo) -> Iterator[str]:
+    if not selector.subresource or selector.subresource == "*":
+        yield ""
+    if selector.subresource:
+        yield from (name for name in info.subresources if fits(selector.subresource, name))
+
+
+def _with_ephemeral_containers(entries: Iterable[Entry]) -> frozenset[Entry]:
+    found = set(entries)
+    for entry in tuple(found):
+        is_pod = entry.group in ("", "*") and entry.version in ("v1", "*") and entry.resource in ("pods", "*")
+        if is_pod and not entry.subresource:
+            found.add(entry._replace(resource="pods", subresource="ephemeralcontainers"))
+    return frozenset(found)
+
+
+def unite(entries: Iterable[Entry]) -> frozenset[Entry]:
+    """Return the entries without those that another one covers."""
+    found = set(entries)
+    wide = [entry for entry in found if "*" in entry[:5]]
+    return frozenset(entry for entry in found if not any(other != entry and other.covers(entry) for other in wide))
+
+
+def write_rules(entries: Iterable[Entry]) -> list[JSONObject]:
+    """Write entries as the `rules` of a webhook: one for each group, version, scope and set of operations, in order.
+
+    >>> pods = [Entry("", "v1", "pods", "", "Namespaced", name) for name in ("UPDATE", "CREATE")]
+    >>> write_rules(pods)[0]["operations"], write_rules(pods)[0]["resources"]
+    (['CREATE', 'UPDATE'], ['pods'])
+    """
+    operations: dict[tuple[str, str, str, str], set[str]] = {}
+    for entry in unite(entries):
+        name = f"{entry.resource}/{entry.subresource}" if entry.subresource else entry.resource
+        operations.setdefault((entry.group, entry.version, entry.scope, name), set()).add(entry.operation)
+    grouped: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = {}
+    for (group, version, scope, name), asked in operations.items():
+        grouped.setdefault((group, version, scope, tuple(sorted(asked))), []).append(name)
+    rules = [
+        {
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "operations": list(asked),
+            "resources": sorted(names),
+            "scope": scope,
+        }
+        for (group, version, scope, asked), names in grouped.items()
+    ]
+    return sorted(rules, key=_order)
+
+
+def _order(rule: JSONObject) -> tuple[object, ...]:
+    lists = ("apiGroups", "apiVersions", "resources", "operations")
+    return (*((len(rule[name]), rule[name]) for name in lists), rule.get("scope", ""))
+
+
+def constraint_rules(rules: Iterable[ResourceRule], operations: Sequence[str] = ()) -> list[JSONObject]:
+    """Write the resource rules of a CEL policy for a webhook: names and excluded resources are left to the policy.
+
+    `operations` replaces those of the rules, for kinds that must see everything.
+    """
+    return [
+        {
+            "apiGroups": list(rule.api_groups),
+            "apiVersions": list(rule.api_versions),
+            "operations": list(operations or rule.operations),
+            "resources": list(rule.resources),
+            **({"scope": rule.scope} if rule.scope else {}),
+        }
+        for rule in rules
+    ]

@@ -1,0 +1,186 @@
+"""What the webhook answers to a question about an object: filters first, then the engine, then its decision.
+
+Synchronous and without any I/O of its own: what rules ask of the world goes through the Host that the caller gives, and
+`World` is read from memory. This module must never judge: the engine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.host import Host
+from pyverno.engine.phases import MUTATING, VALIDATING
+from pyverno.engine.request import Request, User
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.gvk import GVK, GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.question import Answer, Question
+from pyverno.webhook.routes import Door, Route
+
+__all__ = ["Judged", "World", "answer", "passes_unseen"]
+
+_PHASES = {Door.MUTATE: MUTATING, Door.VALIDATE: VALIDATING}
+_OWN_KINDS = frozenset(
+    {
+        "AdmissionReport",
+        "ClusterAdmissionReport",
+        "BackgroundScanReport",
+        "ClusterBackgroundScanReport",
+        "UpdateRequest",
+    }
+)
+_OWN_GROUPS = frozenset({"kyverno.io", "reports.kyverno.io"})
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+_NAMESPACE_CONTROLLER = "system:serviceaccount:kube-system:namespace-controller"
+
+
+class World(Protocol):
+    """What the webhook knows of its cluster, kept in memory by watches."""
+
+    @property
+    def policies(self) -> Policies:
+        """The policies of this moment."""
+        ...
+
+    @property
+    def configuration(self) -> Configuration:
+        """The ConfigMap of this moment."""
+        ...
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that the cluster serves."""
+        ...
+
+    @property
+    def own_namespace(self) -> str:
+        """The namespace that the controllers run in."""
+        ...
+
+    @property
+    def protects_managed(self) -> bool:
+        """Tell whether what the controllers manage may be changed by nobody else."""
+        ...
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Return a namespace, None when it is unknown; raises HostError when namespaces can not be known."""
+        ...
+
+    def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the roles (`ns:name`) and cluster roles that bindings give to a user."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An answer with the review that it comes from; None where no policy was asked."""
+
+    answer: Answer
+    review: Review | None = None
+
+
+ALLOWED = Judged(Answer())
+
+
+def answer(question: Question, route: Route, world: World, host: Host, *, deadline: float | None = None) -> Judged:
+    """Ask the policies of a route; an error that is no rule's own denies, because nobody can say that policies pass."""
+    policies = world.policies.on(route)
+    missing = world.policies.missing(route)
+    if missing and route.is_finegrained:
+        key = "/".join((route.namespace, *route.names)) if route.namespace and route.names else missing[0]
+        return _denied(f"failed to fetch policy with key: key {key}: not found")
+    try:
+        request = _request(question, world)
+        unseen = passes_unseen(question, request, world)
+        if unseen is not None:
+            return unseen
+        if not len(policies):
+            return ALLOWED
+        review = Engine(policies, host).review(request, _PHASES[route.door], deadline=deadline)
+        decision = review.decision
+    except PyvernoError as error:
+        return _denied(error.message)
+    patch = decision.patch if route.door is Door.MUTATE else ()
+    return Judged(Answer(decision.allowed, decision.message, decision.warnings, patch), review)
+
+
+def passes_unseen(question: Question, request: Request, world: World) -> Judged | None:
+    """Return the answer that needs no policy: protected objects, excluded users, filtered objects; None = go on."""
+    if world.protects_managed and _is_managed(question) and not _may_manage(request.user, question, world):
+        return _denied("A kyverno managed resource can only be modified by kyverno")
+    configuration = world.configuration
+    if configuration.excluded.excludes(request.user):
+        return ALLOWED
+    kind = request.gvk
+    if any(
+        each.matches(kind, question.subresource, request.namespace, request.name)
+        for each in configuration.resource_filters
+    ):
+        return ALLOWED
+    if kind.group in _OWN_GROUPS and kind.kind in _OWN_KINDS:
+        return ALLOWED
+    return None
+
+
+def _request(question: Question, world: World) -> Request:
+    namespace = _namespace_object(question, world)
+    plain = Request.from_admission_review(question.request)
+    roles, cluster_roles = world.roles_of(plain.user, question.namespace)
+    request = Request.from_admission_review(
+        question.request,
+        roles=roles,
+        cluster_roles=cluster_roles,
+        namespace_labels=_labels(namespace),
+        namespace_object=namespace,
+    )
+    if not question.subresource:
+        return request
+    return request.with_kind(_parent(question, world.kinds))
+
+
+def _parent(question: Question, kinds: KindTable) -> GVK:
+    """Return the kind that a subresource belongs to; the object may be of another (`Scale`)."""
+    found = question.request.get("resource") or {}
+    gvr = GVR(str(found.get("group", "")), str(found.get("version", "")), str(found.get("resource", "")))
+    info = kinds.by_resource(gvr)
+    if info is None:
+        raise UsageError(f"resource `{gvr}` of subresource `{question.subresource}` is not known")
+    return info.gvk
+
+
+def _namespace_object(question: Question, world: World) -> JSONObject | None:
+    """Return the namespace that selectors look at: that of the object, or the object where it is one itself."""
+    if question.kind.kind == "Namespace" and not question.kind.group:
+        subject = question.object if question.object is not None else question.old_object
+        return subject if isinstance(subject, dict) else None
+    return world.namespace(question.namespace) if question.namespace else None
+
+
+def _labels(namespace: JSON) -> Mapping[str, str] | None:
+    if namespace is None:
+        return None
+    labels = (namespace.get("metadata") or {}).get("labels")
+    return labels if isinstance(labels, dict) else {}
+
+
+def _is_managed(question: Question) -> bool:
+    return any(
+        isinstance(each, dict) and (_labels(each) or {}).get(_MANAGED_BY) == "kyverno"
+        for each in (question.object, question.old_object)
+    )
+
+
+def _may_manage(user: User, question: Question, world: World) -> bool:
+    if user.username.startswith(f"system:serviceaccount:{world.own_namespace}:"):
+        return True
+    return question.operation == "DELETE" and user.username == _NAMESPACE_CONTROLLER
+
+
+def _denied(message: str) -> Judged:
+    return Judged(Answer(allowed=False, message=message))

@@ -1,0 +1,155 @@
+"""The ConfigMap `kyverno`: what an administrator sets while the controllers run.
+
+Every key is read by itself: one that can not be read keeps its default and is told in `problems`. This module must
+never read a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from pyverno.errors import DocumentError, ValueSyntaxError
+from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.quantity import parse_quantity
+from pyverno.webhook.filters import ExcludedUsers, ResourceFilter, read_resource_filters, read_user_list
+
+__all__ = ["Configuration"]
+
+DEFAULT_CONTEXT_BYTES = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All settings of the ConfigMap, with their defaults.
+
+    `max_context_bytes` is None for no limit. `success_event_actions` is empty for all actions. `problems` say which
+    keys could not be read and why.
+
+    >>> Configuration.read({"excludeGroups": "system:nodes", "maxContextSize": "x"}).problems
+    ('maxContextSize: `x` is no quantity',)
+    """
+
+    resource_filters: tuple[ResourceFilter, ...] = ()
+    excluded: ExcludedUsers = field(default_factory=ExcludedUsers)
+    namespace_selector: JSONObject | None = None
+    object_selector: JSONObject | None = None
+    webhook_annotations: Mapping[str, str] = field(default_factory=dict)
+    webhook_labels: Mapping[str, str] = field(default_factory=dict)
+    match_conditions: tuple[JSONObject, ...] = ()
+    default_registry: str = "docker.io"
+    mutates_registry: bool = True
+    generates_success_events: bool = False
+    success_event_actions: tuple[str, ...] = ()
+    update_request_threshold: int = 1000
+    max_context_bytes: int | None = DEFAULT_CONTEXT_BYTES
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, data: Mapping[str, str]) -> Configuration:
+        """Read the `data` of the ConfigMap; unknown keys are left alone."""
+        found: dict[str, Any] = {}
+        problems: list[str] = []
+        for key, read in _READERS.items():
+            text = data.get(key)
+            if text is None:
+                continue
+            try:
+                found.update(read(text))
+            except (DocumentError, ValueSyntaxError) as error:
+                problems.append(f"{key}: {error}")
+        excluded = ExcludedUsers(**{name: found.pop(name) for name in _USERS if name in found})
+        return replace(cls(**found), excluded=excluded, problems=tuple(problems))
+
+
+_USERS = tuple(item.name for item in fields(ExcludedUsers))
+
+
+def _selectors(text: str) -> dict[str, JSON]:
+    value = _object(text)
+    return {
+        name: _is_map(value[key], key)
+        for key, name in (("namespaceSelector", "namespace_selector"), ("objectSelector", "object_selector"))
+        if value.get(key) is not None
+    }
+
+
+def _is_map(value: JSON, name: str) -> JSONObject:
+    if not isinstance(value, dict):
+        raise ValueSyntaxError(f"`{name}` must be a map")
+    return value
+
+
+def _object(text: str) -> JSONObject:
+    value = decode(text)
+    if not isinstance(value, dict):
+        raise ValueSyntaxError("must be one JSON object")
+    return value
+
+
+def _texts(text: str) -> Mapping[str, str]:
+    value = _object(text)
+    if not all(isinstance(item, str) for item in value.values()):
+        raise ValueSyntaxError("must be a JSON map of texts")
+    return value
+
+
+def _conditions(text: str) -> tuple[JSONObject, ...]:
+    value = decode(text)
+    if not isinstance(value, list):
+        raise ValueSyntaxError("must be a JSON list of conditions")
+    for item in value:
+        if not isinstance(item, dict) or not all(isinstance(item.get(key), str) for key in ("name", "expression")):
+            raise ValueSyntaxError("each condition must have the texts `name` and `expression`")
+    return tuple(value)
+
+
+def _bool(text: str) -> bool:
+    match text.strip().lower():
+        case "true" | "1" | "t":
+            return True
+        case "false" | "0" | "f":
+            return False
+    raise ValueSyntaxError(f"`{text}` is neither true nor false")
+
+
+def _size(text: str) -> int | None:
+    try:
+        value = int(parse_quantity(text).value)
+    except ValueSyntaxError:
+        raise ValueSyntaxError(f"`{text}` is no quantity") from None
+    return value or None
+
+
+def _count(text: str) -> int:
+    if not text.strip().isascii() or not text.strip().isdigit():
+        raise ValueSyntaxError(f"`{text}` is no whole number")
+    return int(text)
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _into(name: str, read: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
+    return lambda text: {name: read(text)}
+
+
+_READERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "resourceFilters": _into("resource_filters", read_resource_filters),
+    "excludeGroups": _into("groups", read_user_list),
+    "excludeUsernames": _into("usernames", read_user_list),
+    "excludeRoles": _into("roles", read_user_list),
+    "excludeClusterRoles": _into("cluster_roles", read_user_list),
+    "webhooks": _selectors,
+    "webhookAnnotations": _into("webhook_annotations", _texts),
+    "webhookLabels": _into("webhook_labels", _texts),
+    "matchConditions": _into("match_conditions", _conditions),
+    "defaultRegistry": _into("default_registry", str),
+    "enableDefaultRegistryMutation": _into("mutates_registry", _bool),
+    "generateSuccessEvents": _into("generates_success_events", _bool),
+    "successEventActions": _into("success_event_actions", _list),
+    "updateRequestThreshold": _into("update_request_threshold", _count),
+    "maxContextSize": _into("max_context_bytes", _size),
+}

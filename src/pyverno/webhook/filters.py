@@ -1,0 +1,113 @@
+"""Which requests are none of ours: resource filters and excluded users, as the ConfigMap `kyverno` lists them.
+
+This module must never know a policy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyverno.engine.request import User
+from pyverno.kube.gvk import GVK, KindSelector, parse_kind_selector
+from pyverno.kube.wildcard import match as fits
+
+__all__ = ["ResourceFilter", "UserList", "read_resource_filters", "read_user_list"]
+
+_GROUP = re.compile(r"\[([^\[\]]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFilter:
+    """`[Kind,Namespace,Name]`: requests about these objects are let through unseen.
+
+    >>> [node] = read_resource_filters("[Node,*,*]")
+    >>> node.matches(GVK("", "v1", "Node"), "", "", "worker-1"), node.matches(GVK("", "v1", "Node"), "status", "", "w")
+    (True, False)
+    """
+
+    kind: KindSelector
+    namespace: str = ""
+    name: str = ""
+
+    def matches(self, kind: GVK, subresource: str, namespace: str, name: str) -> bool:
+        """Tell whether a request about this object is filtered; a Namespace also by its own name as namespace."""
+        if not self.kind.matches(kind, subresource) or not fits(self.name, name):
+            return False
+        if fits(self.namespace, namespace):
+            return True
+        return (kind.group, kind.version, kind.kind) == ("", "v1", "Namespace") and fits(self.namespace, name)
+
+
+def read_resource_filters(text: str) -> tuple[ResourceFilter, ...]:
+    """Read every `[Kind,Namespace,Name]` of a text; what stands between them is of no account.
+
+    Blanks belong to their component. A missing component fits empty texts only, and groups of more than three
+    components are left out.
+
+    >>> [filter.namespace for filter in read_resource_filters("[*/*,kube-system,*] [Event,*,*]")]
+    ['kube-system', '*']
+    """
+    filters: list[ResourceFilter] = []
+    for found in _GROUP.finditer(text):
+        kind, *rest = found[1].split(",")
+        if len(rest) <= 2:
+            namespace, name = (*rest, "", "")[:2]
+            filters.append(ResourceFilter(parse_kind_selector(kind), namespace, name))
+    return tuple(filters)
+
+
+@dataclass(frozen=True, slots=True)
+class UserList:
+    """Users who are not judged (`excludes`), and those who are whatever else is said (`includes`, written `!text`)."""
+
+    excludes: tuple[str, ...] = ()
+    includes: tuple[str, ...] = ()
+
+    def excluded(self, names: Iterable[str]) -> bool:
+        """Tell whether one of these names is excluded."""
+        return _any_fits(self.excludes, names)
+
+    def included(self, names: Iterable[str]) -> bool:
+        """Tell whether one of these names is named as judged in any case."""
+        return _any_fits(self.includes, names)
+
+
+def read_user_list(text: str) -> UserList:
+    """Read a comma list of names with wildcards; a leading `!` names those who are judged in any case.
+
+    >>> read_user_list("system:nodes, !system:nodes:special")
+    UserList(excludes=('system:nodes',), includes=('system:nodes:special',))
+    """
+    names = [item.strip() for item in text.split(",")]
+    return UserList(
+        tuple(name for name in names if name and not name.startswith("!")),
+        tuple(name[1:] for name in names if name.startswith("!") and len(name) > 1),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedUsers:
+    """The four user lists of the ConfigMap together: any inclusion wins over every exclusion."""
+
+    groups: UserList = UserList()
+    usernames: UserList = UserList()
+    roles: UserList = UserList()
+    cluster_roles: UserList = UserList()
+
+    def excludes(self, user: User) -> bool:
+        """Tell whether requests of a user are let through unseen."""
+        lists: Sequence[tuple[UserList, Sequence[str]]] = (
+            (self.groups, user.groups),
+            (self.usernames, (user.username,)),
+            (self.roles, user.roles),
+            (self.cluster_roles, user.cluster_roles),
+        )
+        if any(users.included(names) for users, names in lists):
+            return False
+        return any(users.excluded(names) for users, names in lists)
+
+
+def _any_fits(patterns: Sequence[str], names: Iterable[str]) -> bool:
+    return any(fits(pattern, name) for name in names for pattern in patterns)

@@ -1,0 +1,96 @@
+"""The world for reviews that run on the event loop: what is in memory answers, anything else asks for a worker.
+
+Most reviews ask nothing of the world and are over in microseconds; those that do must not hold up the loop. This module
+must never answer a question by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+from pyverno.engine.host import Host, HttpCall
+from pyverno.kube.apipath import ApiPath
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import KindTable
+
+__all__ = ["InlineHost", "NeedsWorkerError"]
+
+
+class NeedsWorkerError(Exception):
+    """A rule asks something that takes time: the review must be done again in a worker thread.
+
+    It is no PyvernoError on purpose: the engine turns those into results, and this is none.
+    """
+
+
+class InlineHost:
+    """Stands before a Host: clock, randomness, kinds and supplied variables pass, other questions stop the review.
+
+    >>> from pyverno.engine.host import NO_HOST
+    >>> InlineHost(NO_HOST).config_map("default", "settings")
+    Traceback (most recent call last):
+    pyverno.webhook.inline.NeedsWorkerError
+    """
+
+    def __init__(self, host: Host) -> None:
+        """Take the Host that answers what takes no time."""
+        self._host = host
+
+    def now(self) -> int:
+        """Return the wall clock."""
+        return self._host.now()
+
+    def random_bits(self, bits: int) -> int:
+        """Return random bits."""
+        return self._host.random_bits(bits)
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds of the cluster."""
+        return self._host.kinds
+
+    @property
+    def supplies_variables(self) -> bool:
+        """Tell whether a person supplied variables."""
+        return self._host.supplies_variables
+
+    def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
+        """Return variables that a person supplied."""
+        return self._host.recorded_variables(policy, rule, resource)
+
+    def lookup_host(self, name: str) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def api_call(self, path: ApiPath, *, method: str, body: JSON) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def http_call(self, call: HttpCall) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def http_exchange(self, call: HttpCall) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def config_map(self, namespace: str, name: str) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def image_data(self, image: str, *, credentials: JSONObject | None) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def global_entry(self, name: str) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
+    def list_objects(self, api_version: str, kind: str, namespace: str, selector: JSONObject | None) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError

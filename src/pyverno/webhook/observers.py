@@ -1,0 +1,42 @@
+"""Several observers of answers as one.
+
+This module must never swallow an answer: every observer is told, also when one of them breaks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from pyverno.webhook.admission import Judged
+from pyverno.webhook.question import Question
+from pyverno.webhook.server import Observer
+
+__all__ = ["Observers"]
+
+log = logging.getLogger("pyverno.webhook")
+
+
+class Observers:
+    """Tells each observer what the server told it; one that raises is logged and does not disturb the others."""
+
+    def __init__(self, *observers: Observer) -> None:
+        """Take the observers in the order in which they are told."""
+        self._observers: Sequence[Observer] = observers
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Tell every observer of an answer."""
+        for observer in self._observers:
+            _guarded(lambda each=observer: each.answered(question, path, judged, seconds))  # type: ignore[misc]
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """Tell every observer of a refusal."""
+        for observer in self._observers:
+            _guarded(lambda each=observer: each.failed(path, error))  # type: ignore[misc]
+
+
+def _guarded(tell: Callable[[], None]) -> None:
+    try:
+        tell()
+    except Exception:
+        log.exception("an observer of answers failed")

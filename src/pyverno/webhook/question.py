@@ -1,0 +1,186 @@
+"""AdmissionReview as bytes: read into a `Question`, and answered.
+
+What can not be read is refused with an HTTP status, before any policy is asked. This module must never judge.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from pyverno.errors import DocumentError, PyvernoError, UsageError
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSON, JSONObject, decode, encode
+
+__all__ = ["Answer", "BadReviewError", "Question", "read_question"]
+
+_CONTENT_TYPE = "application/json"
+_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+_MAPS = ("kind", "resource", "userInfo")
+
+
+class BadReviewError(PyvernoError):
+    """A body that is no AdmissionReview; `status` is the HTTP code of the refusal."""
+
+    code = "bad-review"
+
+    def __init__(self, status: int, message: str) -> None:
+        """Take the HTTP code and the text for the caller."""
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An AdmissionReview that asks: its API version, its uid, and the `request` as it came."""
+
+    api_version: str
+    uid: str
+    request: JSONObject
+
+    @property
+    def kind(self) -> GVK:
+        """Group, version and kind of the object, after a conversion that the API server made to fit a rule."""
+        found = self.request.get("kind") or {}
+        return GVK(_text(found, "group"), _text(found, "version"), _text(found, "kind"))
+
+    @property
+    def operation(self) -> str:
+        """CREATE, UPDATE, DELETE or CONNECT."""
+        return _text(self.request, "operation")
+
+    @property
+    def subresource(self) -> str:
+        """The subresource that is written, or the empty text."""
+        return _text(self.request, "subResource")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the request, empty for what is cluster-scoped."""
+        return _text(self.request, "namespace")
+
+    @property
+    def name(self) -> str:
+        """The name of the object; on CREATE that of the object itself, which may still be missing."""
+        return _text(self.request, "name")
+
+    @property
+    def object(self) -> JSON:
+        """The new object, None on DELETE."""
+        return self.request.get("object")
+
+    @property
+    def old_object(self) -> JSON:
+        """The object as it was, None on CREATE."""
+        return self.request.get("oldObject")
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Tell whether nothing may be done for this request."""
+        return self.request.get("dryRun") is True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back: the verdict, the text of a denial, warnings, the RFC 6902 patch, audit annotations."""
+
+    allowed: bool = True
+    message: str = ""
+    warnings: Sequence[str] = ()
+    patch: Sequence[JSONObject] = ()
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def to_bytes(self, question: Question) -> bytes:
+        """Write the AdmissionReview that answers a question.
+
+        >>> question = Question("admission.k8s.io/v1", "1", {})
+        >>> Answer(allowed=False, message="no").to_bytes(question).decode()
+        '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"1","allowed":false,\
+"status":{"metadata":{},"status":"Failure","message":"no"}}}'
+        """
+        response: JSONObject = {"uid": question.uid, "allowed": self.allowed}
+        if not self.allowed:
+            response["status"] = {"metadata": {}, "status": "Failure", "message": self.message}
+        if self.patch and self.allowed:
+            response["patchType"] = "JSONPatch"
+            response["patch"] = base64.b64encode(encode(list(self.patch)).encode()).decode()
+        if self.warnings:
+            response["warnings"] = list(self.warnings)
+        if self.audit_annotations:
+            response["auditAnnotations"] = dict(self.audit_annotations)
+        review = {"kind": "AdmissionReview", "apiVersion": question.api_version, "response": response}
+        try:
+            return orjson.dumps(review)
+        except TypeError:  # a lone surrogate in a text, or something else that only the exact writer can write
+            return encode(review).encode()
+
+
+def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> Question:
+    """Read an AdmissionReview of version v1 (or v1beta1, which has the same form).
+
+    Raises BadReviewError: 415 for another content type, 400 for an empty body or one without a request, 417 for what
+    is not JSON (the codes are Kyverno's).
+
+    >>> body = b'{"kind": "AdmissionReview", "request": {"uid": "1", "operation": "CREATE", "kind": {"kind": "Pod"}}}'
+    >>> read_question(body).kind.kind
+    'Pod'
+    """
+    if content_type != _CONTENT_TYPE:
+        raise BadReviewError(415, "invalid Content-Type")
+    if not body:
+        raise BadReviewError(400, "empty body")
+    try:
+        review = decode(body)
+    except DocumentError as error:
+        raise BadReviewError(417, f"failed to decode body as admission review: {error.message}") from None
+    if not isinstance(review, dict) or review.get("kind", "AdmissionReview") != "AdmissionReview":
+        raise BadReviewError(417, "failed to decode body as admission review: it is no AdmissionReview object")
+    request = review.get("request")
+    if request is None:
+        raise BadReviewError(400, "the admission review holds no request")
+    try:
+        _check(request)
+    except UsageError as error:
+        raise BadReviewError(400, error.message) from None
+    return Question(_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request)
+
+
+def _check(request: JSON) -> None:
+    """Refuse a request whose parts have types that would have to be guessed at later."""
+    if not isinstance(request, dict):
+        raise UsageError("`request` must be an object")
+    if not isinstance(request.get("uid"), str) or not request["uid"]:
+        raise UsageError("`request.uid` must be a text that is not empty")
+    if request.get("operation") not in _OPERATIONS:
+        raise UsageError("`request.operation` must be one of CREATE, UPDATE, DELETE, CONNECT")
+    for name in _MAPS:
+        if not isinstance(request.get(name, {}), dict):
+            raise UsageError(f"`request.{name}` must be an object")
+    for name in ("name", "namespace", "subResource"):
+        if not isinstance(request.get(name, ""), str):
+            raise UsageError(f"`request.{name}` must be a text")
+    for name in ("object", "oldObject"):
+        if not isinstance(request.get(name), dict | None):
+            raise UsageError(f"`request.{name}` must be an object or null")
+    _check_user(request.get("userInfo", {}))
+
+
+def _check_user(info: JSONObject) -> None:
+    """Refuse a user whose groups could be misread: who asks decides about roles and exclusions."""
+    if not _are_texts(info.get("groups")):
+        raise UsageError("`request.userInfo.groups` must be a list of texts")
+    extra = info.get("extra")
+    if extra is not None and not (isinstance(extra, dict) and all(_are_texts(values) for values in extra.values())):
+        raise UsageError("`request.userInfo.extra` must be a map of lists of texts")
+
+
+def _are_texts(value: JSON) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+
+
+def _text(source: Mapping[str, JSON], key: str) -> str:
+    found = source.get(key)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,127 @@
+"""Which policies a path of the webhook asks; the paths are those that Kyverno's webhook configurations name.
+
+A route is read from a path and written as one, so that the server and what makes the webhook configurations can not
+disagree. One table holds all kinds: a kind that is served here is in the configurations as well. This module must
+never look at a request's body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from pyverno.engine.rule import PolicyInfo
+
+__all__ = ["CEL_ROUTES", "Door", "Route", "read_route"]
+
+_LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
+_FINEGRAINED = "finegrained"
+_FAILURE = {"ignore": "Ignore", "fail": "Fail"}
+
+
+class Door(StrEnum):
+    """What a call is about: changing the object, or judging it."""
+
+    MUTATE = "mutate"
+    VALIDATE = "validate"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Some policies at one door.
+
+    `kinds` are the policy kinds; `failure_policy` restricts to `Ignore` or `Fail` ("" = both); `names` to these names
+    ("" as `namespace` = cluster-wide ones; None = all); `is_finegrained` marks policies with a path of their own.
+
+    >>> read_route("/validate/fail/finegrained/team-a/check-ports").path
+    '/validate/fail/finegrained/team-a/check-ports'
+    """
+
+    door: Door
+    kinds: frozenset[str]
+    failure_policy: str = ""
+    names: tuple[str, ...] | None = None
+    namespace: str = ""
+    is_finegrained: bool = False
+
+    def takes(self, policy: PolicyInfo) -> bool:
+        """Tell whether a policy is asked on this route; which requests it is about is the policy's own affair."""
+        if policy.kind not in self.kinds:
+            return False
+        if self.failure_policy and policy.failure_policy != self.failure_policy:
+            return False
+        if self.names is None:
+            return True
+        return policy.name in self.names and (not self.is_finegrained or policy.namespace == self.namespace)
+
+    @property
+    def path(self) -> str:
+        """The path of the route."""
+        if not self.kinds & _LEGACY_KINDS:
+            return "/".join((_CEL_PATHS[self.door, self.kinds], *(self.names or ())))
+        parts = ["", self.door.value]
+        if self.failure_policy:
+            parts.append(self.failure_policy.lower())
+        if self.is_finegrained:
+            parts.extend((_FINEGRAINED, *((self.namespace,) if self.namespace else ()), *(self.names or ())))
+        return "/".join(parts)
+
+    def with_names(self, names: tuple[str, ...]) -> Route:
+        """Return the same route for some policies, in order of their names."""
+        return replace(self, names=tuple(sorted(names)))
+
+
+CEL_ROUTES: Mapping[str, Route] = {
+    prefix: Route(door, frozenset({kind}), names=())
+    for prefix, door, kind in (
+        ("/vpol", Door.VALIDATE, "ValidatingPolicy"),
+        ("/nvpol", Door.VALIDATE, "NamespacedValidatingPolicy"),
+        ("/mpol", Door.MUTATE, "MutatingPolicy"),
+        ("/nmpol", Door.MUTATE, "NamespacedMutatingPolicy"),
+        ("/gpol", Door.VALIDATE, "GeneratingPolicy"),
+        ("/ngpol", Door.VALIDATE, "NamespacedGeneratingPolicy"),
+        ("/ivpol/validate", Door.VALIDATE, "ImageValidatingPolicy"),
+        ("/ivpol/mutate", Door.MUTATE, "ImageValidatingPolicy"),
+        ("/nivpol/validate", Door.VALIDATE, "NamespacedImageValidatingPolicy"),
+        ("/nivpol/mutate", Door.MUTATE, "NamespacedImageValidatingPolicy"),
+    )
+}
+"""The first part of the path of every CEL kind; the names of the policies follow it."""
+
+_CEL_PATHS = {(route.door, route.kinds): prefix for prefix, route in CEL_ROUTES.items()}
+
+
+def read_route(path: str) -> Route | None:
+    """Read a path; None when it is none of these.
+
+    >>> read_route("/vpol/check-a/check-b").names
+    ('check-a', 'check-b')
+    >>> read_route("/elsewhere") is None
+    True
+    """
+    parts = path.removeprefix("/").split("/")
+    if parts[0] in ("validate", "mutate"):
+        return _legacy(Door(parts[0]), parts[1:])
+    width = 2 if len(parts) > 1 and f"/{parts[0]}/{parts[1]}" in CEL_ROUTES else 1
+    route = CEL_ROUTES.get("/" + "/".join(parts[:width]))
+    names = tuple(parts[width:])
+    return replace(route, names=names) if route is not None and names and all(names) else None
+
+
+def _legacy(door: Door, rest: list[str]) -> Route | None:
+    route = Route(door, _LEGACY_KINDS)
+    if not rest:
+        return route
+    failure, *rest = rest
+    if failure not in _FAILURE:
+        return None
+    route = replace(route, failure_policy=_FAILURE[failure])
+    match rest:
+        case []:
+            return route
+        case ["finegrained", name] if name:
+            return replace(route, names=(name,), is_finegrained=True)
+        case ["finegrained", namespace, name] if namespace and name:
+            return replace(route, names=(name,), namespace=namespace, is_finegrained=True)
+    return None

@@ -1,0 +1,137 @@
+"""The store of policies: what it compiles, what it leaves alone, and whom it tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyverno.controllers.policystore import PolicyStore
+from pyverno.controllers.status import status_of, status_patch
+from pyverno.engine.engine import Engine
+from pyverno.engine.phases import VALIDATING
+from pyverno.engine.request import Request
+from pyverno.engine.result import Status
+from pyverno.kube.json import JSONObject
+from pyverno.webhook.documents import ExceptionSettings
+from pyverno.webhook.routes import read_route
+
+POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}, "spec": {}}
+NOW = "2026-11-22T00:00:00Z"
+
+
+def policy(**validate: Any) -> JSONObject:
+    """Return a policy that no pod without labels passes."""
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "check", "generation": 1},
+        "spec": {
+            "rules": [
+                {
+                    "name": "rule",
+                    "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+                    "validate": validate or {"pattern": {"metadata": {"labels": {"a": "?*"}}}},
+                }
+            ]
+        },
+    }
+
+
+def exception(group: str = "kyverno.io/v2", namespace: str = "team") -> JSONObject:
+    """Return an exception from that policy."""
+    return {
+        "apiVersion": group,
+        "kind": "PolicyException",
+        "metadata": {"name": "allow", "namespace": namespace},
+        "spec": {
+            "exceptions": [{"policyName": "check", "ruleNames": ["rule"]}],
+            "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+        },
+    }
+
+
+def judged(store: PolicyStore) -> list[Status]:
+    """Return what the policies say of the pod."""
+    review = Engine(store.policies.all).review(Request.from_manifest(POD), VALIDATING)
+    return [result.status for result in review.results]
+
+
+def test_a_policy_is_asked_from_the_moment_it_is_put() -> None:
+    """And no longer when it is removed; each is told once."""
+    store, told = PolicyStore(), []
+    store.listen(lambda: told.append(len(store.policies.all)))
+    assert [] == judged(store)
+    store.put(policy())
+    assert [Status.FAIL] == judged(store)
+    store.remove(policy())
+    store.remove(policy())
+    assert [1, 0] == told
+
+
+def test_a_change_of_the_status_changes_nothing() -> None:
+    """The set stays the same object, so that nothing is worked out again."""
+    store = PolicyStore()
+    store.put(policy())
+    before = store.policies
+    store.put({**policy(), "status": {"conditions": []}})
+    assert before is store.policies
+    store.put(policy(deny={}))
+    assert before is not store.policies
+
+
+def test_a_policy_that_is_not_valid_stays_and_is_not_configured() -> None:
+    """Its rules yield errors; no webhook is asked for it."""
+    store = PolicyStore()
+    compiled = store.put(policy(pattern={"metadata": {"name": "{{ nonsense }}"}}))
+    assert compiled.errors
+    assert 1 == len(store.policies.all)
+    assert () == store.legacy()
+    assert [Status.ERROR] == judged(store)
+
+
+def test_exceptions_count_where_they_may_live_only() -> None:
+    """None by default; one namespace, or all of them."""
+    for settings, expected in (
+        (ExceptionSettings(), Status.FAIL),
+        (ExceptionSettings(enabled=True), Status.FAIL),
+        (ExceptionSettings(enabled=True, namespace="other"), Status.FAIL),
+        (ExceptionSettings(enabled=True, namespace="team"), Status.SKIP),
+        (ExceptionSettings(enabled=True, namespace="*"), Status.SKIP),
+    ):
+        store = PolicyStore(settings)
+        store.put(policy())
+        store.put(exception())
+        assert [expected] == judged(store), settings
+
+
+def test_routes_ask_the_store_as_it_is_now() -> None:
+    """A request keeps the value that it started with."""
+    store = PolicyStore()
+    route = read_route("/validate/fail")
+    assert route is not None
+    before = store.policies
+    store.put(policy())
+    assert (0, 1) == (len(before.on(route)), len(store.policies.on(route)))
+
+
+def test_the_status_tells_whether_the_policy_is_asked() -> None:
+    """With its rules counted and the copies for pod controllers written out."""
+    compiled = PolicyStore().put(policy())
+    status = status_of(compiled, is_configured=True, now=NOW)
+    assert {"validate": 1, "generate": 0, "mutate": 0, "verifyimages": 0} == status["rulecount"]
+    assert ["autogen-rule", "autogen-cronjob-rule"] == [rule["name"] for rule in status["autogen"]["rules"]]
+    assert ("True", "Ready") == (status["conditions"][0]["status"], status["conditions"][0]["message"])
+    assert "Not Ready" == status_of(compiled, is_configured=False, now=NOW)["conditions"][0]["message"]
+
+
+def test_a_status_is_written_only_when_it_differs() -> None:
+    """The time of a transition stays while nothing changes."""
+    compiled = PolicyStore().put(policy())
+    first = status_of(compiled, is_configured=True, now=NOW)
+    assert {"status": first} == status_patch({}, first)
+    again = status_of(compiled, is_configured=True, now="2027-01-01T00:00:00Z")
+    assert None is status_patch(first, again)
+    worse = status_of(compiled, is_configured=False, now="2027-01-01T00:00:00Z")
+    patch = status_patch(first, worse)
+    assert patch is not None
+    assert {"conditions"} == set(patch["status"])
+    assert "2027-01-01T00:00:00Z" == patch["status"]["conditions"][0]["lastTransitionTime"]

@@ -1,0 +1,357 @@
+"""Webhook configurations: which requests are sent for which policies, in which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyverno.compiler.compile import compile_document
+from pyverno.controllers.webhookconfigurations import Endpoint, Settings, Sources, configurations, own_paths
+from pyverno.controllers.webhookrules import Entry, unite, unknown_kinds, write_rules
+from pyverno.kube.documents import Document
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.webhook.configuration import Configuration
+
+PATTERN: JSONObject = {"validate": {"pattern": {"metadata": {"labels": {"a": "?*"}}}}}
+PATCH: JSONObject = {"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "b"}}}}}
+ALL = ["CONNECT", "CREATE", "DELETE", "UPDATE"]
+
+
+def rule(kinds: list[str], action: JSONObject = PATTERN, **more: Any) -> JSONObject:
+    """Return a rule about kinds."""
+    return {"name": "rule", "match": {"any": [{"resources": {"kinds": kinds}}]}, **action, **more}
+
+
+def legacy(name: str, *rules: JSONObject, kind: str = "ClusterPolicy", **spec: Any) -> ClusterPolicy:
+    """Return a decoded policy without copies for pod controllers."""
+    metadata = {"name": name, "annotations": {"pod-policies.kyverno.io/autogen-controllers": "none"}}
+    if kind == "Policy":
+        metadata["namespace"] = "team"
+    found = compile_document(
+        Document(
+            {
+                "apiVersion": "kyverno.io/v1",
+                "kind": kind,
+                "metadata": metadata,
+                "spec": {"rules": list(rules), "background": False, **spec},
+            }
+        )
+    )
+    assert () == found.errors
+    assert isinstance(found.written, ClusterPolicy)
+    return found.written
+
+
+def cel(name: str, kind: str = "ValidatingPolicy", resources: str = "services", **spec: Any) -> CelPolicy:
+    """Return a decoded CEL policy about a core resource."""
+    constraints = {
+        "resourceRules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resources]}
+        ],
+        **spec.pop("matchConstraints", {}),
+    }
+    metadata = {"name": name, **({"namespace": "team"} if kind.startswith("Namespaced") else {})}
+    body = {"validations": [{"expression": "true"}]} if "Validating" in kind else {}
+    found = compile_document(
+        Document(
+            {
+                "apiVersion": "policies.kyverno.io/v1",
+                "kind": kind,
+                "metadata": metadata,
+                "spec": {"matchConstraints": constraints, **body, **spec},
+            }
+        )
+    )
+    assert () == found.errors
+    assert isinstance(found.written, CelPolicy)
+    return found.written
+
+
+def hooks(*policies: ClusterPolicy | CelPolicy, **more: Any) -> dict[str, JSONObject]:
+    """Return all webhooks of both configurations by name."""
+    sources = Sources(
+        legacy=tuple(policy for policy in policies if isinstance(policy, ClusterPolicy)),
+        cel=tuple(policy for policy in policies if isinstance(policy, CelPolicy)),
+        kinds=BUILTIN_KINDS,
+        endpoint=Endpoint(ca_bundle=b"CA"),
+        **more,
+    )
+    return {hook["name"]: hook for found in configurations(sources) for hook in found["webhooks"]}
+
+
+def test_a_validating_policy_is_asked_about_its_kinds() -> None:
+    """All four operations by default; pods bring their ephemeral containers along."""
+    [(name, hook)] = hooks(legacy("check", rule(["Pod"]))).items()
+    assert "validate.kyverno.svc-fail" == name
+    assert {
+        "name": "validate.kyverno.svc-fail",
+        "clientConfig": {
+            "service": {"name": "kyverno-svc", "namespace": "kyverno", "path": "/validate/fail", "port": 443},
+            "caBundle": "Q0E=",
+        },
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ALL,
+                "resources": ["pods", "pods/ephemeralcontainers"],
+                "scope": "Namespaced",
+            }
+        ],
+        "failurePolicy": "Fail",
+        "sideEffects": "NoneOnDryRun",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 10,
+        "matchPolicy": "Equivalent",
+        "objectSelector": {},
+    } == hook
+
+
+def test_a_mutation_is_asked_on_create_and_update() -> None:
+    """At its own door, where it may be asked again."""
+    [hook] = hooks(legacy("add", rule(["ConfigMap"], PATCH))).values()
+    assert ("mutate.kyverno.svc-fail", "IfNeeded", ["CREATE", "UPDATE"]) == (
+        hook["name"],
+        hook["reinvocationPolicy"],
+        hook["rules"][0]["operations"],
+    )
+
+
+def test_failure_policies_never_share_a_webhook() -> None:
+    """And `forceFailurePolicyIgnore` makes every one Ignore."""
+    policies = (legacy("a", rule(["Pod"])), legacy("b", rule(["Secret"]), failurePolicy="Ignore"))
+    assert {"validate.kyverno.svc-fail": "Fail", "validate.kyverno.svc-ignore": "Ignore"} == {
+        name: hook["failurePolicy"] for name, hook in hooks(*policies).items()
+    }
+    [(name, hook)] = hooks(*policies, settings=Settings(forces_ignore=True)).items()
+    assert ("validate.kyverno.svc-ignore", "Ignore") == (name, hook["failurePolicy"])
+
+
+def test_copies_for_pod_controllers_are_asked_too() -> None:
+    """A policy about pods denies the Deployment that would make them."""
+    policy = compile_document(
+        Document(
+            {
+                "apiVersion": "kyverno.io/v1",
+                "kind": "ClusterPolicy",
+                "metadata": {"name": "check"},
+                "spec": {"rules": [rule(["Pod"])]},
+            }
+        )
+    ).written
+    assert isinstance(policy, ClusterPolicy)
+    [hook] = hooks(policy).values()
+    assert {
+        ("", "pods"),
+        ("", "pods/ephemeralcontainers"),
+        ("", "replicationcontrollers"),
+        ("apps", "daemonsets"),
+        ("apps", "deployments"),
+        ("apps", "replicasets"),
+        ("apps", "statefulsets"),
+        ("batch", "cronjobs"),
+        ("batch", "jobs"),
+    } == {(each["apiGroups"][0], resource) for each in hook["rules"] for resource in each["resources"]}
+
+
+OPERATIONS: list[tuple[JSONObject, list[str]]] = [
+    ({"match": {"any": [{"resources": {"kinds": ["Secret"], "operations": ["DELETE"]}}]}}, ["DELETE"]),
+    (
+        {"exclude": {"any": [{"resources": {"kinds": ["Secret"], "operations": ["CONNECT", "DELETE"]}}]}},
+        ["CREATE", "UPDATE"],
+    ),
+    ({"exclude": {"any": [{"resources": {"kinds": ["Secret"], "operations": ["DELETE"], "names": ["x"]}}]}}, ALL),
+    ({"exclude": {"any": [{"resources": {"kinds": ["Pod"], "operations": ["DELETE"]}}]}}, ALL),
+    ({"exclude": {"all": [{"resources": {"kinds": ["Secret"], "operations": ["DELETE"]}}]}}, ALL),
+]
+
+
+@pytest.mark.parametrize(("more", "expected"), OPERATIONS)
+def test_operations_come_from_match_and_exclude(more: JSONObject, expected: list[str]) -> None:
+    """Only an exclusion of nothing but kinds and operations takes requests away."""
+    [hook] = hooks(legacy("check", rule(["Secret"], **more))).values()
+    assert expected == hook["rules"][0]["operations"]
+
+
+KINDS: list[tuple[str, str, str, str]] = [
+    ("*", "*", "*", "*"),
+    ("*/*", "*", "*/*", "*"),
+    ("*/scale", "*", "*/scale", "*"),
+    ("Deployment/scale", "apps", "deployments/scale", "Namespaced"),
+    ("apps/v1/StatefulSet", "apps", "statefulsets", "Namespaced"),
+    ("Namespace", "", "namespaces", "*"),
+    ("batch/*/CronJob", "batch", "cronjobs", "Namespaced"),
+]
+
+
+@pytest.mark.parametrize(("kind", "group", "resource", "scope"), KINDS)
+def test_kinds_become_resources(kind: str, group: str, resource: str, scope: str) -> None:
+    """Wildcards stay wildcards, other kinds are looked up."""
+    [hook] = hooks(legacy("check", rule([kind]))).values()
+    assert {(group, resource, scope)} == {
+        (each["apiGroups"][0], name, each["scope"])
+        for each in hook["rules"]
+        for name in each["resources"]
+        if name != "pods/ephemeralcontainers"
+    }
+
+
+def test_a_kind_that_is_not_served_has_no_rule() -> None:
+    """The API server refuses nothing for it, and the policy's status can say so."""
+    policy = legacy("check", rule(["Nonesuch"]))
+    assert {} == hooks(policy)
+    assert ("Nonesuch",) == unknown_kinds(policy, BUILTIN_KINDS)
+
+
+def test_a_generate_rule_watches_triggers_and_what_it_made() -> None:
+    """CONNECT for the trigger only."""
+    generate = {
+        "generate": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "b", "data": {"data": {}}}
+    }
+    [hook] = hooks(legacy("make", rule(["Namespace"], generate))).values()
+    assert {("namespaces", *ALL), ("configmaps", "CREATE", "DELETE", "UPDATE")} == {
+        (each["resources"][0], *each["operations"]) for each in hook["rules"]
+    }
+
+
+def test_match_conditions_give_a_path_of_its_own() -> None:
+    """With the policy's conditions and not the ConfigMap's."""
+    condition = {"name": "not-leases", "expression": "request.resource.resource != 'leases'"}
+    policy = legacy("check", rule(["Secret"]), kind="Policy", webhookConfiguration={"matchConditions": [condition]})
+    general = Configuration.read({"matchConditions": '[{"name": "general", "expression": "true"}]'})
+    found = hooks(policy, legacy("other", rule(["Pod"])), configuration=general)
+    own = found["validate.kyverno.svc-fail-finegrained-team-check"]
+    assert "/validate/fail/finegrained/team/check" == own["clientConfig"]["service"]["path"]
+    assert [condition] == own["matchConditions"]
+    assert [{"name": "general", "expression": "true"}] == found["validate.kyverno.svc-fail"]["matchConditions"]
+    assert {("Policy", "team/check")} == own_paths([policy])
+
+
+def test_the_longest_timeout_of_a_webhook_counts_up_to_thirty() -> None:
+    """A policy can only raise it."""
+    slow = legacy("slow", rule(["Pod"]), webhookConfiguration={"timeoutSeconds": 25})
+    quick = legacy("quick", rule(["Pod"]), webhookConfiguration={"timeoutSeconds": 3})
+    assert [25] == [hook["timeoutSeconds"] for hook in hooks(slow, quick).values()]
+    assert [10] == [hook["timeoutSeconds"] for hook in hooks(quick).values()]
+
+
+def test_policies_that_take_no_part_in_admission_are_not_asked() -> None:
+    """They are for background scans only."""
+    assert {} == hooks(
+        legacy("check", rule(["Pod"]), admission=False, background=True),
+        cel("c", evaluation={"admission": {"enabled": False}}),
+    )
+
+
+def test_cel_policies_share_a_webhook_by_selectors_and_failure_policy() -> None:
+    """The path names all policies of the selectors; the rules are those of the failure policy."""
+    found = hooks(cel("b"), cel("a", failurePolicy="Ignore", resources="secrets"))
+    assert {"vpol.validate.kyverno.svc-fail", "vpol.validate.kyverno.svc-ignore"} == set(found)
+    assert {"/vpol/a/b"} == {hook["clientConfig"]["service"]["path"] for hook in found.values()}
+    assert ["secrets"] == found["vpol.validate.kyverno.svc-ignore"]["rules"][0]["resources"]
+    assert "timeoutSeconds" not in found["vpol.validate.kyverno.svc-fail"]
+
+
+def test_cel_policies_with_other_selectors_have_another_webhook() -> None:
+    """Names then carry a part of the selectors' digest."""
+    labelled = {"namespaceSelector": {"matchLabels": {"env": "prod"}}}
+    found = hooks(cel("a"), cel("b", matchConstraints=labelled))
+    assert 2 == len(found)
+    assert all(len(name) == len("vpol.validate.kyverno.svc-fail-12345678") for name in found)
+
+
+@pytest.mark.parametrize(
+    ("spec", "key", "value"),
+    [
+        ({"webhookConfiguration": {"timeoutSeconds": 7}}, "timeoutSeconds", 7),
+        ({"matchConstraints": {"matchPolicy": "Exact"}}, "matchPolicy", "Exact"),
+    ],
+)
+def test_cel_policies_with_wishes_of_their_own_have_their_own_webhook(spec: JSONObject, key: str, value: Any) -> None:
+    """A timeout or an exact match can not be shared."""
+    found = hooks(cel("a", **spec), cel("b"))
+    assert value == found["vpol.validate.kyverno.svc-fail-finegrained-a"][key]
+    assert key not in found["vpol.validate.kyverno.svc-fail"]
+
+
+def test_namespaced_cel_policies_are_asked_about_their_namespace_only() -> None:
+    """By the label that every namespace has."""
+    [(name, hook)] = hooks(cel("a", kind="NamespacedValidatingPolicy")).items()
+    assert ("nvpol.validate.kyverno.svc-fail", "/nvpol/a") == (name, hook["clientConfig"]["service"]["path"])
+    assert {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team"]}]} == hook[
+        "namespaceSelector"
+    ]
+
+
+def test_cel_copies_for_pod_controllers_come_first() -> None:
+    """Then the rules of the policy as it was written."""
+    [hook] = hooks(cel("a", resources="pods")).values()
+    assert [["apps"], ["batch"], ["batch"], [""]] == [each["apiGroups"] for each in hook["rules"]]
+    assert ["pods"] == hook["rules"][-1]["resources"]
+
+
+def test_selectors_of_the_config_map_are_merged() -> None:
+    """Labels are united and the ConfigMap wins."""
+    general = Configuration.read({"webhooks": '{"namespaceSelector": {"matchLabels": {"env": "any", "x": "y"}}}'})
+    labelled = {"namespaceSelector": {"matchLabels": {"env": "prod", "tier": "a"}}}
+    [hook] = hooks(cel("a", matchConstraints=labelled), configuration=general).values()
+    assert {"matchLabels": {"env": "any", "tier": "a", "x": "y"}} == hook["namespaceSelector"]
+
+
+def test_bootstrap_resources_can_be_left_alone() -> None:
+    """A cluster must come up again with all replicas gone."""
+    found = hooks(
+        legacy("a", rule(["*"])),
+        legacy("b", rule(["*"]), failurePolicy="Ignore"),
+        settings=Settings(excludes_bootstrap=True),
+    )
+    assert ["kyverno-exclude-bootstrap-resources"] == [
+        each["name"] for each in found["validate.kyverno.svc-fail"]["matchConditions"]
+    ]
+    assert "matchConditions" not in found["validate.kyverno.svc-ignore"]
+
+
+def test_without_updates_everything_is_asked_once_and_for_all() -> None:
+    """Four webhooks, whatever the policies say."""
+    found = hooks(settings=Settings(updates=False))
+    assert {
+        "mutate.kyverno.svc-fail",
+        "mutate.kyverno.svc-ignore",
+        "validate.kyverno.svc-fail",
+        "validate.kyverno.svc-ignore",
+    } == set(found)
+    assert {"*/*"} == {hook["rules"][0]["resources"][0] for hook in found.values()}
+
+
+def test_a_server_outside_of_the_cluster_is_named_by_url() -> None:
+    """For development, and for the sandbox."""
+    endpoint = Endpoint(server="127.0.0.1:9443", ca_bundle=b"CA")
+    assert {"url": "https://127.0.0.1:9443/validate", "caBundle": "Q0E="} == endpoint.client_config("/validate")
+
+
+def test_the_objects_carry_labels_and_annotations_of_the_config_map() -> None:
+    """And the label by which they are found when all goes."""
+    configuration = Configuration.read({"webhookLabels": '{"a": "b"}', "webhookAnnotations": '{"c": "d"}'})
+    validating, mutating = configurations(Sources(configuration=configuration))
+    assert {"a": "b", "webhook.kyverno.io/managed-by": "kyverno"} == validating["metadata"]["labels"]
+    assert {"c": "d"} == mutating["metadata"]["annotations"]
+    assert ("ValidatingWebhookConfiguration", []) == (validating["kind"], validating["webhooks"])
+
+
+def test_entries_that_a_wider_one_covers_are_dropped() -> None:
+    """The same operation only, and the wildcards of Kubernetes' rules."""
+    pods = Entry("", "v1", "pods", "", "Namespaced", "CREATE")
+    status = pods._replace(subresource="status")
+    everything = Entry("*", "*", "*", "*", "*", "CREATE")
+    assert {everything} == unite([pods, status, everything])
+    main = everything._replace(subresource="")
+    assert {main, status} == unite([pods, status, main])
+    below = pods._replace(subresource="*")
+    assert {pods, below} == unite([pods, status, below])
+    delete = pods._replace(operation="DELETE")
+    assert {everything, delete} == unite([everything, delete])
+    assert [["CREATE", "DELETE"]] == [each["operations"] for each in write_rules([pods, delete])]

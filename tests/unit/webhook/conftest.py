@@ -1,0 +1,160 @@
+"""A webhook server on a free port, with a certificate of its own, and a client that speaks to it."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from pyverno.engine.host import NO_HOST, Host
+from pyverno.engine.request import User
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.offline.library import compile_policies
+from pyverno.webhook.admission import Judged
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.question import Question
+from pyverno.webhook.server import Limits, Special, WebhookServer
+from pyverno.webhook.tls import ServerTls
+
+__all__ = ["Certificate", "MemoryWorld", "Recorded", "Sound", "make_certificate", "make_server", "review_body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A self-signed certificate and its key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def client_context(self) -> ssl.SSLContext:
+        """Return what a client trusts that knows this certificate only."""
+        return ssl.create_default_context(cadata=self.certificate.decode())
+
+
+def make_certificate(name: str = "localhost") -> Certificate:
+    """Make a certificate for localhost; the name tells certificates apart."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    hosts = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return Certificate(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    )
+
+
+@dataclass
+class MemoryWorld:
+    """A cluster as the webhook knows it, held in plain fields."""
+
+    policies: Policies = field(default_factory=Policies)
+    configuration: Configuration = field(default_factory=Configuration)
+    kinds: KindTable = BUILTIN_KINDS
+    own_namespace: str = "kyverno"
+    protects_managed: bool = False
+    namespaces: Mapping[str, JSONObject] = field(default_factory=dict)
+    roles: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Return a namespace that was given."""
+        return self.namespaces.get(name)
+
+    def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the roles that were given for a user name."""
+        return self.roles.get(user.username, ((), ()))
+
+
+class Sound:
+    """Health that can be spoiled."""
+
+    def __init__(self) -> None:
+        self.trouble = ""
+
+    def problem(self) -> str:
+        """Return what was said to be wrong."""
+        return self.trouble
+
+
+class Recorded:
+    """Keeps what the server told it."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[str, Judged]] = []
+        self.failures: list[tuple[str, BaseException]] = []
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Keep an answer."""
+        self.answers.append((path, judged))
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """Keep a failure."""
+        self.failures.append((path, error))
+
+
+def make_server(
+    certificate: Certificate,
+    *policies: JSONObject,
+    world: MemoryWorld | None = None,
+    host: Host = NO_HOST,
+    observer: Recorded | None = None,
+    health: Sound | None = None,
+    special: Mapping[str, Special] | None = None,
+    limits: Limits | None = None,
+) -> WebhookServer:
+    """Make a server that judges by these policies."""
+    world = world or MemoryWorld()
+    if policies:
+        world.policies = Policies(compile_policies(policies))
+    return WebhookServer(
+        world=world,
+        host=host,
+        tls=ServerTls(certificate.certificate, certificate.key),
+        health=health or Sound(),
+        observer=observer or Recorded(),
+        special=special,
+        limits=limits,
+    )
+
+
+def review_body(resource: JSONObject, **request: Any) -> JSONObject:
+    """Return an AdmissionReview that asks to create an object."""
+    group, _, version = str(resource["apiVersion"]).rpartition("/")
+    metadata = resource.get("metadata", {})
+    return {
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "uid-1",
+            "operation": "CREATE",
+            "kind": {"group": group, "version": version, "kind": resource["kind"]},
+            "resource": {"group": group, "version": version, "resource": f"{str(resource['kind']).lower()}s"},
+            "name": metadata.get("name", ""),
+            "namespace": metadata.get("namespace", ""),
+            "userInfo": {"username": "alice", "groups": ["devs"]},
+            "object": resource,
+            "oldObject": None,
+            **request,
+        },
+    }

@@ -1,0 +1,95 @@
+"""Requests that are let through unseen: resource filters and excluded users."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.request import User
+from pyverno.kube.gvk import GVK
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.filters import read_resource_filters
+
+POD = GVK("", "v1", "Pod")
+FILTERED = [
+    ("[Pod,*,*]", POD, "", "default", "web", True),
+    ("[Pod,*,*]", POD, "status", "default", "web", False),
+    ("[Pod/*,*,*]", POD, "status", "default", "web", True),
+    ("[*/*,kube-system,*]", POD, "exec", "kube-system", "web", True),
+    ("[*,kube-*,web-?]", POD, "", "kube-system", "web-1", True),
+    ("[*,kube-*,web-?]", POD, "", "default", "web-1", False),
+    ("[Pod]", POD, "", "default", "web", False),
+    ("[Pod]", POD, "", "", "", True),
+    ("[Pod, default,*]", POD, "", "default", "web", False),
+    ("[apps/v1/Deployment,*,*]", GVK("apps", "v1", "Deployment"), "", "a", "b", True),
+    ("[apps/v1/Deployment,*,*]", GVK("extensions", "v1", "Deployment"), "", "a", "b", False),
+    ("[*/*,kyverno,*]", GVK("", "v1", "Namespace"), "", "", "kyverno", True),
+    ("[,*,*]", POD, "", "default", "web", False),
+    ("", POD, "", "default", "web", False),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "subresource", "namespace", "name", "expected"), FILTERED)
+def test_filters_name_objects(
+    text: str, kind: GVK, subresource: str, namespace: str, name: str, expected: bool
+) -> None:
+    """By kind with wildcards, subresource, namespace and name."""
+    found = read_resource_filters(text)
+    assert expected is any(each.matches(kind, subresource, namespace, name) for each in found)
+
+
+def test_groups_of_more_than_three_components_are_left_out() -> None:
+    """The text around groups is of no account either."""
+    assert 2 == len(read_resource_filters("first [Pod,a,b]\n  [Pod,a,b,c],[Secret,*,*] last"))
+
+
+USERS = Configuration.read(
+    {
+        "excludeGroups": "system:nodes,!system:nodes:watched",
+        "excludeUsernames": "system:kube-*",
+        "excludeRoles": "team:admin",
+        "excludeClusterRoles": "cluster-admin, !auditor",
+    }
+).excluded
+EXCLUDED = [
+    (User("a"), False),
+    (User("a", groups=("system:nodes",)), True),
+    (User("a", groups=("system:nodes", "system:nodes:watched")), False),
+    (User("system:kube-scheduler"), True),
+    (User("a", roles=("team:admin",)), True),
+    (User("a", cluster_roles=("cluster-admin",)), True),
+    (User("system:kube-scheduler", cluster_roles=("auditor",)), False),
+]
+
+
+@pytest.mark.parametrize(("user", "expected"), EXCLUDED)
+def test_users_are_excluded_unless_they_are_included(user: User, expected: bool) -> None:
+    """Any inclusion wins over every exclusion."""
+    assert expected is USERS.excludes(user)
+
+
+def test_a_key_that_can_not_be_read_keeps_its_default() -> None:
+    """And is told, each by itself."""
+    found = Configuration.read(
+        {
+            "webhooks": "[]",
+            "matchConditions": '[{"name": "a"}]',
+            "webhookLabels": '{"a": 1}',
+            "enableDefaultRegistryMutation": "maybe",
+            "updateRequestThreshold": "-1",
+            "maxContextSize": "0",
+            "webhookAnnotations": '{"a": "b"}',
+        }
+    )
+    assert (
+        "webhooks: must be one JSON object",
+        "webhookLabels: must be a JSON map of texts",
+        "matchConditions: each condition must have the texts `name` and `expression`",
+        "enableDefaultRegistryMutation: `maybe` is neither true nor false",
+        "updateRequestThreshold: `-1` is no whole number",
+    ) == found.problems
+    assert (None, {"a": "b"}, True, 1000) == (
+        found.max_context_bytes,
+        found.webhook_annotations,
+        found.mutates_registry,
+        found.update_request_threshold,
+    )

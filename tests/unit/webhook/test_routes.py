@@ -1,0 +1,101 @@
+"""Paths of the webhook: which policies each of them asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.rule import CompiledPolicy, PolicyInfo
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.routes import CEL_ROUTES, Door, Route, read_route
+
+
+def policy(name: str, *, kind: str = "ClusterPolicy", namespace: str = "", failure: str = "Fail") -> CompiledPolicy:
+    """Return a policy without rules."""
+    return CompiledPolicy(PolicyInfo(kind, "kyverno.io/v1", name, namespace, failure_policy=failure), ())
+
+
+ALL = Policies(
+    PolicySet(
+        [
+            policy("strict"),
+            policy("lenient", failure="Ignore"),
+            policy("own"),
+            policy("own", kind="Policy", namespace="team"),
+            policy("cel-a", kind="ValidatingPolicy"),
+            policy("cel-b", kind="ValidatingPolicy", failure="Ignore"),
+            policy("cel-a", kind="NamespacedValidatingPolicy", namespace="team"),
+            policy("change", kind="MutatingPolicy"),
+        ]
+    ),
+    own_paths=[("ClusterPolicy", "own"), ("Policy", "team/own")],
+)
+
+ASKED = [
+    ("/validate", {"strict", "lenient"}),
+    ("/mutate", {"strict", "lenient"}),
+    ("/validate/fail", {"strict"}),
+    ("/validate/ignore", {"lenient"}),
+    ("/validate/fail/finegrained/own", {"own"}),
+    ("/validate/fail/finegrained/team/own", {"team/own"}),
+    ("/validate/ignore/finegrained/own", set()),
+    ("/vpol/cel-a", {"cel-a"}),
+    ("/vpol/cel-a/cel-b/gone", {"cel-a", "cel-b"}),
+    ("/nvpol/cel-a", {"team/cel-a"}),
+    ("/mpol/change", {"change"}),
+    ("/mpol/cel-a", set()),
+]
+
+
+@pytest.mark.parametrize(("path", "keys"), ASKED)
+def test_a_path_asks_its_policies(path: str, keys: set[str]) -> None:
+    """And no others."""
+    route = read_route(path)
+    assert route is not None
+    assert keys == {found.info.key for found in ALL.on(route).policies}
+    assert path == route.path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "",
+        "/validate/",
+        "/validate/other",
+        "/validate/fail/finegrained",
+        "/validate/fail/finegrained/",
+        "/validate/fail/finegrained/a/b/c",
+        "/vpol",
+        "/vpol/",
+        "/vpol//a",
+        "/ivpol/other/a",
+        "/dpol/a",
+    ],
+)
+def test_other_paths_are_no_routes(path: str) -> None:
+    """They are answered with 404, never with "no policy"."""
+    assert read_route(path) is None
+
+
+def test_every_kind_that_admission_runs_has_its_paths() -> None:
+    """Namespaced twins included: a kind without a path would be a kind that nobody asks."""
+    kinds = {kind for route in CEL_ROUTES.values() for kind in route.kinds}
+    assert {
+        f"{scope}{kind}Policy"
+        for scope in ("", "Namespaced")
+        for kind in ("Validating", "Mutating", "Generating", "ImageValidating")
+    } == kinds
+
+
+def test_names_on_a_route_that_no_policy_has_are_known() -> None:
+    """They stand in the configuration of a policy that was just deleted."""
+    route = read_route("/vpol/cel-a/gone")
+    assert route is not None
+    assert ("gone",) == ALL.missing(route)
+
+
+def test_names_are_written_in_order() -> None:
+    """The same policies always have the same path."""
+    assert "/vpol/a/b" == CEL_ROUTES["/vpol"].with_names(("b", "a")).path
+    assert Route(Door.VALIDATE, frozenset({"ClusterPolicy", "Policy"}), "Ignore").path == "/validate/ignore"

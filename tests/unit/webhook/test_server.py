@@ -1,0 +1,394 @@
+"""The webhook over HTTPS: verdicts, refusals, limits, threads, health, certificates and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from pyverno.engine.host import NoHost
+from pyverno.errors import HostError
+from pyverno.kube.json import JSONObject
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.question import Answer, Question
+from pyverno.webhook.server import Limits, WebhookServer
+from pyverno.webhook.tls import ServerTls
+from tests.unit.webhook.conftest import MemoryWorld, Recorded, Sound, make_certificate, make_server, review_body
+
+CERTIFICATE = make_certificate()
+POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}, "spec": {}}
+MATCH = {"any": [{"resources": {"kinds": ["Pod"]}}]}
+
+
+def policy(name: str, rule: JSONObject, **spec: Any) -> JSONObject:
+    """Return a ClusterPolicy with one rule about pods."""
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": name},
+        "spec": {"rules": [{"name": "rule", "match": MATCH, **rule}], **spec},
+    }
+
+
+TEAM = policy(
+    "require-team",
+    {
+        "validate": {
+            "failureAction": "Enforce",
+            "message": "label team is missing",
+            "pattern": {"metadata": {"labels": {"team": "?*"}}},
+        }
+    },
+)
+ADD = policy("add-team", {"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"+(team)": "bravo"}}}}})
+FROM_CONFIG = policy(
+    "from-config",
+    {
+        "context": [{"name": "settings", "configMap": {"name": "settings", "namespace": "default"}}],
+        "validate": {
+            "failureAction": "Enforce",
+            "message": "names must be `{{ settings.data.name }}`",
+            "deny": {
+                "conditions": {
+                    "all": [{"key": "{{ request.name }}", "operator": "NotEquals", "value": "{{ settings.data.name }}"}]
+                }
+            },
+        },
+    },
+)
+
+
+class Client:
+    """Sends reviews to a server and reads what comes back."""
+
+    def __init__(self, server: WebhookServer, session: aiohttp.ClientSession) -> None:
+        self.server = server
+        self.session = session
+
+    def url(self, path: str) -> str:
+        """Return the URL of a path."""
+        return f"https://localhost:{self.server.port}{path}"
+
+    async def ask(self, path: str, body: JSONObject) -> JSONObject:
+        """Return the response of a review."""
+        async with self.session.post(self.url(path), json=body) as reply:
+            assert 200 == reply.status
+            found: JSONObject = (await reply.json())["response"]
+            return found
+
+    async def status(self, method: str, path: str, **options: Any) -> tuple[int, bytes]:
+        """Return code and body of any request."""
+        async with self.session.request(method, self.url(path), **options) as reply:
+            return reply.status, await reply.read()
+
+
+def serve(server: WebhookServer, test: Callable[[Client], Awaitable[None]]) -> None:
+    """Run a test against a server."""
+
+    async def run() -> None:
+        await server.start("127.0.0.1", 0)
+        connector = aiohttp.TCPConnector(ssl=CERTIFICATE.client_context())
+        try:
+            async with aiohttp.ClientSession(connector=connector) as session:
+                await test(Client(server, session))
+        finally:
+            await server.stop()
+
+    asyncio.run(run())
+
+
+def test_a_pod_without_its_label_is_denied_in_the_words_of_the_policy() -> None:
+    """The text is that of the engine, which `pyverno apply` prints as well."""
+
+    async def test(client: Client) -> None:
+        response = await client.ask("/validate/fail", review_body(POD))
+        assert ("uid-1", False) == (response["uid"], response["allowed"])
+        assert (
+            "\n\nresource Pod/default/web was blocked due to the following policies \n\nrequire-team:\n"
+            "  rule: 'validation error: label team is missing. rule rule failed at path /metadata/labels/'\n"
+        ) == response["status"]["message"]
+        assert (await client.ask("/validate/ignore", review_body(POD)))["allowed"]
+        labelled = {**POD, "metadata": {**POD["metadata"], "labels": {"team": "a"}}}
+        assert (await client.ask("/validate", review_body(labelled)))["allowed"]
+
+    serve(make_server(CERTIFICATE, TEAM), test)
+
+
+def test_a_mutation_comes_back_as_a_json_patch() -> None:
+    """At the door of mutation only."""
+
+    async def test(client: Client) -> None:
+        response = await client.ask("/mutate/fail", review_body(POD))
+        patch = orjson.loads(base64.b64decode(response["patch"]))
+        assert [{"op": "add", "path": "/metadata/labels", "value": {"team": "bravo"}}] == patch
+        assert "patch" not in await client.ask("/validate/fail", review_body(POD))
+
+    serve(make_server(CERTIFICATE, ADD), test)
+
+
+class SlowConfigMaps(NoHost):
+    """A world with one ConfigMap that takes a while, or an error."""
+
+    def __init__(self, seconds: float, error: str = "") -> None:
+        self.seconds = seconds
+        self.error = error
+
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Return it after a while."""
+        time.sleep(self.seconds)
+        if self.error:
+            raise HostError(self.error)
+        return {"data": {"name": "web"}}
+
+
+def test_a_review_that_asks_the_world_does_not_hold_up_others() -> None:
+    """It runs in a thread; the loop goes on answering."""
+
+    async def test(client: Client) -> None:
+        slow = asyncio.ensure_future(client.ask("/validate/fail", review_body(POD)))
+        await asyncio.sleep(0.05)
+        began = time.monotonic()
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "default"}}
+        assert (await client.ask("/validate/fail", review_body(service)))["allowed"]
+        assert not slow.done()
+        assert time.monotonic() - began < 0.5
+        assert (await slow)["allowed"]
+
+    serve(make_server(CERTIFICATE, FROM_CONFIG, host=SlowConfigMaps(0.6)), test)
+
+
+def test_an_error_of_the_world_is_judged_by_failure_policy() -> None:
+    """Fail denies, Ignore allows; neither is "no match"."""
+    lenient = policy("lenient", FROM_CONFIG["spec"]["rules"][0], failurePolicy="Ignore")
+
+    async def test(client: Client) -> None:
+        denied = await client.ask("/validate/fail", review_body(POD))
+        assert not denied["allowed"]
+        assert "no such luck" in denied["status"]["message"]
+        assert (await client.ask("/validate/ignore", review_body(POD)))["allowed"]
+
+    serve(make_server(CERTIFICATE, FROM_CONFIG, lenient, host=SlowConfigMaps(0, "no such luck")), test)
+
+
+def test_a_review_ends_before_the_caller_stops_waiting() -> None:
+    """The API server's timeout is in the URL; a thread that hangs is given up, with a status that it understands."""
+
+    async def test(client: Client) -> None:
+        began = time.monotonic()
+        code, body = await client.status("POST", "/validate/fail?timeout=1s", json=review_body(POD))
+        assert (504, "Timeout") == (code, orjson.loads(body)["reason"])
+        assert time.monotonic() - began < 1.5
+
+    serve(make_server(CERTIFICATE, FROM_CONFIG, host=SlowConfigMaps(2)), test)
+
+
+REFUSED: list[tuple[str, str, dict[str, Any], int]] = [
+    ("POST", "/elsewhere", {"json": {}}, 404),
+    ("POST", "/validate/fail/finegrained", {"json": {}}, 404),
+    ("GET", "/validate", {}, 405),
+    ("POST", "/validate", {"data": b"", "headers": {"Content-Type": "application/json"}}, 400),
+    ("POST", "/validate", {"json": {}}, 400),
+    ("POST", "/validate", {"data": b"{}", "headers": {"Content-Type": "text/yaml"}}, 415),
+    ("POST", "/validate", {"data": b"{", "headers": {"Content-Type": "application/json"}}, 417),
+    ("POST", "/validate", {"data": b"[" * 70_000, "headers": {"Content-Type": "application/json"}}, 417),
+    ("POST", "/validate", {"data": b" " * 100_001, "headers": {"Content-Type": "application/json"}}, 413),
+    ("GET", "/health/other", {}, 404),
+]
+
+
+def test_bad_requests_get_a_status_and_disturb_nobody() -> None:
+    """Each is told; a good request in between is answered as ever."""
+    told = Recorded()
+
+    async def chunks() -> Any:
+        for _ in range(20):
+            yield b" " * 10_000
+
+    async def test(client: Client) -> None:
+        for method, path, options, code in REFUSED:
+            found, body = await client.status(method, path, **options)
+            assert (code, "Status") == (found, orjson.loads(body)["kind"]), path
+            assert not (await client.ask("/validate", review_body(POD)))["allowed"]
+        chunked = await client.status("POST", "/validate", data=chunks(), headers={"Content-Type": "application/json"})
+        assert 413 == chunked[0]
+
+    serve(make_server(CERTIFICATE, TEAM, observer=told, limits=Limits(body_bytes=100_000)), test)
+    assert len(told.failures) == len(REFUSED)  # all but the path below /health, and the chunked one
+    assert len(told.answers) == len(REFUSED)
+
+
+def test_what_is_in_work_is_bounded() -> None:
+    """A body that would go beyond the bound is sent away with a hint to come back."""
+
+    async def test(client: Client) -> None:
+        code, body = await client.status("POST", "/validate", json=review_body(POD))
+        assert (503, "ServiceUnavailable") == (code, orjson.loads(body)["reason"])
+
+    serve(make_server(CERTIFICATE, TEAM, limits=Limits(bytes_in_work=10)), test)
+
+
+def test_a_body_that_never_ends_is_given_up() -> None:
+    """The connection is answered and free again."""
+
+    async def drip() -> Any:
+        yield b"{"
+        await asyncio.sleep(5)
+
+    async def test(client: Client) -> None:
+        code, _ = await client.status("POST", "/validate", data=drip(), headers={"Content-Type": "application/json"})
+        assert 408 == code
+
+    serve(make_server(CERTIFICATE, TEAM, limits=Limits(body_seconds=0.2)), test)
+
+
+def test_health_tells_the_truth() -> None:
+    """Alive is alive; ready is what the health object says, and never while draining."""
+    health = Sound()
+
+    async def test(client: Client) -> None:
+        assert (200, b"ok") == await client.status("GET", "/health/readiness")
+        health.trouble = "the watch of policies is stale"
+        assert (500, b"the watch of policies is stale") == await client.status("GET", "/health/readiness")
+        assert (200, b"ok") == await client.status("GET", "/health/liveness")
+
+    serve(make_server(CERTIFICATE, health=health), test)
+
+
+def test_special_paths_are_answered_by_their_own_functions() -> None:
+    """An error of theirs is a denial with its text."""
+
+    async def policies(question: Question) -> Answer:
+        if question.name == "bad":
+            raise HostError("not today")
+        return Answer(warnings=[f"saw {question.name}"])
+
+    async def test(client: Client) -> None:
+        assert ["saw web"] == (await client.ask("/policyvalidate", review_body(POD)))["warnings"]
+        denied = await client.ask("/policyvalidate", review_body(POD, name="bad"))
+        assert (False, "not today") == (denied["allowed"], denied["status"]["message"])
+
+    serve(make_server(CERTIFICATE, special={"/policyvalidate": policies}), test)
+
+
+def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
+    """No policy is asked, so there is no review to report."""
+    told = Recorded()
+    world = MemoryWorld(
+        configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]", "excludeUsernames": "root"})
+    )
+
+    async def test(client: Client) -> None:
+        assert (await client.ask("/validate", review_body(POD, namespace="kube-system")))["allowed"]
+        assert (await client.ask("/validate", review_body(POD, userInfo={"username": "root"})))["allowed"]
+        assert not (await client.ask("/validate", review_body(POD)))["allowed"]
+
+    serve(make_server(CERTIFICATE, TEAM, world=world, observer=told), test)
+    assert [True, True, False] == [judged.review is None for _, judged in told.answers]
+
+
+def test_managed_resources_are_protected_from_all_but_us() -> None:
+    """The label tells; the namespace controller may still empty a namespace."""
+    managed = {**POD, "metadata": {**POD["metadata"], "labels": {"app.kubernetes.io/managed-by": "kyverno"}}}
+    namespace_controller = {"username": "system:serviceaccount:kube-system:namespace-controller"}
+
+    async def test(client: Client) -> None:
+        denied = await client.ask("/validate", review_body(managed))
+        assert "A kyverno managed resource can only be modified by kyverno" == denied["status"]["message"]
+        ours = {"username": "system:serviceaccount:kyverno:kyverno-background-controller"}
+        assert (await client.ask("/validate", review_body(managed, userInfo=ours)))["allowed"]
+        deletion = review_body(
+            managed, userInfo=namespace_controller, operation="DELETE", object=None, oldObject=managed
+        )
+        assert (await client.ask("/validate", deletion))["allowed"]
+        assert not (await client.ask("/validate", review_body(managed, userInfo=namespace_controller)))["allowed"]
+
+    serve(make_server(CERTIFICATE, world=MemoryWorld(protects_managed=True)), test)
+
+
+def test_a_fine_grained_path_whose_policy_is_gone_denies() -> None:
+    """Silence would let the request through."""
+
+    async def test(client: Client) -> None:
+        denied = await client.ask("/validate/fail/finegrained/team/gone", review_body(POD))
+        assert "failed to fetch policy with key: key team/gone: not found" == denied["status"]["message"]
+
+    serve(make_server(CERTIFICATE, TEAM), test)
+
+
+def test_a_certificate_changes_between_two_handshakes() -> None:
+    """Connections that are open go on; new ones see the new certificate; a broken pair changes nothing."""
+    old, new = CERTIFICATE, make_certificate("new")
+    tls = ServerTls(old.certificate, old.key)
+    server = make_server(old, TEAM)
+    server._tls = tls
+
+    async def seen(port: int) -> bytes:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        await writer.wait_closed()
+        return found
+
+    async def test(client: Client) -> None:
+        assert not (await client.ask("/validate", review_body(POD)))["allowed"]
+        before = await seen(server.port)
+        with pytest.raises(ssl.SSLError):
+            tls.swap(new.certificate, old.key)
+        assert before == await seen(server.port)
+        tls.swap(new.certificate, new.key)
+        assert ssl.PEM_cert_to_DER_cert(new.certificate.decode()) == await seen(server.port)
+        assert not (await client.ask("/validate", review_body(POD)))["allowed"]
+
+    serve(server, test)
+
+
+def test_old_protocols_and_ciphers_are_refused() -> None:
+    """TLS 1.1 is gone, and TLS 1.2 speaks AEAD ciphers only."""
+
+    async def handshake(port: int, ciphers: str) -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(ciphers)
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        name: str = writer.get_extra_info("cipher")[0]
+        writer.close()
+        await writer.wait_closed()
+        return name
+
+    async def test(client: Client) -> None:
+        port = client.server.port
+        assert "ECDHE-ECDSA-AES128-GCM-SHA256" == await handshake(port, "ECDHE-ECDSA-AES128-GCM-SHA256")
+        for weak in ("ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES256-SHA"):
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await handshake(port, weak)
+
+    serve(make_server(CERTIFICATE), test)
+
+
+def test_what_is_in_work_is_finished_before_the_end() -> None:
+    """A review that has begun is answered although the server is told to stop."""
+
+    async def run() -> None:
+        server = make_server(CERTIFICATE, FROM_CONFIG, host=SlowConfigMaps(0.4))
+        await server.start("127.0.0.1", 0)
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=CERTIFICATE.client_context())) as session:
+            client = Client(server, session)
+            asking = asyncio.ensure_future(client.ask("/validate/fail", review_body(POD)))
+            await asyncio.sleep(0.1)
+            stopping = asyncio.ensure_future(server.stop())
+            await asyncio.sleep(0.05)
+            assert (500, b"shutting down") == await client.status("GET", "/health/readiness")
+            assert (await asking)["allowed"]
+            await stopping
+
+    asyncio.run(run())
