@@ -7,12 +7,12 @@ contain any check.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from pyverno.podsecurity.finding import Finding
 from pyverno.podsecurity.pod import Pod
 from pyverno.podsecurity.versions import Version
+from pyverno.value import dataclass
 
 __all__ = ["Check", "Control", "Judge", "Level", "Reach", "Variant", "container_fields"]
 

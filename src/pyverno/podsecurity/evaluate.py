@@ -8,7 +8,6 @@ calls functions. This module must not know one single control.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from pyverno.kube.json import JSON
 from pyverno.podsecurity.control import Judge, Level
@@ -17,6 +16,7 @@ from pyverno.podsecurity.excludes import Exclude, compile_excludes, exempt
 from pyverno.podsecurity.finding import Violation
 from pyverno.podsecurity.pod import Pod, read_pod
 from pyverno.podsecurity.versions import parse_version
+from pyverno.value import dataclass, replace
 
 __all__ = ["PodSecurityCheck", "PodSecurityOutcome", "compile_pod_security", "evaluate", "message"]
 

@@ -8,7 +8,6 @@ field error found that way takes one error of the same field away. This module m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from pyverno.kube.json import JSON
@@ -17,6 +16,7 @@ from pyverno.podsecurity.control import Judge
 from pyverno.podsecurity.controls import CONTROLS
 from pyverno.podsecurity.finding import FieldError, Violation
 from pyverno.podsecurity.pod import Pod
+from pyverno.value import dataclass
 
 __all__ = ["Exclude", "compile_excludes", "exempt"]
 

@@ -5,15 +5,15 @@ This module must not decide anything: it carries facts from the checks to exclud
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pyverno.kube.json import go_text
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["FieldError", "Finding", "Violation", "plural", "quoted", "sorted_unique"]
 
-_DIGITS = re.compile(r"[0-9]+")
+_DIGITS = regex(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)

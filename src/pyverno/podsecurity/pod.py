@@ -8,10 +8,10 @@ check ever takes an unreadable field for an unset one. This module must not judg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.value import dataclass, replace
 
 __all__ = ["POD_KINDS", "Container", "Pod", "SELinuxOptions", "SecurityContext", "Volume", "read_pod"]
 

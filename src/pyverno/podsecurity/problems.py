@@ -7,11 +7,11 @@ The texts are Kyverno's. This module must not evaluate a pod.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.podsecurity.control import Control, Reach
 from pyverno.podsecurity.controls import CONTROLS
+from pyverno.value import dataclass
 
 __all__ = ["ExcludeProblem", "exclude_problems"]
 

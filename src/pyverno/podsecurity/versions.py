@@ -6,13 +6,14 @@ This module must not know which check changed in which version; each check says 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["LATEST", "Version", "parse_version", "since"]
 
-_VERSION = re.compile(r"v1\.(0|[1-9][0-9]{0,17})", re.ASCII)
+_VERSION = regex(r"v1\.(0|[1-9][0-9]{0,17})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
