@@ -4,7 +4,7 @@
 
 `src/pyverno/kube/data/schemas.json.xz` holds the complete schemas of all versions, without descriptions;
 `merge_keys.json` holds the list merge keys of all kinds (each from the newest version that has it), which is all that
-patching needs. The same package
+patching needs; `descriptions.json.xz` holds the texts that explain types and fields. The same package
 always gives the same bytes. `--check` writes nothing and fails when the files differ.
 """
 
@@ -78,6 +78,28 @@ def build_schemas(versions: dict[str, Definitions]) -> bytes:
         for version in VERSIONS
     }
     text = f'{{"definitions":[{",".join(bodies)}],"versions":{dump(index)}}}'
+    return lzma.compress(text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=FILTERS)
+
+
+def texts(definition: dict[str, Any]) -> dict[str, str]:
+    """The description of a type under the empty name, and those of its fields."""
+    found = {"": definition.get("description", "")}
+    for name, field in sorted(definition.get("properties", {}).items()):
+        found[name] = field.get("description", "")
+    return {name: text for name, text in found.items() if text}
+
+
+def build_descriptions(versions: dict[str, Definitions]) -> bytes:
+    """Every distinct set of texts once, and for each version which one belongs to which definition."""
+    bodies: dict[str, int] = {}
+    index: dict[str, dict[str, int]] = {version: {} for version in VERSIONS}
+    # texts of one definition stand next to each other in all versions, which packs best
+    for name in sorted({name for version in VERSIONS for name in versions[version]}):
+        for version in VERSIONS:
+            found = texts(versions[version].get(name, {}))
+            if found:
+                index[version][name] = bodies.setdefault(dump(found), len(bodies))
+    text = f'{{"texts":[{",".join(bodies)}],"versions":{dump(index)}}}'
     return lzma.compress(text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=FILTERS)
 
 
@@ -158,6 +180,7 @@ def main() -> int:
     files = {
         "schemas.json.xz": build_schemas(versions),
         "merge_keys.json": build_merge_keys(versions),
+        "descriptions.json.xz": build_descriptions(versions),
     }
     stale = [name for name, content in files.items() if not is_current(DATA / name, content)]
     if arguments.check:

@@ -39,7 +39,11 @@ CEL_POLICY = {
     },
 }
 CRON_SPEC = "object.spec.jobTemplate.spec.template.spec"
-UNAVAILABLE_POLICY = {**CEL_POLICY, "spec": {"evaluation": {"mode": "Envoy"}, "validations": [{"expression": "true"}]}}
+UNAVAILABLE_POLICY = {
+    **CEL_POLICY,
+    "kind": "ImageValidatingPolicy",
+    "spec": {**CEL_POLICY["spec"], "attestors": [{"name": "own", "cosign": {"key": {"data": "x"}}}]},
+}
 MUTATING_ADMISSION_POLICY = {
     "apiVersion": "admissionregistration.k8s.io/v1",
     "kind": "MutatingAdmissionPolicy",

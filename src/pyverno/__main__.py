@@ -1,7 +1,7 @@
 """The `pyverno` command: looks at the first words itself, so that the cheapest answers import nothing.
 
-`pyverno --version` answers from here; everything else goes to `pyverno.cli.root`. This module must never import
-anything at its top that is not already loaded when Python starts.
+`pyverno --version` answers from here; what needs no click is left to `pyverno.cli.plainly`, and everything else to
+`pyverno.cli.root`. This module must never import anything at its top that is not already loaded when Python starts.
 """
 
 from __future__ import annotations
@@ -19,9 +19,16 @@ def main() -> None:
 
         sys.stdout.write(f"pyverno {__version__}\n")
         raise SystemExit(0)
-    from pyverno.cli.root import run
+    from pyverno.cli.lazily import load_later
+    from pyverno.cli.plainly import run_plainly
 
-    raise SystemExit(run(arguments))
+    load_later()
+    code = run_plainly(arguments)
+    if code is None:
+        from pyverno.cli.root import run
+
+        code = run(arguments)
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,17 @@ PyvernoError
 └── BudgetExceededError       a review used up its time, steps, bytes or calls
 
 An error says what happened in fields; its text is for people. `code` is stable: programs match on it.
-Nothing below this module is imported from the package.
+Nothing of the package is imported but `value`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "NOWHERE",
@@ -58,6 +62,30 @@ class Location:
     file: str = ""
     line: int = 0
     column: int = 0
+    _find: Callable[[], tuple[int, int]] | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def later(cls, file: str, find: Callable[[], tuple[int, int]]) -> Location:
+        """Return a place whose line and column are found when they are first asked for.
+
+        >>> Location.later("policy.yaml", lambda: (14, 9))
+        Location(file='policy.yaml', line=14, column=9)
+        """
+        place = cls.__new__(cls)
+        object.__setattr__(place, "file", file)
+        object.__setattr__(place, "_find", find)
+        return place
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> int:
+            # asked only for a slot that is empty
+            if name not in ("line", "column") or self._find is None:
+                raise AttributeError(name)
+            line, column = self._find()
+            for known, value in (("line", line), ("column", column), ("_find", None)):
+                object.__setattr__(self, known, value)
+            return line if name == "line" else column
 
     def __str__(self) -> str:
         if not self.line:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import commands, engine
+from tests.bench import cel, commands, engine
 
 __all__ = ["BENCHMARKS", "main"]
 
@@ -41,6 +41,8 @@ BENCHMARKS = (
     Benchmark("B2", "the same on a pod that fails every rule / orjson.loads", engine.fail_ratio, 4.0),
     Benchmark("B3", "naive interpreter / compiled engine", engine.naive_ratio, 30, is_least=True),
     Benchmark("B3.differences", "pods of 2,000 judged differently by the two", engine.count_differences, 0),
+    Benchmark("B4", "Pod Security in CEL on a pod that passes / orjson.loads", cel.pass_ratio, 1.3),
+    Benchmark("B4.compile", "compiling these policies / loading their YAML", cel.compile_ratio, 5.0),
     Benchmark("B5", "10,000 policies / 10, the same 5 match", engine.selection, 1.5),
     Benchmark("B6", "1,000 matching policies / 100", engine.linearity, 12.5),
     Benchmark("B10", "apply on 10,000 pods as YAML / CSafeLoader", commands.yaml_ratio, 0.8),

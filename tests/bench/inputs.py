@@ -20,6 +20,7 @@ from pyverno.kube.documents import Document, load_documents
 from pyverno.kube.json import JSON, JSONObject
 
 __all__ = [
+    "CEL_POD_SECURITY",
     "POD_SECURITY",
     "compiled_policies",
     "failing_review",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 POD_SECURITY = Path(__file__).resolve().parents[2] / "policies" / "pod-security"
+CEL_POD_SECURITY = POD_SECURITY.parent / "cel" / "pod-security"
 _WHOLE_LEVELS = frozenset({"pod-security-baseline", "pod-security-restricted"})
 
 PASSING_BYTES = 8140

@@ -4,7 +4,8 @@ Files: `policy.yaml` (also bindings), `resource.yaml` (one or more objects), and
 `params.yaml` (objects that bindings refer to), `crds.yaml` (kinds that are not built in), `values.yaml`, `user.yaml`
 (as of the command line), `request.yaml` (`operation`, `oldObject`, `dryRun`, `subResource`, `background`, `payload`)
 and `host.yaml` (`objects`, `targets`, `answers`, `globalEntries`, `images`, `now`): the world that rules ask. With
-`payload: true` the objects are JSON documents that no cluster knows. Nothing here judges.
+`payload: true` the objects are JSON documents that no cluster knows, with `payload: HTTP` or `payload: Envoy`
+authorization requests. Nothing here judges.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pyverno.compiler import Compilation, compile_documents
+from pyverno.engine.authorization import check_request
 from pyverno.engine.host import Host
 from pyverno.engine.request import Operation, Request, User
 from pyverno.kube.documents import Document, expand_lists, load_documents
@@ -122,7 +124,13 @@ class Case:
     @property
     def is_payload(self) -> bool:
         """Tell whether the objects are JSON documents and no Kubernetes objects."""
-        return self.options.get("payload") is True
+        return bool(self.options.get("payload"))
+
+    @property
+    def check_mode(self) -> str:
+        """The mode of authorization requests, "" when the objects are none."""
+        mode = self.options.get("payload")
+        return mode if isinstance(mode, str) else ""
 
     @cached_property
     def host(self) -> Host:
@@ -145,7 +153,9 @@ class Case:
     def requests(self) -> Iterator[Request]:
         """Yield the question of every object, as the library asks it."""
         for manifest in self.manifests:
-            if self.is_payload:
+            if self.check_mode:
+                yield check_request(manifest, mode=self.check_mode)
+            elif self.is_payload:
                 yield Request.from_payload(manifest)
             elif self.is_background:
                 yield Request.from_live(manifest, **self.surroundings(manifest))

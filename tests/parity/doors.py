@@ -54,7 +54,9 @@ def apply_command(case: Case, folder: Path) -> Answer:
     options = ApplyOptions(
         policies=(case.path("policy.yaml"),),
         resources=() if case.is_payload else (case.path("resource.yaml"),),
-        json_payloads=(case.path("resource.yaml"),) if case.is_payload else (),
+        json_payloads=_payloads(case, ""),
+        http_payloads=_payloads(case, "HTTP"),
+        envoy_payloads=_payloads(case, "Envoy"),
         parameter_resources=(case.path("params.yaml"),) if case.has("params.yaml") else (),
         crd_paths=(case.path("crds.yaml"),) if case.has("crds.yaml") else (),
         exceptions=(case.path("exception.yaml"),) if case.has("exception.yaml") else (),
@@ -64,6 +66,10 @@ def apply_command(case: Case, folder: Path) -> Answer:
     material = load_material(options)
     judged = judge(material, open_session(material))
     return [(said(item.results), effect_names(e for result in item.results for e in result.effects)) for item in judged]
+
+
+def _payloads(case: Case, mode: str) -> tuple[str, ...]:
+    return (case.path("resource.yaml"),) if case.is_payload and case.check_mode == mode else ()
 
 
 def test_command(case: Case, folder: Path) -> Answer:
@@ -194,7 +200,8 @@ def _suite(case: Case, folder: Path) -> JSONObject:
         "policies": ["policy.yaml"],
         "results": [],
     }
-    suite["jsonPayloads" if case.is_payload else "resources"] = ["resource.yaml"]
+    payloads = {"": "jsonPayloads", "HTTP": "httpPayloads", "Envoy": "envoyPayloads"}
+    suite[payloads[case.check_mode] if case.is_payload else "resources"] = ["resource.yaml"]
     if case.has("params.yaml"):
         suite["paramResources"] = ["params.yaml"]
     for name, field in (("values", "variables"), ("user", "userinfo")):

@@ -216,6 +216,26 @@ def test_random_expressions_obey_the_pass_check_law() -> None:
             assert outcome(program, values) == ("value", True), text
 
 
+def test_the_bound_of_a_pass_check_is_never_below_the_cost() -> None:
+    """What passes under a limit costs the closures no more than that limit."""
+    for seed in range(EXAMPLES):
+        random = Random(seed)  # noqa: S311 - reproducible, not secret
+        program, values = OBJECTS.compile(policy(random)), {"object": document(random)}
+        assert not _passes_below_cost(program, values), program.text
+        text, values = Expressions(random).make(), bindings(random)
+        try:
+            program = ENVIRONMENT.compile(text)
+        except CompileError:
+            continue
+        assert not _passes_below_cost(program, values), text
+
+
+def _passes_below_cost(program: Program, values: dict[str, Any]) -> bool:
+    cost = program.cost(values)
+    passes = compile_pass_check(program.checked, limit=cost - 1)
+    return passes is not None and cost > 0 and passes(values)
+
+
 def test_the_pass_check_keeps_the_cost_limit() -> None:
     """Where the closures run out of cost the pass-check does not pass."""
     program = OBJECTS.compile("object.all(i, object.all(j, object.all(k, k != 'x')))")

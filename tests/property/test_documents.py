@@ -109,6 +109,7 @@ BLOCK_WORDS = st.sampled_from(
         "|",
         "|-",
         ">",
+        ">-",
         "-",
         "",
         "e:",
@@ -118,7 +119,7 @@ BLOCK_LINES = st.lists(
     st.tuples(
         st.sampled_from(["", "  ", "    ", "      ", " "]),
         st.sampled_from(["", "- ", "-  ", "# "]),
-        st.sampled_from(["", "a: ", "b:", "c: ", "'d': ", "yes: "]),
+        st.sampled_from(["", "a: ", "b:", "c: ", "'d': ", "yes: ", "f:e: ", "f::", ".: ", "=(g): ", "(h): ", "X(i):"]),
         BLOCK_WORDS,
         st.sampled_from(["", "", "", " "]),
     ).map("".join),
@@ -130,7 +131,9 @@ BLOCK_LINES = st.lists(
 @given(BLOCK_LINES)
 def test_fast_reader_agrees_with_libyaml(text: str) -> None:
     """Where the block reader answers, libyaml's events give the same value with the same types."""
-    is_read, value = BlockReader().read(text)
+    reader = BlockReader()
+    is_read, value = reader.read(text)
     if is_read:
         expected = build_value(text)
         assert (repr(expected), expected) == (repr(value), value)
+        assert reader.may_hold_null or value is None or "None" not in repr(value)

@@ -6,7 +6,6 @@ Workers are new processes (`spawn`) that make their own session from the same ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from pyverno.cli.apply_load import Material, Session, open_session
 from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
@@ -14,6 +13,7 @@ from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.value import dataclass, replace
 
 __all__ = ["JudgedResource", "judge"]
 
@@ -30,12 +30,13 @@ class JudgedResource:
     resource: JSON
     results: tuple[RuleResult, ...]
     problem: str = ""
+    payload_kind: str = "JSON"
 
     @property
     def ref(self) -> ResourceRef:
-        """The name of the resource; a JSON payload that is none is named after its file."""
+        """The name of the resource; a payload that is none is named after its file."""
         ref = ResourceRef.of(self.manifest)
-        return ref if ref.kind or ref.name else ResourceRef("", "JSON", "", self.document.file)
+        return ref if ref.kind or ref.name else ResourceRef("", self.payload_kind, "", self.document.file)
 
 
 _Answer = tuple[JSON, tuple[RuleResult, ...], str]
@@ -44,12 +45,21 @@ _Answer = tuple[JSON, tuple[RuleResult, ...], str]
 def judge(
     material: Material, session: Session, *, workers: int = 1, continue_on_fail: bool = False
 ) -> Iterable[JudgedResource]:
-    """Yield every resource with its results, in the order of the input.
+    """Yield every resource with its results, in the order of the input, and then the authorization requests.
 
     A resource that can not be asked about ends the run with UsageError, or has a `problem` with `continue_on_fail`.
     """
     if not session.evaluation.policies:
         return
+    yield from _judged_resources(material, session, workers=workers, continue_on_fail=continue_on_fail)
+    for mode, document in material.checks:
+        results = session.evaluation.check(document.value, mode).results
+        yield JudgedResource(document, document.value, document.value, results, payload_kind=mode)
+
+
+def _judged_resources(
+    material: Material, session: Session, *, workers: int, continue_on_fail: bool
+) -> Iterator[JudgedResource]:
     if workers > 1 and len(material.manifests) > 1:
         answers = _by_workers(material, min(workers, len(material.manifests)))
     else:

@@ -7,7 +7,6 @@ others are still read. This module must never judge.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from pyverno.cli.apply_options import ApplyOptions
 from pyverno.cli.evaluate import Evaluation
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.request import User
-from pyverno.errors import PolicyError, PyvernoError, UsageError
+from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.documents import Document, expand_lists, load_documents
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
@@ -28,6 +27,7 @@ from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise
+from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
     from pyverno.policy.globalcontext import GlobalContextEntry
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Material", "Session", "load_material", "open_session"]
 
 _OWN_GROUP = "kyverno.io"
-_UNSUPPORTED = "unsupported-kind"
 
 
 @dataclass(slots=True)
@@ -43,8 +42,8 @@ class Material:
     """What was read: policies and exceptions as documents, resources as a cluster would see them, companions.
 
     `resources` are the documents as written; `manifests` belong to them one by one, and are JSON payloads of any shape
-    when it `has_payloads`. `targets` are what policies write to and parameters, `looked_up` what else they may ask the
-    cluster for. `errors` make the run fail,
+    when it `has_payloads`. `checks` are authorization requests with their mode (`HTTP`, `Envoy`). `targets` are what
+    policies write to and parameters, `looked_up` what else they may ask the cluster for. `errors` make the run fail,
     `warnings` do not.
     """
 
@@ -56,6 +55,7 @@ class Material:
     targets: list[JSONObject] = field(default_factory=list)
     looked_up: list[JSONObject] = field(default_factory=list)
     has_payloads: bool = False
+    checks: list[tuple[str, Document]] = field(default_factory=list)
     values: Values = field(default_factory=Values)
     user: User = field(default_factory=User)
     images: tuple[JSONObject, ...] = ()
@@ -90,6 +90,13 @@ def load_material(options: ApplyOptions, *, stdin: bytes | None = None) -> Mater
     _resources(material, options.resources, stdin)
     if options.json_payloads:
         _payloads(material, options.json_payloads)
+    for mode, paths in (("HTTP", options.http_payloads), ("Envoy", options.envoy_payloads)):
+        if not paths:
+            continue
+        # imported here, because few runs ask authorization policies
+        from pyverno.cli.check_requests import load_check_requests
+
+        material.checks += [(mode, document) for document in load_check_requests(paths, mode)]
     targets = load_manifests((*options.target_resources, *options.parameter_resources))
     material.errors += targets.errors
     kinds = material.kinds
@@ -225,7 +232,7 @@ def open_session(material: Material) -> Session:
         kinds=kinds,
         namespaces=_namespaces(material),
     )
-    errors = (*_told(compilation), *_told(exceptions), *entries.errors)
+    errors = (*compilation.errors, *exceptions.errors, *entries.errors)
     return Session(compilation, evaluation, errors)
 
 
@@ -242,18 +249,3 @@ def _namespaces(material: Material) -> dict[str, JSONObject]:
     found = {Resource(each).name: each for each in manifests if each.get("kind") == "Namespace"}
     found.update((Resource(each).name, each) for each in material.values.namespaces)
     return found
-
-
-def _told(compilation: Compilation) -> list[PolicyError]:
-    """Return all errors, with one for each file and kind that this version can not run."""
-    told: list[PolicyError] = []
-    unsupported: set[tuple[str, str]] = set()
-    for item in compilation.items:
-        told.extend(error for error in item.errors if error.code != _UNSUPPORTED)
-        if any(error.code == _UNSUPPORTED for error in item.errors):
-            kind = str(item.document.value.get("kind"))
-            if (item.document.file, kind) not in unsupported:
-                unsupported.add((item.document.file, kind))
-                message = f"kind {kind} is not supported in this version of pyverno"
-                told.append(PolicyError(message, location=item.document.location(("kind",)), code=_UNSUPPORTED))
-    return told

@@ -5,18 +5,16 @@ This module must never read a file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyverno.errors import UsageError
 from pyverno.offline.files import STDIN
+from pyverno.value import dataclass
 
 __all__ = ["FORMATS", "ApplyOptions", "check_options"]
 
 FORMATS = ("text", "json", "yaml", "sarif", "junit", "github")
 """Forms of the results; all but `text` are for machines."""
-
-_NO_PROXY = "is for policies about proxy requests (Envoy and HTTP modes), which this version of pyverno does not judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +97,6 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
             "crd-paths and kubeconfig flags are mutually exclusive, please use only one of them",
         ),
         (options.cluster, "cluster mode is not available in this version of pyverno"),
-        (bool(options.http_payloads), f"--http-payload {_NO_PROXY}"),
-        (bool(options.envoy_payloads), f"--envoy-payload {_NO_PROXY}"),
         (options.workers < 1, f"--workers must be at least 1, got {options.workers}"),
         (bool(options.output and options.stdin), "--output and --stdin can not be used together, use one or the other"),
     )

@@ -9,9 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from pyverno.cli.apply_files import ObjectFiles
 from pyverno.cli.apply_judge import JudgedResource
 from pyverno.cli.apply_load import Session
 from pyverno.cli.apply_options import ApplyOptions
@@ -21,8 +20,12 @@ from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import Stage
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.yamlwriter import dump_yaml
 from pyverno.report.summary import Summary, reported_status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyverno.cli.apply_files import ObjectFiles
 
 __all__ = ["Output"]
 
@@ -42,7 +45,7 @@ class Output:
         self._stream = stream
         self._log = sys.stderr if options.is_machine_output else stream
         path = options.output_path
-        self._files = ObjectFiles(path) if path is not None else None
+        self._files = _files(path) if path is not None else None
         self._mutating = [
             policy.info
             for policy in session.evaluation.policies
@@ -51,11 +54,11 @@ class Output:
         self._has_objects = bool(self._mutating) or any(
             rule.stage is Stage.GENERATE for policy in session.evaluation.policies for rule in policy.rules
         )
-        self._refused = [item for item in session.compilation.items if item.errors and item.written is not None]
+        self._refused = [item for item in session.compilation.items if item.errors]
 
     @property
     def refused(self) -> int:
-        """How many policies are not valid; they count as errors and are not asked."""
+        """How many documents are no valid policy; they count as errors and are not asked."""
         return len(self._refused)
 
     def header(self, resources: int) -> None:
@@ -139,8 +142,9 @@ class Output:
     def _invalid_policies(self) -> None:
         listed: dict[str, list[str]] = {"Policies Skipped:": [], "Invalid Policies:": []}
         for item in self._refused:
-            reason = "; ".join(error.message for error in item.errors)
-            name = item.written.name if item.written is not None else ""
+            if item.written is None:
+                continue
+            reason, name = "; ".join(error.message for error in item.errors), item.written.name
             title = "Invalid Policies:" if reason.startswith(_ELEMENT_VARIABLE) else "Policies Skipped:"
             listed[title].append(f"{name}: {reason}" if reason else name)
         for title, entries in listed.items():
@@ -231,5 +235,14 @@ def _path(ref: ResourceRef) -> str:
     return f"{ref.namespace}/{ref.kind}/{ref.name}"
 
 
+def _files(path: Path) -> ObjectFiles:
+    # imported here and below, because most runs write no objects
+    from pyverno.cli.apply_files import ObjectFiles
+
+    return ObjectFiles(path)
+
+
 def _yaml_text(value: JSON) -> str:
+    from pyverno.kube.yamlwriter import dump_yaml
+
     return dump_yaml(value, indent=4, indent_lists=True)

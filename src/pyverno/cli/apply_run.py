@@ -29,7 +29,7 @@ def run_apply(options: ApplyOptions) -> int:
 def _run(options: ApplyOptions, material: Material, session: Session) -> int:
     from pyverno.cli.apply_output import Output
 
-    for text in (*material.warnings, *_scope_warnings(session)):
+    for text in (*material.warnings, *_scope_warnings(session), *_policy_warnings(session)):
         report_warning(text)
     problems = [*material.errors, *session.errors]
     for error in problems:
@@ -58,6 +58,12 @@ def _scope_warnings(session: Session) -> Iterator[str]:
         written = item.written
         if written is not None and item.policy is not None and item.policy.info.namespace and not written.namespace:
             yield f"{item.policy.info.kind} `{written.name}` has no namespace, it counts as one of `default`"
+
+
+def _policy_warnings(session: Session) -> Iterator[str]:
+    for item in session.compilation.items:
+        if item.written is not None:
+            yield from (f"policy {item.written.name}: {text}" for text in item.warnings)
 
 
 def exit_code(options: ApplyOptions, summary: Summary, *, has_problems: bool) -> tuple[int, str]:

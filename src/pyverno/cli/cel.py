@@ -14,6 +14,8 @@ import click
 
 from pyverno.cli.cel_environment import (
     ENVIRONMENTS,
+    authorization_mode,
+    check_bindings,
     expected_type,
     named_environment,
     parse_kubernetes_version,
@@ -81,7 +83,10 @@ def _eval(
     given = inputs.variables(input, {name: documents[key] for key, name in DOCUMENT_FLAGS.items()}, var)
     version = parse_kubernetes_version(kubernetes_version)
     known = named_environment(environment, version, given, cost_limit=cost_limit)
-    bound = bindings(given) if "request" in known.names.variables else given
+    mode = authorization_mode(environment)
+    bound = check_bindings(given, mode) if mode else given
+    if "request" in known.names.variables:
+        bound = bindings(given, is_kyverno="exceptions" in known.names.variables)
     printer = Printer(known.names)
     results: list[JSONObject] = []
     shown: list[str] = []

@@ -5,17 +5,16 @@ Policies and this command declare the same variables, by the same code. This mod
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-from pyverno.errors import UsageError
+from pyverno.errors import DocumentError, PyvernoError, UsageError
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
 from pyverno.kube.schemas import SchemaSet, schema_set
 from pyverno.lang.cel import STANDARD, Environment, types
+from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
 from pyverno.lang.cel.presets import (
     KYVERNO_KINDS,
@@ -23,16 +22,28 @@ from pyverno.lang.cel.presets import (
     authz_environment,
     kubernetes_environment,
     kyverno_environment,
+    read_check_request,
 )
 from pyverno.lang.cel.structs import SchemaTypes, StructTypes
 from pyverno.lang.cel.types import Type, list_of, map_of, parse_type, struct
+from pyverno.regex import regex
+from pyverno.value import replace
 
-__all__ = ["ENVIRONMENTS", "expected_type", "named_environment", "parse_kubernetes_version", "typed_by_kind"]
+__all__ = [
+    "ENVIRONMENTS",
+    "authorization_mode",
+    "check_bindings",
+    "custom_definitions",
+    "expected_type",
+    "named_environment",
+    "parse_kubernetes_version",
+    "typed_by_kind",
+]
 
 Version = tuple[int, int]
 
 OLDEST: Version = (1, 27)
-_VERSION = re.compile(r"v?1\.(\d{1,3})(?:\.\S*)?")
+_VERSION = regex(r"v?1\.(\d{1,3})(?:\.\S*)?")
 _EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}
 _IMAGES: Mapping[str, Type] = dict.fromkeys(("images", "attestors", "attestations"), types.DYN)
 _PARAMS: Mapping[str, Type] = {"params": types.DYN}
@@ -46,9 +57,14 @@ def _kubernetes(version: Version, *, mutation: bool = False) -> Environment:
     return _with_admission(kubernetes_environment(version, mutation=mutation), _PARAMS)
 
 
+def _native(version: Version, *, mutation: bool = False) -> Environment:
+    return _kubernetes(version, mutation=mutation).with_variables(AUTHORIZER_NAMES)
+
+
 def _rules(version: Version) -> Environment:
     # Kyverno: in its own policies `orValue` also takes plain values
-    return _with_admission(kubernetes_environment(version).extended(OR_VALUE), _PARAMS)
+    names = {**_PARAMS, **AUTHORIZER_NAMES}
+    return _with_admission(kubernetes_environment(version).extended(OR_VALUE), names)
 
 
 def _kyverno(version: Version, *, kind: str, namespaced: bool) -> Environment:
@@ -57,7 +73,7 @@ def _kyverno(version: Version, *, kind: str, namespaced: bool) -> Environment:
 
 
 def _authz(version: Version, *, mode: str) -> Environment:
-    return authz_environment(mode).with_variables({"object": types.DYN, "variables": types.DYN})
+    return authz_environment(mode).with_variables({"variables": types.DYN})
 
 
 def _with_admission(environment: Environment, names: Mapping[str, Type]) -> Environment:
@@ -73,8 +89,8 @@ def _with_admission(environment: Environment, names: Mapping[str, Type]) -> Envi
 ENVIRONMENTS: Mapping[str, Callable[[Version], Environment]] = {
     "standard": _standard,
     "kubernetes": _kubernetes,
-    "ValidatingAdmissionPolicy": _kubernetes,
-    "MutatingAdmissionPolicy": partial(_kubernetes, mutation=True),
+    "ValidatingAdmissionPolicy": _native,
+    "MutatingAdmissionPolicy": partial(_native, mutation=True),
     "ClusterPolicy": _rules,
     **{kind: partial(_kyverno, kind=kind, namespaced=False) for kind in KYVERNO_KINDS},
     **{f"Namespaced{kind}": partial(_kyverno, kind=kind, namespaced=True) for kind in KYVERNO_KINDS},
@@ -82,6 +98,25 @@ ENVIRONMENTS: Mapping[str, Callable[[Version], Environment]] = {
     "HTTP": partial(_authz, mode="HTTP"),
 }
 """Environments by name: plain CEL, Kubernetes' own, those of policy kinds, and those of authorization policies."""
+
+
+def authorization_mode(name: str) -> str:
+    """Return the mode of authorization requests that an environment is for, "" when it is for other things.
+
+    >>> authorization_mode("envoy"), authorization_mode("ValidatingPolicy")
+    ('Envoy', '')
+    """
+    return next((mode for mode in ("Envoy", "HTTP") if mode.lower() == name.lower()), "")
+
+
+def check_bindings(given: Mapping[str, JSON], mode: str) -> dict[str, JSON]:
+    """Return the variables of an authorization request; raises UsageError when the object is none of the mode."""
+    if "object" not in given:
+        return {"variables": {}, **given}
+    try:
+        return {"variables": {}, **given, "object": read_check_request(mode, given["object"])}
+    except DocumentError as error:
+        raise UsageError(f"the object is no request of mode {mode}: {error.message}") from error
 
 
 def parse_kubernetes_version(text: str) -> Version:
@@ -148,28 +183,32 @@ def typed_by_kind(environment: Environment, kind: str, crd_files: Sequence[str],
     kind without one.
     """
     builtin = schema_set(".".join(map(str, version)))
-    crds = _definitions(crd_files)
-    info, schema = _of_crds(crds, kind, builtin) if crds else _of_builtin(kind, builtin)
+    crds, errors = custom_definitions(crd_files)
+    if errors:
+        raise errors[0]
+    info, schema = _of_crds(crds, kind) if crds else _of_builtin(kind, builtin)
     schemas = SchemaTypes({info.kind: schema}, builtin.definitions.get)
     declared = schemas.type_of(info.kind)
     known = environment.with_structs(StructTypes((schemas, environment.structs)))
     return known.with_variables({"object": declared, "oldObject": declared})
 
 
-def _definitions(files: Sequence[str]) -> list[JSONObject]:
+def custom_definitions(files: Sequence[str]) -> tuple[list[JSONObject], list[PyvernoError]]:
+    """Return the CustomResourceDefinitions of the files of --crd, and what is wrong with the files.
+
+    Raises UsageError when files that can be read hold none.
+    """
     from pyverno.offline.files import load_files
 
     loaded = load_files(files)
-    if loaded.errors:
-        raise loaded.errors[0]
     found = [
         document.value
         for document in loaded.documents
         if isinstance(document.value, dict) and document.value.get("kind") == "CustomResourceDefinition"
     ]
-    if files and not found:
+    if files and not found and not loaded.errors:
         raise UsageError("the files of --crd hold no CustomResourceDefinition")
-    return found
+    return found, loaded.errors
 
 
 def _of_builtin(kind: str, builtin: SchemaSet) -> tuple[KindInfo, JSONObject]:
@@ -183,33 +222,17 @@ def _of_builtin(kind: str, builtin: SchemaSet) -> tuple[KindInfo, JSONObject]:
     )
 
 
-def _of_crds(crds: list[JSONObject], kind: str, builtin: SchemaSet) -> tuple[KindInfo, JSONObject]:
+def _of_crds(crds: list[JSONObject], kind: str) -> tuple[KindInfo, JSONObject]:
+    from pyverno.compiler.typechecking import custom_schemas
+
     table = KindTable().with_crds(crds)
     infos = _one_kind(table, kind) if kind else _same_kind(tuple(table), "the files of --crd")
-    schemas = {
-        (_text(spec, "group"), _text(version, "name"), _text(_map(spec, "names"), "kind")): (
-            version.get("storage") is not True,
-            _map(_map(version, "schema"), "openAPIV3Schema") or _map(_map(spec, "validation"), "openAPIV3Schema"),
-        )
-        for crd in crds
-        for spec in (_map(crd, "spec"),)
-        for version in spec.get("versions") or ()
-        if isinstance(version, dict)
-    }
-    known = [(*schemas[key], info) for info in infos if (key := (info.group, info.version, info.kind)) in schemas]
-    usable = sorted((each for each in known if each[1]), key=lambda each: each[0])
-    if not usable:
-        raise UsageError(f"the CustomResourceDefinition of {infos[0].kind} has no schema")
-    _, schema, info = usable[0]
-    return info, _with_metadata(schema, builtin)
-
-
-def _with_metadata(schema: JSONObject, builtin: SchemaSet) -> JSONObject:
-    """Add what every object has, as the API server does when it publishes the schema of a definition."""
-    text: JSONObject = {"type": "string"}
-    metadata: JSONObject = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
-    own = {"apiVersion": text, "kind": text, "metadata": metadata}
-    return {**schema, "type": "object", "properties": {**_map(schema, "properties"), **own}}
+    named = {info.gvk: info for info in infos}
+    for crd in crds:
+        for gvk, schema in custom_schemas(crd):
+            if gvk in named:
+                return named[gvk], schema
+    raise UsageError(f"the CustomResourceDefinition of {infos[0].kind} has no schema")
 
 
 def _one_kind(table: KindTable, text: str) -> tuple[KindInfo, ...]:
@@ -228,13 +251,3 @@ def _same_kind(infos: tuple[KindInfo, ...], text: str) -> tuple[KindInfo, ...]:
         names = ", ".join(dict.fromkeys(f"{info.api_version}/{info.kind}" for info in infos[:10]))
         raise UsageError(f"`{text}` names several kinds ({names}): choose one with --kind GROUP/VERSION/KIND")
     return infos
-
-
-def _map(parent: JSONObject, key: str) -> JSONObject:
-    found: JSON = parent.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _text(parent: JSONObject, key: str) -> str:
-    found: JSON = parent.get(key)
-    return found if isinstance(found, str) else ""

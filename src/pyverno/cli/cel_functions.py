@@ -6,13 +6,13 @@ Everything comes from the declarations. This module must never describe a functi
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment
 from pyverno.lang.cel.declarations import Declaration
 from pyverno.lang.cel.macros import STANDARD_MACROS, MacroTable
 from pyverno.lang.cel.types import Signature
+from pyverno.value import dataclass
 
 __all__ = ["Listed", "listed_functions"]
 

@@ -6,7 +6,6 @@ never compile an expression.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.offline.files import STDIN, read_file, read_stdin
+from pyverno.regex import regex
 
 __all__ = ["DOCUMENT_FLAGS", "Inputs", "bindings", "is_variable_name"]
 
@@ -26,7 +26,7 @@ DOCUMENT_FLAGS: Mapping[str, str] = {
 }
 """Flags with a document, and the variables that they bind."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_variable_name(text: str) -> bool:
@@ -118,15 +118,16 @@ def _review(document: JSON) -> dict[str, JSON]:
     return {"request": request, **objects}
 
 
-def bindings(given: Mapping[str, JSON]) -> dict[str, JSON]:
+def bindings(given: Mapping[str, JSON], *, is_kyverno: bool = True) -> dict[str, JSON]:
     """Return the variables of an admission request about the given objects; what was given wins.
 
     Without a request it is a CREATE, an UPDATE where there is an old object too, a DELETE where there is only that.
+    What an object that there is none of looks like differs between Kyverno and Kubernetes.
 
     >>> bindings({"object": {"apiVersion": "v1", "kind": "Pod"}})["request"]["operation"]
     'CREATE'
     """
-    derived = _admission(given)
+    derived = _admission(given, is_kyverno=is_kyverno)
     bound = {**derived, **given}
     own, asked = derived.get("request"), given.get("request")
     if isinstance(own, dict) and isinstance(asked, dict):
@@ -134,8 +135,8 @@ def bindings(given: Mapping[str, JSON]) -> dict[str, JSON]:
     return bound
 
 
-def _admission(given: Mapping[str, JSON]) -> dict[str, JSON]:
-    from pyverno.engine.cel import request_bindings
+def _admission(given: Mapping[str, JSON], *, is_kyverno: bool) -> dict[str, JSON]:
+    from pyverno.engine.cel import authorizer_bindings, request_bindings
     from pyverno.engine.request import Operation, Request
     from pyverno.kube.kinds import BUILTIN_KINDS
     from pyverno.kube.resource import Resource
@@ -152,4 +153,4 @@ def _admission(given: Mapping[str, JSON]) -> dict[str, JSON]:
     operation = Operation.DELETE if new is None else Operation.CREATE if old is None else Operation.UPDATE
     kind = BUILTIN_KINDS.find(Resource(subject).gvk)
     request = Request.from_manifest(subject, operation=operation, old=old, gvr=None if kind is None else kind.gvr)
-    return {**known, **request_bindings(request)}
+    return {**known, **authorizer_bindings(request), **request_bindings(request, has_objects=is_kyverno)}

@@ -6,17 +6,18 @@ A policy that does not compile is an error and is not checked. This module must 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from pyverno.cli.cel_environment import custom_definitions
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.typechecking import TypeChecking, check_types, known_schemas
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import schema_set
-from pyverno.offline.files import load_files
 from pyverno.offline.policies import load_policy_documents
 from pyverno.policy.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.validate import Validate
+from pyverno.value import dataclass
 
 __all__ = ["CheckedPolicy", "check_policies", "shown_policy"]
 
@@ -39,30 +40,28 @@ def check_policies(
     loaded = load_policy_documents(sources)
     compilation = compile_documents(loaded.documents)
     errors: list[PyvernoError] = [*loaded.errors, *compilation.errors]
-    crds, unread = _definitions(crd_files)
+    crds, unread = custom_definitions(crd_files)
     errors += unread
     schemas = known_schemas(schema_set(".".join(map(str, version))), crds)
     checked = []
     for item in compilation.items:
         policy = item.written
-        if isinstance(policy, (ValidatingAdmissionPolicy, MutatingAdmissionPolicy, CelPolicy)) and not item.errors:
-            key = policy.key if isinstance(policy, CelPolicy) else policy.name
-            checked.append(CheckedPolicy(f"{policy.kind}/{key}", check_types(policy, schemas, version)))
+        if item.errors or (isinstance(policy, ClusterPolicy) and not _has_cel(policy)):
+            continue
+        if isinstance(policy, (ValidatingAdmissionPolicy, MutatingAdmissionPolicy, CelPolicy, ClusterPolicy)):
+            name = f"{policy.kind}/{_key(policy)}"
+            checked.append(CheckedPolicy(name, check_types(policy, schemas, version)))
     if not checked and not errors:
         raise UsageError("the files of --policy hold no policy of CEL expressions")
     return checked, errors
 
 
-def _definitions(files: Sequence[str]) -> tuple[list[JSONObject], list[PyvernoError]]:
-    loaded = load_files(files)
-    found = [
-        document.value
-        for document in loaded.documents
-        if isinstance(document.value, dict) and document.value.get("kind") == "CustomResourceDefinition"
-    ]
-    if files and not found and not loaded.errors:
-        raise UsageError("the files of --crd hold no CustomResourceDefinition")
-    return found, loaded.errors
+def _key(policy: CelPolicy | ClusterPolicy | ValidatingAdmissionPolicy | MutatingAdmissionPolicy) -> str:
+    return policy.key if isinstance(policy, (CelPolicy, ClusterPolicy)) else policy.name
+
+
+def _has_cel(policy: ClusterPolicy) -> bool:
+    return any(isinstance(rule.action, Validate) and rule.action.cel is not None for rule in policy.spec.rules)
 
 
 def shown_policy(checked: CheckedPolicy) -> Iterator[str]:

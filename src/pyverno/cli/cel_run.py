@@ -7,7 +7,6 @@ the first. This module must never print.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pyverno.cli.cel_spans import Span, Spans
 from pyverno.cli.cel_values import CUT, Printer
@@ -17,6 +16,7 @@ from pyverno.lang.cel import CostMeter, Environment, Program, SubExpression, ast
 from pyverno.lang.cel.values import Value
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.offline.system import System
+from pyverno.value import dataclass
 
 __all__ = ["Outcome", "Row", "as_json", "run"]
 

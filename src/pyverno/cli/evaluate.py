@@ -7,7 +7,6 @@ request of a manifest as a cluster would send it.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
@@ -22,6 +21,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.companions import Values
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Evaluation", "parse_operation"]
 
@@ -92,6 +92,16 @@ class Evaluation:
         """Ask the policies made for JSON documents about one."""
         policies = tuple(policy for policy in self.policies if policy.info.reads_payloads)
         return self._engine(policies).review(Request.from_payload(document), (*VALIDATING, *DELETING))
+
+    def check(self, payload: JSON, mode: str) -> Review:
+        """Ask the policies that answer authorization requests of a mode about one; raises UsageError for what is none.
+
+        A policy that answers nothing is a skip.
+        """
+        from pyverno.engine.authorization import check_request
+
+        policies = tuple(policy for policy in self.policies if policy.info.answers == mode)
+        return self._engine(policies).review(check_request(payload, mode=mode), VALIDATING)
 
     def request(self, manifest: JSONObject, operation: Operation) -> Request:
         """Return the request that a cluster would send for a manifest; an UPDATE replaces it by itself."""

@@ -13,7 +13,9 @@ from typing import Any
 
 import click
 
+from pyverno.cli.flags import Flag
 from pyverno.errors import UsageError, ValueSyntaxError
+from pyverno.regex import regex
 
 __all__ = [
     "LOGGING_OPTIONS",
@@ -23,13 +25,14 @@ __all__ = [
     "flag",
     "items",
     "logging_arguments",
+    "option",
     "rewritten",
     "value",
 ]
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-_LOG_LEVEL = re.compile(r"^--?v(?:=(?P<level>.*)|(?P<digits>\d+))?$", re.DOTALL)
-_SHORT_VALUE = re.compile(r"^-(?P<name>[A-Za-z])=(?P<value>.*)$", re.DOTALL)
+_LOG_LEVEL = regex(r"^--?v(?:=(?P<level>.*)|(?P<digits>\d+))?$", re.DOTALL)
+_SHORT_VALUE = regex(r"^-(?P<name>[A-Za-z])=(?P<value>.*)$", re.DOTALL)
 
 
 class Command(click.Command):
@@ -132,6 +135,18 @@ def value(
     return click.Option(
         list(names), default=default, type=type, help=help, metavar=metavar, hidden=hidden, show_default=bool(default)
     )
+
+
+def option(row: Flag) -> click.Option:
+    """Return click's form of a row."""
+    if row.kind == "list":
+        return comma_list(*row.names, help=row.help, hidden=row.hidden)
+    if row.kind == "switch":
+        return flag(*row.names, help=row.help, default=row.default, hidden=row.hidden)
+    # what is no text is a number or, when even its default is written as a text, a duration
+    kind = int if isinstance(row.default, int) else str if row.read is str else Duration()
+    type = click.Choice(row.choices) if row.choices else kind
+    return value(*row.names, help=row.help, default=row.default, type=type, metavar=row.metavar, hidden=row.hidden)
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs of click only

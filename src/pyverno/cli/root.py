@@ -9,13 +9,14 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from pyverno.cli.argument_errors import run_command
 from pyverno.cli.errors import guarded, unknown_command
 from pyverno.cli.options import LOGGING_OPTIONS, Command, rewritten
+from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +41,12 @@ class Row:
 COMMANDS: Mapping[str, Row] = {
     "apply": Row("pyverno.cli.apply", "apply", "Apply policies on resources."),
     "test": Row("pyverno.cli.test", "test", "Run tests from a local filesystem or a remote git repository."),
+    "sandbox": Row("pyverno.cli.sandbox", "sandbox", "Run a Kubernetes API server in this process, for kubectl."),
     "jp": Row("pyverno.cli.jp", "jp", "Work with JMESPath expressions: query, parse, function."),
     "cel": Row("pyverno.cli.cel", "cel", "Work with CEL expressions: eval, check, functions."),
     "create": Row("pyverno.cli.create", "create", "Create files of Kyverno's command line from templates."),
+    "controller": Row("pyverno.cli.controller", "controller", "Run a controller in, or beside, a cluster."),
+    "install": Row("pyverno.cli.install", "install", "Print the manifests that install the controllers."),
     "version": Row("pyverno.cli.version", "version", "Print the version."),
     "completion": Row("pyverno.cli.completion", "completion", "Print a completion script for a shell."),
     "docs": Row("pyverno.cli.docs", "docs", "Write the reference of the command line as Markdown."),
@@ -131,4 +135,4 @@ def run(arguments: Sequence[str] | None = None) -> int:
         found = root.get_command(click.Context(root, info_name=name), words[0])
         if isinstance(found, Command):
             command, name, words = found, f"{name} {words[0]}", words[1:]
-    return guarded(lambda: command.main(args=words, prog_name=name, standalone_mode=False))
+    return guarded(lambda: run_command(command, words, name))

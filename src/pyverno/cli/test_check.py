@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyverno.cli.test_diff import tidy, yaml_diff
@@ -24,6 +23,7 @@ from pyverno.offline.files import load_files
 from pyverno.offline.resources import normalise
 from pyverno.offline.testfile import ExpectedResult, ResourceSpec
 from pyverno.report.summary import reported_status
+from pyverno.value import dataclass
 
 __all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_named", "subjects_of"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyverno.errors import PyvernoError, UsageError
@@ -17,6 +16,7 @@ from pyverno.offline.companions import is_deprecated
 from pyverno.offline.files import read_file
 from pyverno.offline.git import cloned, is_git_url, parse_git_url
 from pyverno.offline.testfile import TestFile, read_test_file
+from pyverno.value import dataclass
 
 __all__ = ["FoundSuite", "find_suites"]
 

@@ -6,10 +6,10 @@ This module must never read a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from pyverno.kube.wildcard import has_wildcard, match
 from pyverno.offline.testfile import ExpectedResult
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["DEFAULT_FILE", "FORMATS", "Selector", "SuiteOptions", "parse_selector"]
 

@@ -5,7 +5,6 @@ Pure text. This module must never decide whether a row is right.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
@@ -13,13 +12,14 @@ from pyverno.cli.style import Style
 from pyverno.cli.test_check import Row
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.regex import regex
 from pyverno.report.table import draw_table
 
 __all__ = ["render", "table"]
 
 _HEADERS = ("ID", "POLICY", "RULE", "RESOURCE", "RESULT", "REASON")
 _RESULT_COLUMN = _HEADERS.index("RESULT")
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def table(rows: Sequence[Row], style: Style, *, detailed: bool) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyverno.cli.errors import report_error
@@ -22,6 +21,7 @@ from pyverno.cli.test_report import render, table
 from pyverno.cli.test_strict import vacuous_checks
 from pyverno.cli.test_suite import load_suite
 from pyverno.errors import PyvernoError, UsageError
+from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

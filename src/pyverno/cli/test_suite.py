@@ -9,9 +9,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pyverno.cli.check_requests import load_check_requests
 from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
 from pyverno.cli.global_context import global_entries
 from pyverno.compiler import Compilation, Compiled, compile_documents
@@ -36,6 +36,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, unique
 from pyverno.offline.testfile import TestFile
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["Judged", "Suite", "load_suite"]
 
@@ -66,6 +67,7 @@ class Suite:
     manifests: list[JSONObject]
     evaluation: Evaluation
     payloads: list[tuple[str, JSONObject]] = field(default_factory=list)
+    checks: list[tuple[str, str, JSONObject]] = field(default_factory=list)
     errors: list[PyvernoError] = field(default_factory=list)
 
     @property
@@ -95,6 +97,10 @@ class Suite:
             )
         judged.extend(
             Judged(document, self.evaluation.payload(document), payload=name) for name, document in self.payloads
+        )
+        judged.extend(
+            Judged(document, self.evaluation.check(document, mode), payload=name)
+            for mode, name, document in self.checks
         )
         return judged
 
@@ -137,6 +143,7 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
         log(f"  warning: found duplicated resource {view.kind} {view.name} {view.namespace}")
     with _loading("JSON payloads"):
         payloads = _payloads(test, folder, log)
+    checks = _checks(test, folder, log)
     with _loading("target resources"):
         targets = _targets(test, folder, kinds)
     if test.cluster_resources:
@@ -174,7 +181,7 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
     )
     policies, objects = _counted(_judging(compilation), "policy", "policies"), _counted(len(manifests), "resource")
     log(f"  Applying {policies} to {objects} with {_counted(len(exceptions.exceptions), 'exception')} ...")
-    return Suite(test, folder, compilation, manifests, evaluation, payloads, loaded.errors)
+    return Suite(test, folder, compilation, manifests, evaluation, payloads, checks, loaded.errors)
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
@@ -189,11 +196,7 @@ def _judging(compilation: Compilation) -> int:
 
 
 def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObject]]:
-    """Load JSON payloads with the paths that name them; those of proxies are refused."""
-    for paths, what in ((test.http_payloads, "HTTP"), (test.envoy_payloads, "Envoy")):
-        if paths:
-            log(f"  Loading {what} payloads ...")
-            raise UsageError(f"{what} payloads are not available in this version of pyverno")
+    """Load JSON payloads with the paths that name them."""
     if not test.json_payloads:
         return []
     log("  Loading JSON payloads ...")
@@ -203,6 +206,18 @@ def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObj
             if not isinstance(document.value, dict):
                 raise UsageError("a JSON payload must be an object", location=document.location(()))
             found.append((posixpath.normpath(name), document.value))
+    return found
+
+
+def _checks(test: TestFile, folder: Path, log: Log) -> list[tuple[str, str, JSONObject]]:
+    """Load authorization requests: mode, the path that names one, and the request."""
+    found: list[tuple[str, str, JSONObject]] = []
+    for mode, names in (("HTTP", test.http_payloads), ("Envoy", test.envoy_payloads)):
+        if names:
+            log(f"  Loading {mode} payloads ...")
+        for name in names:
+            for document in load_check_requests([str(folder / name)], mode):
+                found.append((mode, posixpath.normpath(name), document.value))
     return found
 
 
@@ -223,22 +238,10 @@ def _refuse_mixture(compilation: Compilation, exceptions: Compilation) -> None:
 
 
 def _refuse_unreadable(compilation: Compilation) -> None:
-    """Raise for the first document that is no policy at all, or of a kind that this version does not judge."""
+    """Raise for the first document that does not decode."""
     for item in compilation.items:
-        error = item.errors[0] if item.errors else None
-        if item.written is None and error is not None and error.code != "unsupported-kind":
-            raise error
-        if item.written is None or not _is_judged(item):
-            kind = item.document.value.get("kind")
-            raise UsageError(f"{item.document.file}: kind {kind} is not supported in this version of pyverno")
-
-
-def _is_judged(item: Compiled) -> bool:
-    """Tell whether this version judges a kind: it was lowered, or is looked up by others."""
-    is_looked_up = item.written is not None and (
-        item.written.kind == "GlobalContextEntry" or item.written.kind.endswith("PolicyBinding")
-    )
-    return is_looked_up or item.policy is not None or item.exception is not None
+        if item.written is None and item.errors:
+            raise item.errors[0]
 
 
 def _values(test: TestFile, folder: Path) -> Values:

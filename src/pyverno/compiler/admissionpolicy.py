@@ -5,8 +5,8 @@ This module must never evaluate an expression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import cache, partial
 
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.celmatching import lower_constraints
@@ -19,10 +19,9 @@ from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, PolicyInfo
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import types
-from pyverno.lang.cel.libraries.authorizer import Authorizer, ResourceCheck
+from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.lang.cel.types import Type, opaque
 from pyverno.policy.admissionpolicy import (
     AdmissionBinding,
     AdmissionPolicy,
@@ -35,13 +34,9 @@ from pyverno.policy.celblocks import ValidationAction
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import locate
 from pyverno.policy.validate import Validate
+from pyverno.value import replace
 
 __all__ = ["lower_cel_rule", "lower_mutating", "lower_validating"]
-
-_AUTHORIZER: Mapping[str, Type] = {
-    "authorizer": opaque(Authorizer.cel_type),
-    "authorizer.requestResource": opaque(ResourceCheck.cel_type),
-}
 
 
 def lower_validating(
@@ -96,7 +91,7 @@ def lower_cel_rule(rule: Rule, validate: Validate, parser: Parser) -> Action:
     cel = validate.cel
     assert cel is not None  # noqa: S101 - the caller looked
     known = len(parser.errors)
-    names = {**_AUTHORIZER, "params": types.DYN} if cel.param_kind else _AUTHORIZER
+    names = {**AUTHORIZER_NAMES, "params": types.DYN} if cel.param_kind else AUTHORIZER_NAMES
     # Kyverno: in its own policies `orValue` also takes plain values
     compiler = CelCompiler(kubernetes_environment().extended(OR_VALUE), parser, names=names)
     conditions = compiler.conditions(rule.cel_preconditions)
@@ -121,7 +116,7 @@ def lower_cel_rule(rule: Rule, validate: Validate, parser: Parser) -> Action:
 
 
 def _compiler(policy: AdmissionPolicy, parser: Parser, *, mutation: bool) -> CelCompiler:
-    names = _AUTHORIZER if policy.spec.param_kind is None else {**_AUTHORIZER, "params": types.DYN}
+    names = AUTHORIZER_NAMES if policy.spec.param_kind is None else {**AUTHORIZER_NAMES, "params": types.DYN}
     return CelCompiler(kubernetes_environment(mutation=mutation), parser, names=names)
 
 
@@ -148,12 +143,17 @@ def _policy(
     )
     if parser.errors:
         action = _unavailable(parser.errors)
+    rule_info = RuleInfo(info, policy.name, rule_type, location, can_deny=failure_action is FailureAction.ENFORCE)
+    shortcut = None
+    if isinstance(action, AdmissionValidation):
+        shortcut = cache(partial(action.shortcut, rule_info, failure_action))
     rule = CompiledRule(
-        info=RuleInfo(info, policy.name, rule_type, location, can_deny=failure_action is FailureAction.ENFORCE),
+        info=rule_info,
         stage=stage,
         matcher=matcher,
         action=action,
         failure_action=failure_action,
+        shortcut=shortcut,
     )
     return CompiledPolicy(info, (rule,)), tuple(parser.errors)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import re2
-
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.clusterpolicy import ClusterPolicy, decode_rule
@@ -18,6 +16,7 @@ from pyverno.policy.match import ResourceFilter
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import locate, path_text
+from pyverno.regex import go_regex
 
 __all__ = ["ANNOTATION", "POD_CONTROLLERS", "autogen_controllers", "expand", "is_autogen_name"]
 
@@ -50,9 +49,7 @@ _RULE_KEPT = (
     "skipBackgroundRequests",
 )
 
-_options = re2.Options()
-_options.log_errors = False
-_REFERENCE = re2.compile(r"^\$\(.[^ ]*\)|[^\\]\$\(.[^ ]*\)", _options)
+_REFERENCE = go_regex(r"^\$\(.[^ ]*\)|[^\\]\$\(.[^ ]*\)")
 
 
 def is_autogen_name(name: str) -> bool:
@@ -302,6 +299,8 @@ _VALIDATE_FORMS: tuple[tuple[str, str, Callable[[JSON, str], JSON]], ...] = (
 
 def _shifted(message: str, shift: str, pivot: str) -> str:
     """Move `$(…)` references to a pattern into the pod template (Kyverno: FindAndShiftReferences)."""
+    if "$(" not in message:
+        return message
     for found in _REFERENCE.finditer(message):
         reference = found.group()
         at = pivot

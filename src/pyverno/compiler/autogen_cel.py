@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pyverno.errors import PolicyError
@@ -21,6 +20,8 @@ from pyverno.policy.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.imagepolicy import IMAGE_VALIDATING_SPEC, ImageValidatingPolicy
 from pyverno.policy.schema import Cursor, Problems, Record, locate
 from pyverno.policy.validate import NamedExpression
+from pyverno.regex import regex
+from pyverno.value import dataclass, replace
 
 __all__ = [
     "POD_CONTROLLERS",
@@ -186,8 +187,11 @@ def _decoded(shape: Record, raw: JSON, policy: ValidatingPolicy | MutatingPolicy
 
 
 # Fixed patterns; what stands before `object` does not matter, so other names that end like it are hit too.
-_METADATA = re.compile(r"(object|oldObject)\.metadata(?!\.namespace(?![A-Za-z0-9_]))", re.ASCII)
-_SPEC = re.compile(r"(object|oldObject)\.spec(?!\.namespace(?![A-Za-z0-9_]))", re.ASCII)
+_METADATA = regex(r"(object|oldObject)\.metadata(?!\.namespace(?![A-Za-z0-9_]))", re.ASCII)
+_SPEC = regex(r"(object|oldObject)\.spec(?!\.namespace(?![A-Za-z0-9_]))", re.ASCII)
+
+
+_OBJECT = "bject."  # what every match of them has
 
 
 def rewrite_text(text: str, config: str) -> str:
@@ -206,19 +210,25 @@ def rewrite_text(text: str, config: str) -> str:
 
 def _rewritten(value: JSON, rewrite: Callable[[str], str]) -> JSON:
     """Rewrite all strings and keys, which is the same as rewriting the JSON text; does not recurse."""
-    holder: list[JSON] = [value]
-    pending: list[tuple[JSON, str | int]] = [(holder, 0)]
+    holder: list[JSON] = []
+    pending: list[tuple[list[JSON] | dict[str, JSON], list[JSON] | dict[str, JSON]]] = [([value], holder)]
+
+    def copied(item: JSON) -> JSON:
+        if isinstance(item, str):
+            return rewrite(item) if _OBJECT in item else item
+        if isinstance(item, (dict, list)):
+            fresh: list[JSON] | dict[str, JSON] = {} if isinstance(item, dict) else []
+            pending.append((item, fresh))
+            return fresh
+        return item
+
     while pending:
-        container, step = pending.pop()
-        match container[step]:
-            case str() as written:
-                container[step] = rewrite(written)
-            case dict() as members:
-                container[step] = fresh = {rewrite(key): member for key, member in members.items()}
-                pending.extend((fresh, key) for key in fresh)
-            case list() as items:
-                container[step] = copied = list(items)
-                pending.extend((copied, index) for index in range(len(copied)))
+        source, target = pending.pop()
+        if isinstance(source, dict) and isinstance(target, dict):
+            for key, member in source.items():
+                target[rewrite(key) if _OBJECT in key else key] = copied(member)
+        elif isinstance(target, list):
+            target.extend([copied(item) for item in source])
     return holder[0]
 
 
@@ -243,9 +253,9 @@ def _with_expression(holder: JSONObject, config: str) -> JSONObject:
 
 
 _MUTATED = (
-    (re.compile(r"\b(object|oldObject|Object)\.spec", re.ASCII), "spec"),
-    (re.compile(r"\b(object|oldObject|Object)\.metadata\.labels", re.ASCII), "metadata.labels"),
-    (re.compile(r"\b(object|oldObject|Object)\.metadata\.annotations", re.ASCII), "metadata.annotations"),
+    (regex(r"\b(object|oldObject|Object)\.spec", re.ASCII), "spec"),
+    (regex(r"\b(object|oldObject|Object)\.metadata\.labels", re.ASCII), "metadata.labels"),
+    (regex(r"\b(object|oldObject|Object)\.metadata\.annotations", re.ASCII), "metadata.annotations"),
 )
 _BLANKS = " \t\r\n"
 

@@ -5,23 +5,28 @@ Variables of a policy are compiled in order: each sees those before it, by type.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pyverno.compiler.context import Parser
 from pyverno.engine.cel import CelCondition, CelVariable
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment, Program, types
-from pyverno.lang.cel.declarations import StructProvider
+from pyverno.lang.cel.checker import Checked
+from pyverno.lang.cel.deeper import look_deeper
 from pyverno.lang.cel.source import CompileError
 from pyverno.lang.cel.structs import SchemaTypes, StructTypes
 from pyverno.lang.cel.types import Type, struct
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.policy.schema import Path
 from pyverno.policy.validate import NamedExpression
+from pyverno.regex import regex
+from pyverno.value import dataclass, field
 
-__all__ = ["CelCompiler"]
+__all__ = ["CelCompiler", "forget"]
 
+MEMO_LIMIT = 4096
 VARIABLES = "kubernetes.variables"
 REQUEST = "kubernetes.AdmissionRequest"
 NAMESPACE = "kubernetes.Namespace"
@@ -96,6 +101,9 @@ _NAMESPACE_SCHEMA = _record(
 )
 
 
+_Expected = Type | tuple[Type, ...] | None
+
+
 @dataclass(slots=True)
 class _VariableTypes:
     """The struct type of `variables`: one field per variable that was compiled so far."""
@@ -113,6 +121,98 @@ class _VariableTypes:
 
     def construct(self, name: str, fields: dict[str, Value]) -> Value:
         return StructValue(name, fields)
+
+
+class _Base:
+    """What compilers of equal variables share: the environment without a policy's variables, and what it compiled.
+
+    Policies repeat themselves, and their autogen copies repeat what does not look into the object: an expression that
+    reads variables of the same types is compiled once.
+    """
+
+    def __init__(
+        self, environment: Environment, names: Mapping[str, Type], *, is_payload: bool, has_objects: bool
+    ) -> None:
+        schemas = SchemaTypes(
+            {REQUEST: _REQUEST_WITH_OBJECTS if has_objects else _REQUEST_SCHEMA, NAMESPACE: _NAMESPACE_SCHEMA}
+        )
+        known: dict[str, Type] = {"object": types.DYN, "variables": struct(VARIABLES), **names}
+        if not is_payload:
+            known.update(
+                oldObject=types.DYN, request=schemas.type_of(REQUEST), namespaceObject=schemas.type_of(NAMESPACE)
+            )
+        self._environment = environment.with_variables(known)
+        self._structs = (schemas, environment.structs)
+        self._programs: dict[tuple[str, _Expected], tuple[tuple[str, ...], dict[tuple[Type | None, ...], Program]]] = {}
+
+    def with_variables(self, variables: _VariableTypes) -> Environment:
+        """Return the environment of one policy."""
+        return self._environment.with_structs(StructTypes((variables, *self._structs)))
+
+    def find(self, text: str, expected: _Expected, fields: Mapping[str, Type]) -> Program | None:
+        """Return the program of an expression that was compiled with the same types of the variables it reads."""
+        names, programs = self._programs.get((text, expected), ((), _NONE))
+        return programs.get(tuple(map(fields.get, names)))
+
+    def find_shallow(self, text: str, expected: _Expected, fields: Mapping[str, Type]) -> Checked | None:
+        """Return the checked tree of an expression out of that of one that looks into the pod and not its template.
+
+        Autogen copies are of this kind. Nothing is taken on trust: the tree is moved only where names of the text are.
+        """
+        for steps, pattern in _TEMPLATES:
+            if steps not in text:
+                continue
+            origin = self.find(pattern.sub(r"\1", text), expected, fields)
+            if origin is not None:
+                ends = [match.end(1) - index * len(steps) for index, match in enumerate(pattern.finditer(text))]
+                return look_deeper(origin.checked, ends, steps[1:].split("."))
+        return None
+
+    def keep(self, program: Program, expected: _Expected, fields: Mapping[str, Type]) -> None:
+        """Keep a program, unless what it means depends on more than the types of the variables it reads."""
+        names = _variables_of(program.text)
+        if names is None:
+            return
+        if len(self._programs) >= MEMO_LIMIT:
+            # a fresh dict rather than clear(): other threads may be reading the old one
+            self._programs = {}
+        _, programs = self._programs.setdefault((program.text, expected), (names, {}))
+        programs[tuple(map(fields.get, names))] = program
+
+
+_NONE: dict[tuple[Type | None, ...], Program] = {}
+
+
+def _variables_of(text: str) -> tuple[str, ...] | None:
+    """Return the names of the policy's variables that an expression may read; None when that can not be told.
+
+    A name in a literal or a comment is one too many, which does no harm.
+
+    >>> _variables_of("variables.b + variables.a"), _variables_of("variables['a']")
+    (('a', 'b'), None)
+    """
+    if _STRUCT.search(text) is not None:
+        return None
+    names = _READ.findall(text)
+    return tuple(sorted(set(names))) if len(names) == text.count("variables") else None
+
+
+_TEMPLATES = tuple(
+    (steps, regex(rf"\b(object|oldObject){re.escape(steps)}(?=\.)", re.ASCII))
+    for steps in (".spec.template", ".spec.jobTemplate.spec.template")
+)
+_READ = regex(r"\bvariables\.([A-Za-z_][A-Za-z0-9_]*)(?![A-Za-z0-9_(])", re.ASCII)
+_STRUCT = regex(r"[A-Za-z0-9_`]\s*\{", re.ASCII)
+
+
+def forget() -> None:
+    """Forget what compilers keep of each other; for whoever measures a compilation that is the first."""
+    _base.cache_clear()
+
+
+@lru_cache(maxsize=64)
+def _base(environment: Environment, names: tuple[tuple[str, Type], ...], is_payload: bool, has_objects: bool) -> _Base:
+    return _Base(environment, dict(names), is_payload=is_payload, has_objects=has_objects)
 
 
 class CelCompiler:
@@ -133,23 +233,26 @@ class CelCompiler:
     ) -> None:
         self.parser = parser
         self._variables = _VariableTypes()
-        request = _REQUEST_WITH_OBJECTS if request_has_objects else _REQUEST_SCHEMA
-        schemas = SchemaTypes({REQUEST: request, NAMESPACE: _NAMESPACE_SCHEMA})
-        providers: tuple[StructProvider, ...] = (self._variables, schemas, environment.structs)
-        known: dict[str, Type] = {"object": types.DYN, "variables": struct(VARIABLES), **(names or {})}
-        if not is_payload:
-            known.update(
-                oldObject=types.DYN, request=schemas.type_of(REQUEST), namespaceObject=schemas.type_of(NAMESPACE)
-            )
-        self.environment = environment.with_structs(StructTypes(providers)).with_variables(known)
+        self._base = _base(environment, tuple(sorted((names or {}).items())), is_payload, request_has_objects)
+        self.environment = self._base.with_variables(self._variables)
 
     def compile(self, text: str, path: Path, *, expected: Type | tuple[Type, ...] | None = None) -> Program | None:
         """Compile one expression; None when it does not (which is reported)."""
+        known = self._variables.fields
+        program = self._base.find(text, expected, known)
+        if program is not None:
+            return program
         try:
-            return self.environment.compile(text, expected=expected)
+            checked = self._base.find_shallow(text, expected, known)
+            if checked is not None:
+                program = Program(text, checked, self.environment)
+            else:
+                program = self.environment.compile(text, expected=expected)
         except CompileError as error:
             self.parser.report(error.message, path, code="cel-compile")
             return None
+        self._base.keep(program, expected, known)
+        return program
 
     def variables(self, written: Sequence[NamedExpression]) -> tuple[CelVariable, ...]:
         """Compile variables in order."""

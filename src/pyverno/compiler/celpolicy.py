@@ -7,9 +7,10 @@ expression.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import cache, partial
 from itertools import chain
 
+from pyverno.compiler.authorization import ANSWERING, lower_authorization
 from pyverno.compiler.autogen_cel import expand_cel
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.celmatching import lower_constraints
@@ -21,10 +22,19 @@ from pyverno.engine.actions.cel_mutate import CelMutation, MutatingAction
 from pyverno.engine.actions.cel_targets import CelTargets, MutatingTargets
 from pyverno.engine.actions.cel_validate import CelValidation, ValidatingCheck
 from pyverno.engine.actions.unavailable import Unavailable
+from pyverno.engine.authorization import CheckRequestMatcher
 from pyverno.engine.constraints import ConstraintMatcher
 from pyverno.engine.exceptions_cel import CompiledCelException
 from pyverno.engine.result import FailureAction, RuleType
-from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, PolicyInfo, RuleInfo, Stage
+from pyverno.engine.rule import (
+    Action,
+    CompiledPolicy,
+    CompiledRule,
+    PolicyInfo,
+    RequestMatcher,
+    RuleInfo,
+    Stage,
+)
 from pyverno.errors import Location, PolicyError
 from pyverno.lang.cel import Program, types
 from pyverno.lang.cel.presets import kyverno_environment
@@ -41,6 +51,7 @@ from pyverno.policy.celpolicy import (
 from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.schema import locate
 from pyverno.policy.validate import AuditAnnotation, CelExpression
+from pyverno.value import replace
 
 __all__ = ["lower_cel_exception", "lower_cel_policy"]
 
@@ -84,7 +95,7 @@ def lower_cel_policy(policy: AnyPolicy) -> tuple[CompiledPolicy, tuple[PolicyErr
 def _copies(policy: AnyPolicy) -> tuple[AnyPolicy, ...]:
     """Return what autogen makes of a policy."""
     match policy:
-        case ValidatingPolicy():
+        case ValidatingPolicy() if policy.spec.evaluation.mode not in ANSWERING:
             return tuple(copy.policy for copy in expand_cel(policy))
         case MutatingPolicy():
             return tuple(mutating.policy for mutating in expand_cel(policy))
@@ -122,6 +133,7 @@ def _info(policy: AnyPolicy) -> PolicyInfo:
         and ValidationAction.WARN in policy.spec.validation_actions,
         source=_SOURCES[policy.kind.removeprefix("Namespaced")],
         reads_payloads=evaluation.mode is EvaluationMode.JSON or isinstance(policy, DeletingPolicy),
+        answers=evaluation.mode.value if isinstance(policy, ValidatingPolicy) and evaluation.mode in ANSWERING else "",
         location=locate(policy.document, ("metadata", "name")),
     )
 
@@ -140,23 +152,30 @@ def _rule(
     matcher = _matcher(policy, info, parser, stage)
     if parser.errors and not isinstance(action, Unavailable):
         action = Unavailable("; ".join(str(error) for error in parser.errors), ignores_delete=False)
+    rule_info = RuleInfo(
+        info,
+        name,
+        RuleType.IMAGE_VERIFY if isinstance(policy, ImageValidatingPolicy) else _TYPES[stage],
+        locate(policy.document, ("spec",)),
+        can_deny=failure_action is FailureAction.ENFORCE,
+    )
+    shortcut = None
+    if isinstance(action, ValidatingCheck):
+        shortcut = cache(partial(action.shortcut, rule_info, failure_action))
     return CompiledRule(
-        info=RuleInfo(
-            info,
-            name,
-            RuleType.IMAGE_VERIFY if isinstance(policy, ImageValidatingPolicy) else _TYPES[stage],
-            locate(policy.document, ("spec",)),
-            can_deny=failure_action is FailureAction.ENFORCE,
-        ),
+        info=rule_info,
         stage=stage,
         matcher=matcher,
         action=action,
         failure_action=failure_action,
+        shortcut=shortcut,
     )
 
 
-def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) -> ConstraintMatcher:
+def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) -> RequestMatcher:
     spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    if info.answers:
+        return CheckRequestMatcher(info.answers)
     if spec.evaluation.mode is EvaluationMode.JSON:
         return ConstraintMatcher(policy_namespace=info.namespace)
     is_cleanup = stage is Stage.CLEANUP
@@ -170,10 +189,11 @@ def _compiler(policy: CelPolicy, parser: Parser, kind: str, *, is_payload: bool 
 
 def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
     spec = policy.spec
-    if spec.evaluation.mode in (EvaluationMode.ENVOY, EvaluationMode.HTTP):
-        text = f"evaluation mode {spec.evaluation.mode.value} is not available in this version of pyverno"
-        parser.report(text, ("spec", "evaluation", "mode"), code="unsupported-mode")
-        return _rule(policy, info, parser, Stage.VALIDATE, Unavailable(text))
+    denies = ValidationAction.DENY in spec.actions
+    action = FailureAction.ENFORCE if denies else FailureAction.AUDIT
+    if info.answers:
+        answering = lower_authorization(policy, parser)
+        return _rule(policy, info, parser, Stage.VALIDATE, answering, name=policy.name, failure_action=action)
     is_payload = spec.evaluation.mode is EvaluationMode.JSON
     compiler = _compiler(policy, parser, "ValidatingPolicy", is_payload=is_payload)
     conditions = compiler.conditions(spec.match_conditions)
@@ -186,8 +206,6 @@ def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> C
         ignores_errors=info.failure_policy == "Ignore",
         reads_payload=is_payload,
     )
-    denies = ValidationAction.DENY in spec.actions
-    action = FailureAction.ENFORCE if denies else FailureAction.AUDIT
     rule = _rule(policy, info, parser, Stage.VALIDATE, check, failure_action=action)
     return replace(rule, report_properties=check.properties) if check.annotations else rule
 
@@ -224,7 +242,7 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
     variables = compiler.variables(spec.variables)
     conditions = compiler.conditions(spec.match_conditions)
     mutations = lower_mutations(spec.mutations, compiler)
-    ignores_errors = info.failure_policy == "Ignore"
+    refuses_atomics = not spec.evaluation.use_server_side_apply
     if spec.target_match_constraints is not None:
         written = spec.target_match_constraints
         expression = None
@@ -232,10 +250,10 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
             expression = compiler.compile(written.expression.text, written.expression.path)
         matcher = lower_constraints(written.constraints, parser, policy_namespace=info.namespace, any_operation=True)
         targets = CelTargets(matcher, expression, compiler.conditions(spec.target_match_conditions))
-        existing = MutatingTargets(targets, mutations, conditions, variables, ignores_errors)
+        existing = MutatingTargets(targets, mutations, conditions, variables, refuses_atomics)
         return _rule(policy, info, parser, Stage.MUTATE_EXISTING, existing)
     action = MutatingAction(
-        mutations=mutations, conditions=conditions, variables=variables, ignores_errors=ignores_errors
+        mutations=mutations, conditions=conditions, variables=variables, refuses_atomics=refuses_atomics
     )
     return _rule(policy, info, parser, Stage.MUTATE, action)
 

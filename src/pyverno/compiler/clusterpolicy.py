@@ -15,7 +15,7 @@ from pyverno.compiler.matching import lower_matcher
 from pyverno.compiler.passcheck import make_shortcut
 from pyverno.compiler.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
-from pyverno.engine.result import FailureAction, RuleType
+from pyverno.engine.result import FailureAction, RuleType, Verdict
 from pyverno.engine.rule import (
     Action,
     ActionOverride,
@@ -28,7 +28,6 @@ from pyverno.engine.rule import (
 )
 from pyverno.errors import PolicyError
 from pyverno.kube.json import encode
-from pyverno.kube.selector import compile_selector
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.policy.clusterpolicy import ApplyRules, ClusterPolicy
 from pyverno.policy.failureaction import FailureActionOverride
@@ -153,14 +152,16 @@ def _override(written: FailureActionOverride) -> ActionOverride:
     action = FailureAction(written.action.value) if written.action is not None else FailureAction.AUDIT
     selector: Callable[[Mapping[str, str]], bool] | None = None
     if written.namespace_selector is not None:
+        from pyverno.kube.selector import compile_selector
+
         selector = compile_selector(written.namespace_selector, wildcards=True)
     return ActionOverride(action, tuple(compile_wildcard(name) for name in written.namespaces), selector)
 
 
-def _properties(rule: Rule, parser: Parser) -> Callable[[Run], Mapping[str, str]]:
+def _properties(rule: Rule, parser: Parser) -> Callable[[Run, Verdict], Mapping[str, str]]:
     template = parser.template(dict(rule.report_properties), (*rule.path, "reportProperties"))
 
-    def properties(run: Run) -> Mapping[str, str]:
+    def properties(run: Run, _: Verdict) -> Mapping[str, str]:
         rendered = template.render(run.scope, run.runtime, delete_request=run.is_delete)
         return {key: value if isinstance(value, str) else encode(value) for key, value in rendered.items()}
 

@@ -9,7 +9,6 @@ must never read a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,10 @@ from pyverno.errors import PolicyError
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON
 from pyverno.policy.decode import decode
+from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
+    from pyverno.kube.kinds import KindTable
     from pyverno.policy.decode import AnyPolicy
 
 __all__ = ["Compilation", "Compiled", "compile_document", "compile_documents"]
@@ -114,9 +115,17 @@ class Compilation:
         return PolicySet(self.policies, self.exceptions)
 
 
-def compile_document(document: Document) -> Compiled:
-    """Compile one policy document by itself; never raises for a bad document."""
-    return compile_documents([document]).items[0]
+def compile_document(document: Document, *, old: Document | None = None, kinds: KindTable | None = None) -> Compiled:
+    """Compile one policy document by itself; never raises for a bad document.
+
+    `old` is what an update replaces, so that fields that may not change are looked at. `kinds` is what a cluster serves:
+    rules about other kinds are warned about.
+    """
+    decoded = decode(document)
+    if decoded.policy is None:
+        return Compiled(document, errors=decoded.errors, warnings=decoded.warnings)
+    before = decode(old).policy if old is not None else None
+    return _compiled(document, decoded.policy, decoded.errors, decoded.warnings, {}, before, kinds)
 
 
 def compile_documents(documents: Iterable[Document]) -> Compilation:
@@ -144,6 +153,8 @@ def _compiled(
     errors: Sequence[PolicyError],
     warnings: tuple[str, ...],
     bindings: dict[tuple[str, str], list[Any]],
+    old: AnyPolicy | None = None,
+    kinds: KindTable | None = None,
 ) -> Compiled:
     group = written.api_version.partition("/")[0]
     lowering = _LOWERINGS.get((group, written.kind), _MISSING)
@@ -151,7 +162,7 @@ def _compiled(
         # what decodes but has no lowering is refused: it must never be passed over in silence
         return Compiled(document, errors=(_unsupported(document.value, document),), warnings=warnings)
     validate = import_module("pyverno.compiler.validation").validate
-    found = validate(written)
+    found = validate(written, old=old, **({} if kinds is None else {"kinds": kinds, "kinds_are_complete": True}))
     problems = [*errors, *found.errors]
     policy: CompiledPolicy | None = None
     exception: Exemption | None = None
@@ -160,8 +171,7 @@ def _compiled(
         lower: Callable[..., Any] = getattr(import_module(f"pyverno.compiler.{module}"), function)
         bound = bindings.get((_BOUND.get(written.kind, ""), written.name), [])
         lowered, more = lower(written, tuple(bound)) if written.kind in _BOUND else lower(written)
-        known = {(error.path, error.location) for error in problems}
-        problems.extend(error for error in more if (error.path, error.location) not in known)
+        problems = _joined(problems, more)
         if gives == _POLICY:
             policy = lowered
         else:
@@ -169,6 +179,23 @@ def _compiled(
     return Compiled(document, written, policy, exception, tuple(problems), (*warnings, *found.warnings))
 
 
+def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> list[PolicyError]:
+    """Add what lowering found to what validation found; what both found is told once, at the more exact place."""
+    found = list(problems)
+    known = {(error.path, error.location) for error in problems}
+    for error in more:
+        told = error.code == _SYNTAX and [at for at, each in enumerate(found) if each.message.endswith(error.message)]
+        if told:
+            words, code = found[told[0]].message, found[told[0]].code
+            found[told[0]] = PolicyError(words, location=error.location, path=error.path, code=code)
+            # the copies that autogen makes of a rule are wrong at the same place
+            known.add((error.path, error.location))
+        elif (error.path, error.location) not in known:
+            found.append(error)
+    return found
+
+
+_SYNTAX = "expression-syntax"
 _MISSING = object()
 
 

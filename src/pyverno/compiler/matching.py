@@ -5,13 +5,17 @@ Shared by rules, exceptions and cleanup policies. This module must never decide 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyverno.engine.match import Filter, Matcher, Subject
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSONObject
-from pyverno.kube.selector import Labels, LabelTest, compile_selector
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.policy.match import MatchBlocks, ResourceFilter
+
+if TYPE_CHECKING:
+    from pyverno.kube.selector import Labels, LabelTest
 
 __all__ = ["lower_filter", "lower_matcher"]
 
@@ -48,6 +52,9 @@ def _selector(selector: JSONObject | None) -> LabelTest | None:
     """
     if selector is None:
         return None
+    # imported here, because few policies select by labels
+    from pyverno.kube.selector import compile_selector
+
     try:
         return compile_selector(selector, wildcards=True)
     except ValueSyntaxError as error:

@@ -8,34 +8,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import TypeAlias
 
 from pyverno.compiler.celenvironment import VARIABLES, CelCompiler
 from pyverno.compiler.context import Parser
 from pyverno.errors import Location
-from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.gvk import GVK, parse_api_version, parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.schemas import SchemaSet
 from pyverno.lang.cel import Environment, types
-from pyverno.lang.cel.libraries.authorizer import Authorizer, ResourceCheck
+from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
+from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
 from pyverno.lang.cel.presets import NEWEST, kubernetes_environment, kyverno_environment
 from pyverno.lang.cel.source import CompileError, Issue
 from pyverno.lang.cel.structs import DeclaredTypes, SchemaTypes, StructTypes
-from pyverno.lang.cel.types import Type, list_of, map_of, opaque
+from pyverno.lang.cel.types import Type, list_of, map_of
 from pyverno.policy.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
-from pyverno.policy.celblocks import EvaluationMode, Expression, validation_expressions
+from pyverno.policy.celblocks import EvaluationMode, Expression, named_expressions, validation_expressions
 from pyverno.policy.celpolicy import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.rule import Rule
 from pyverno.policy.schema import locate, path_text
+from pyverno.policy.validate import Cel, NamedExpression, Validate
+from pyverno.value import dataclass
 
-__all__ = ["ExpressionWarning", "Schemas", "TypeChecking", "check_types", "kinds_to_check", "known_schemas"]
+__all__ = [
+    "ExpressionWarning",
+    "Schemas",
+    "TypeChecking",
+    "check_types",
+    "custom_schemas",
+    "kinds_to_check",
+    "known_schemas",
+]
 
 AnyPolicy: TypeAlias = (
-    ValidatingAdmissionPolicy
+    ClusterPolicy
+    | ValidatingAdmissionPolicy
     | MutatingAdmissionPolicy
     | ValidatingPolicy
     | MutatingPolicy
@@ -45,11 +58,6 @@ AnyPolicy: TypeAlias = (
 )
 
 MAX_KINDS = 10
-_AUTHORIZER: Mapping[str, Type] = {
-    "authorizer": opaque(Authorizer.cel_type),
-    # Kubernetes leaves this one out of type checking and so warns about each use; that is not followed
-    "authorizer.requestResource": opaque(ResourceCheck.cel_type),
-}
 _EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}
 _IMAGES: Mapping[str, Type] = dict.fromkeys(("images", "attestors", "attestations"), types.DYN)
 _KEPT = frozenset({"any", "bool", "bytes", "double", "duration", "int", "null", "string", "timestamp", "uint"})
@@ -100,7 +108,7 @@ def known_schemas(builtin: SchemaSet, crds: Iterable[JSONObject] = ()) -> Schema
     ['boolean', 'null']
     """
     crds = tuple(crds)
-    custom = {gvk: schema for crd in crds for gvk, schema in _custom_schemas(crd)}
+    custom = {gvk: schema for crd in crds for gvk, schema in custom_schemas(crd)}
 
     def find(gvk: GVK) -> JSONObject | None:
         found = custom.get(gvk)
@@ -109,20 +117,19 @@ def known_schemas(builtin: SchemaSet, crds: Iterable[JSONObject] = ()) -> Schema
     return Schemas(BUILTIN_KINDS.with_crds(crds), find, builtin.definitions.get)
 
 
-def _custom_schemas(crd: JSONObject) -> Iterator[tuple[GVK, JSONObject]]:
+def custom_schemas(crd: JSONObject) -> Iterator[tuple[GVK, JSONObject]]:
+    """Yield the kinds of a CustomResourceDefinition that have a schema, that of the stored version first."""
     spec = _map(crd, "spec")
     group, kind = spec.get("group"), _map(spec, "names").get("kind")
-    versions = spec.get("versions")
-    for version in versions if isinstance(versions, list) else ():
-        if isinstance(version, dict):
-            schema = _map(_map(version, "schema"), "openAPIV3Schema") or _map(
-                _map(spec, "validation"), "openAPIV3Schema"
-            )
-            if schema:
-                # the API server adds what every object has when it publishes the schema of a definition
-                own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
-                whole = {**schema, "type": "object", "properties": {**_map(schema, "properties"), **own}}
-                yield GVK(str(group), str(version.get("name")), str(kind)), whole
+    written = spec.get("versions")
+    versions = [each for each in written if isinstance(each, dict)] if isinstance(written, list) else []
+    for version in sorted(versions, key=lambda each: each.get("storage") is not True):
+        schema = _map(_map(version, "schema"), "openAPIV3Schema") or _map(_map(spec, "validation"), "openAPIV3Schema")
+        if schema:
+            # the API server adds what every object has when it publishes the schema of a definition
+            own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
+            whole = {**schema, "type": "object", "properties": {**_map(schema, "properties"), **own}}
+            yield GVK(str(group), str(version.get("name")), str(kind)), whole
 
 
 def _map(parent: JSONObject, key: str) -> JSONObject:
@@ -170,67 +177,127 @@ def check_types(policy: AnyPolicy, schemas: Schemas, version: tuple[int, int] = 
     """Check the expressions of a policy for each kind that it names and that has a schema.
 
     Of a ValidatingAdmissionPolicy these are the expressions that the API server checks: validations and their messages;
-    of other kinds all, for what is certainly wrong in a policy that runs without types. `version` is that of
-    Kubernetes, for its own policies.
+    of other kinds all, for what is certainly wrong in a policy that runs without types. Of a ClusterPolicy these are
+    the `validate.cel` blocks, each for the kinds that its rule matches. `version` is that of Kubernetes, for its own
+    policies and for these blocks.
     """
-    kinds = tuple((gvk, schema) for gvk in _kinds(policy, schemas) if (schema := schemas.find(gvk)) is not None)
-    base, params = _environment(policy, version), _params(policy, schemas)
-    environments = [
-        (gvk, _with_variables(policy, *_with_objects(base, {gvk.kind: schema, **params}, gvk.kind, schemas)))
-        for gvk, schema in kinds
-    ]
-    warnings = (_warning(policy, each, environments) for each in _expressions(policy))
-    return TypeChecking(tuple(gvk for gvk, _ in kinds), tuple(each for each in warnings if each is not None))
+    found: dict[GVK, None] = {}
+    warnings: list[ExpressionWarning] = []
+    for subject in _subjects(policy, schemas, version):
+        kinds = tuple((gvk, schema) for gvk in subject.kinds if (schema := schemas.find(gvk)) is not None)
+        found.update((gvk, None) for gvk, _ in kinds)
+        params = _params(subject.param_kind, schemas)
+        environments = [
+            (gvk, _with_variables(subject, *_with_objects(subject, {gvk.kind: schema, **params}, gvk.kind, schemas)))
+            for gvk, schema in kinds
+        ]
+        of_subject = (_warning(policy, subject, each, environments) for each in subject.expressions)
+        warnings.extend(each for each in of_subject if each is not None)
+    return TypeChecking(tuple(found), tuple(warnings))
 
 
-def _kinds(policy: AnyPolicy, schemas: Schemas) -> tuple[GVK, ...]:
-    if isinstance(policy, CelPolicy) and policy.spec.evaluation.mode is not EvaluationMode.KUBERNETES:
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """Expressions that see the same objects: those of a policy, or of one rule; `is_lenient` leaves doubts out."""
+
+    kinds: tuple[GVK, ...]
+    environment: Environment
+    variables: tuple[NamedExpression, ...]
+    expressions: tuple[Expression, ...]
+    param_kind: GVK | None = None
+    is_lenient: bool = True
+
+
+def _subjects(policy: AnyPolicy, schemas: Schemas, version: tuple[int, int]) -> Iterator[_Subject]:
+    if isinstance(policy, ClusterPolicy):
+        for rule in policy.spec.rules:
+            if isinstance(rule.action, Validate) and rule.action.cel is not None:
+                yield _rule_subject(policy, rule, rule.action.cel, schemas, version)
+    elif isinstance(policy, CelPolicy):
+        names = {**_EXCEPTIONS, **(_IMAGES if isinstance(policy, ImageValidatingPolicy) else {})}
+        known = kyverno_environment(policy.kind.removeprefix("Namespaced"), namespaced=policy.is_namespaced)
+        yield _Subject(
+            _kinds(policy, schemas),
+            CelCompiler(known, Parser(policy.document), names=names).environment,
+            policy.spec.variables,
+            tuple(policy.spec.expressions()),
+        )
+    else:
+        yield _native_subject(policy, schemas, version)
+
+
+def _native_subject(
+    policy: ValidatingAdmissionPolicy | MutatingAdmissionPolicy, schemas: Schemas, version: tuple[int, int]
+) -> _Subject:
+    is_validating = isinstance(policy, ValidatingAdmissionPolicy)
+    expressions = policy.spec.expressions()
+    if isinstance(policy, ValidatingAdmissionPolicy):
+        expressions = validation_expressions(policy.spec.validations)
+    known = kubernetes_environment(version, mutation=not is_validating)
+    kind = policy.spec.param_kind
+    return _Subject(
+        kinds_to_check(policy.spec.match_constraints, schemas.kinds),
+        # Kubernetes leaves authorizer.requestResource out of type checking and warns about each use; that we do not
+        CelCompiler(known, Parser(policy.document), names=AUTHORIZER_NAMES).environment,
+        policy.spec.variables,
+        tuple(expressions),
+        None if kind is None else GVK(*parse_api_version(kind.api_version), kind.kind),
+        is_lenient=not is_validating,
+    )
+
+
+def _rule_subject(policy: ClusterPolicy, rule: Rule, cel: Cel, schemas: Schemas, version: tuple[int, int]) -> _Subject:
+    environment = kubernetes_environment(version).extended(OR_VALUE)
+    kind = cel.param_kind or {}
+    return _Subject(
+        _matched_kinds(rule.match.kinds(), schemas.kinds),
+        CelCompiler(environment, Parser(policy.document), names=AUTHORIZER_NAMES).environment,
+        cel.variables,
+        (
+            *named_expressions(rule.cel_preconditions),
+            *named_expressions(cel.variables),
+            *validation_expressions(cel.expressions),
+        ),
+        GVK(*parse_api_version(str(kind.get("apiVersion") or "")), str(kind.get("kind") or "")) if kind else None,
+    )
+
+
+def _matched_kinds(written: Iterable[str], kinds: KindTable) -> tuple[GVK, ...]:
+    """Return the kinds that a rule names without wildcards and subresources; of a bare kind every version."""
+    selectors = [parse_kind_selector(text) for text in written]
+    plain = [each for each in selectors if not each.has_wildcard and not each.subresource]
+    return _sorted({info.gvk for info in kinds for selector in plain if selector.matches(info.gvk)})[:MAX_KINDS]
+
+
+def _kinds(policy: CelPolicy, schemas: Schemas) -> tuple[GVK, ...]:
+    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    if spec.evaluation.mode is not EvaluationMode.KUBERNETES:
         return ()
     if isinstance(policy, MutatingPolicy) and policy.spec.target_match_constraints is not None:
         return ()  # two kinds of objects go by one name: what triggers, and what is changed
-    return kinds_to_check(policy.spec.match_constraints, schemas.kinds)
+    return kinds_to_check(spec.match_constraints, schemas.kinds)
 
 
-def _expressions(policy: AnyPolicy) -> Iterator[Expression]:
-    if isinstance(policy, ValidatingAdmissionPolicy):
-        return validation_expressions(policy.spec.validations)
-    return policy.spec.expressions()
-
-
-def _environment(policy: AnyPolicy, version: tuple[int, int]) -> Environment:
-    names: Mapping[str, Type] = _AUTHORIZER
-    if isinstance(policy, CelPolicy):
-        kind = policy.kind.removeprefix("Namespaced")
-        names = {**_EXCEPTIONS, **(_IMAGES if isinstance(policy, ImageValidatingPolicy) else {})}
-        environment = kyverno_environment(kind, namespaced=policy.is_namespaced)
-    else:
-        environment = kubernetes_environment(version, mutation=isinstance(policy, MutatingAdmissionPolicy))
-    return CelCompiler(environment, Parser(policy.document), names=names).environment
-
-
-def _params(policy: AnyPolicy, schemas: Schemas) -> Mapping[str, JSONObject]:
+def _params(kind: GVK | None, schemas: Schemas) -> Mapping[str, JSONObject]:
     """Return the schema of `params`, by that name; an empty one, which is dyn, when it is not known."""
-    kind = None if isinstance(policy, CelPolicy) else policy.spec.param_kind
-    if kind is None:
-        return {}
-    return {"params": schemas.find(GVK(*parse_api_version(kind.api_version), kind.kind)) or {}}
+    return {} if kind is None else {"params": schemas.find(kind) or {}}
 
 
 def _with_objects(
-    base: Environment, roots: Mapping[str, JSONObject], kind: str, schemas: Schemas
+    subject: _Subject, roots: Mapping[str, JSONObject], kind: str, schemas: Schemas
 ) -> tuple[Environment, SchemaTypes]:
     """Declare the objects of a kind, and the parameters if there are any."""
     found = SchemaTypes(roots, schemas.resolve)
     declared = found.type_of(kind)
     params = {"params": found.type_of("params")} if "params" in roots else {}
-    return base.with_variables({"object": declared, "oldObject": declared, **params}), found
+    return subject.environment.with_variables({"object": declared, "oldObject": declared, **params}), found
 
 
-def _with_variables(policy: AnyPolicy, known: Environment, found: SchemaTypes) -> Environment:
-    """Declare the variables of a policy: each sees those before it."""
+def _with_variables(subject: _Subject, known: Environment, found: SchemaTypes) -> Environment:
+    """Declare variables: each sees those before it."""
     fields: dict[str, Type] = {}
     environment = _with_fields(known, fields, found)
-    for each in policy.spec.variables:
+    for each in subject.variables:
         fields[each.name] = _field_type(each.expression, environment)
         environment = _with_fields(known, fields, found)
     return environment
@@ -257,14 +324,14 @@ def _stored(declared: Type) -> Type:
 
 
 def _warning(
-    policy: AnyPolicy, expression: Expression, environments: Iterable[tuple[GVK, Environment]]
+    policy: AnyPolicy, subject: _Subject, expression: Expression, environments: Iterable[tuple[GVK, Environment]]
 ) -> ExpressionWarning | None:
     results = []
     for gvk, environment in environments:
         try:
             environment.check(expression.text)
         except CompileError as error:
-            found = error if isinstance(policy, ValidatingAdmissionPolicy) else _certain(error, gvk.kind)
+            found = _certain(error, gvk.kind) if subject.is_lenient else error
             if found is not None:
                 results.append(f"{gvk.group}/{gvk.version}, Kind={gvk.kind}: {found.message}\n")
     if not results:

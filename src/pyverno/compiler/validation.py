@@ -16,8 +16,6 @@ from pyverno.compiler.validation_actions import check_elements, check_mutate, ch
 from pyverno.compiler.validation_conditions import check_conditions
 from pyverno.compiler.validation_context import check_context
 from pyverno.compiler.validation_findings import Findings, Problems
-from pyverno.compiler.validation_generate import check_generate, check_immutable
-from pyverno.compiler.validation_images import check_attestors, check_images
 from pyverno.compiler.validation_kinds import check_kinds
 from pyverno.compiler.validation_match import check_match
 from pyverno.compiler.validation_spec import check_spec
@@ -58,6 +56,9 @@ def validate(
             check_variables(policy, expanded, findings)
             check_spec(policy, findings)
             if isinstance(old, ClusterPolicy):
+                # imported here and below, because most policies only validate
+                from pyverno.compiler.validation_generate import check_immutable
+
                 check_immutable(policy, old, findings)
             known = kinds if kinds_are_complete else None
             for rule in policy.spec.rules:
@@ -92,12 +93,18 @@ def _check_action(rule: Rule, policy: ClusterPolicy, findings: Findings, kinds: 
         case Validate() as action:
             check_validate(rule, action, findings)
             if action.manifests is not None:
+                from pyverno.compiler.validation_images import check_attestors
+
                 check_attestors(action.manifests.attestors, findings)
         case Mutate() as action:
             check_mutate(rule, action, findings)
         case Generate() as action:
+            from pyverno.compiler.validation_generate import check_generate
+
             check_generate(rule, action, policy, findings, kinds)
         case VerifyImages() as action:
+            from pyverno.compiler.validation_images import check_images
+
             check_images(rule, action, policy, findings)
     if rule.image_extractors is not None and not isinstance(rule.action, VerifyImages):
         text = f"Invalid rule spec for rule '{rule.name}', imageExtractors can only be defined for verifyImages rule"

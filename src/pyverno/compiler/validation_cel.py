@@ -59,8 +59,8 @@ def check_cel_document(policy: AnyPolicy, findings: Findings) -> None:
             check_binding(policy, findings)
 
 
-def check_cel_policy(policy: AnyCelPolicy, findings: Findings, *, allows_http: bool = False) -> None:
-    """Check a policy; `allows_http` lets namespaced policies make HTTP calls."""
+def check_cel_policy(policy: AnyCelPolicy, findings: Findings) -> None:
+    """Check a policy; one of a namespace makes no HTTP calls."""
     _check_constraints(policy, findings)
     match policy:
         case ValidatingPolicy():
@@ -82,7 +82,7 @@ def check_cel_policy(policy: AnyCelPolicy, findings: Findings, *, allows_http: b
                 _check_reference(reference, findings)
             for attestor in policy.spec.attestors:
                 _check_attestor(attestor, findings)
-    if policy.is_namespaced and not allows_http:
+    if policy.is_namespaced:
         for expression in policy.spec.expressions():
             if uses_name(expression.text, "http"):
                 findings.error("http", expression.path, _NO_HTTP)

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from pyverno.compiler.validation_findings import Findings
 from pyverno.errors import ExpressionSyntaxError, ValueSyntaxError
-from pyverno.kube.imageref import parse_reference
-from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.template import has_variables
 from pyverno.policy.context import ApiCall, ConfigMap, ContextEntry, GlobalReference, ImageRegistry, Variable
 from pyverno.policy.generate import Generate
@@ -92,6 +90,8 @@ def _check_entry(entry: ContextEntry, findings: Findings) -> None:
 def _check_image(text: str, path: Path, findings: Findings) -> None:
     if not text or has_variables(text):
         return
+    from pyverno.kube.imageref import parse_reference
+
     try:
         parse_reference(text)
     except ValueSyntaxError as error:
@@ -112,6 +112,9 @@ def check_query(text: str, path: Path, findings: Findings) -> None:
     """Check that a JMESPath query parses; a query with variables is only known at run time."""
     if not text or has_variables(text):
         return
+    # imported here, because many policies have no queries
+    from pyverno.lang.jmespath import compile_expression
+
     try:
         compile_expression(text)
     except ExpressionSyntaxError as error:

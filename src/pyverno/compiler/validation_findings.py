@@ -5,10 +5,9 @@ This module must not know any check.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from pyverno.errors import PolicyError
 from pyverno.policy.schema import Path, Source, locate, path_text
+from pyverno.value import dataclass, field
 
 __all__ = ["Findings", "Problems"]
 

@@ -6,8 +6,6 @@ This module must not ask a cluster; what it knows of kinds comes in a table.
 
 from __future__ import annotations
 
-import re2
-
 from pyverno.compiler.validation_findings import Findings
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import GVK, parse_kind_selector
@@ -20,6 +18,7 @@ from pyverno.policy.match import ResourceFilter
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
+from pyverno.regex import go_regex
 
 __all__ = ["check_kinds"]
 
@@ -33,9 +32,7 @@ _BACKGROUND = (
     "Set spec.background=false to disable background mode for this policy rule "
 )
 
-_options = re2.Options()
-_options.log_errors = False
-_ADMISSION_VARIABLE = re2.compile(r"\{\{\s*(request\.|serviceAccountName|serviceAccountNamespace)[^{}]*\}\}", _options)
+_ADMISSION_VARIABLE = go_regex(r"\{\{\s*(request\.|serviceAccountName|serviceAccountNamespace)[^{}]*\}\}")
 
 
 def check_kinds(rule: Rule, findings: Findings, *, background: bool, kinds: KindTable | None) -> None:

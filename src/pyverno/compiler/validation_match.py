@@ -13,7 +13,6 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gvk import GVK, parse_kind_selector
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
-from pyverno.kube.selector import compile_selector
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.policy.match import MatchBlocks, ResourceDescription, ResourceFilter, Subject, UserInfo
@@ -141,6 +140,8 @@ def _check_selector(selector: JSONObject, path: Path, findings: Findings, *, is_
         texts += [expression["key"], *(expression.get("values") or ())]
     if any(has_wildcard(text) or "{{" in text for text in texts):
         return
+    from pyverno.kube.selector import compile_selector
+
     try:
         compile_selector(selector)
     except ValueSyntaxError as error:

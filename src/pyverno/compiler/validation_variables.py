@@ -7,10 +7,8 @@ not know what variables hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import re2
 
 from pyverno.compiler.validation_context import context_entries
 from pyverno.compiler.validation_findings import Findings
@@ -19,12 +17,15 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.lang.template import compile_template
 from pyverno.lang.template.patchtext import compile_patch_text
+from pyverno.lang.template.syntax import VARIABLE
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.context import ConfigMap
 from pyverno.policy.match import MatchBlocks
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.schema import Path
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["check_variables"]
 
@@ -38,12 +39,10 @@ _UPDATE_MODE = (
 )
 _INVALID = "policy contains invalid variables: "
 
-_options = re2.Options()
-_options.log_errors = False
-
 _ADMISSION = r"serviceAccountName|serviceAccountNamespace|"
 _ANYWHERE = r"element|elementIndex|@|images|"
-_CALL = r"([a-z_0-9]+\()[^{}]"
+# linear: a name is tried from its start only, and as a whole
+_CALL = r"(?<![a-z_0-9])[a-z_0-9]++\([^{}]"
 _ALLOWED: dict[tuple[bool, bool], str] = {
     (False, False): rf"request|{_ADMISSION}{_ANYWHERE}image|{_CALL}",
     (True, False): rf"request\.|{_ANYWHERE}images\.|image\.|{_CALL}",
@@ -52,11 +51,10 @@ _ALLOWED: dict[tuple[bool, bool], str] = {
 }
 """What a variable's text must contain, by (background, may see `target`)."""
 
-_COMPILED = {key: re2.compile(text, _options) for key, text in _ALLOWED.items()}
-_VARIABLE = re2.compile(r"(^|[^\\])(\{\{(?:\{[^{}]*\}|[^{}])*\}\})", _options)
-_PLAIN_VARIABLE = re2.compile(r"\{\{[^{}]*\}\}", _options)
-_USER = re2.compile(
-    r"[^.](serviceAccountName|serviceAccountNamespace|request.userInfo|request.roles|request.clusterRoles)\b", _options
+_COMPILED = {key: regex(text) for key, text in _ALLOWED.items()}
+_PLAIN_VARIABLE = regex(r"\{\{[^{}]*+\}\}")
+_USER = regex(
+    r"[^.](serviceAccountName|serviceAccountNamespace|request.userInfo|request.roles|request.clusterRoles)\b", re.ASCII
 )
 
 
@@ -111,7 +109,7 @@ def _runs_on_update(policy: ClusterPolicy, rule: Rule) -> bool:
 
 
 def _has_variables(raw: JSONObject) -> bool:
-    return any(_VARIABLE.search(text) is not None for text, _ in _texts(raw, ()))
+    return any(VARIABLE.search(text) is not None for text, _ in _texts(raw, ()))
 
 
 def _texts(value: JSON, path: Path) -> Iterator[tuple[str, Path]]:
@@ -142,7 +140,7 @@ def _check_user_variables(policy: ClusterPolicy, rules: tuple[Rule, ...], findin
     for text, path in _texts(written, ()):
         if "last-applied-configuration" in path[-1:]:
             continue
-        for found in _VARIABLE.finditer(text):
+        for found in VARIABLE.finditer(text):
             if _USER.search(found.group(2)):
                 findings.error("background-variable", path, f"{prefix}variable {found.group(2)} is not allowed")
 
@@ -212,7 +210,7 @@ def _check_document(document: JSONObject, path: Path, findings: Findings, allowe
 def _without_inner(text: str) -> str:
     """Put `null` in place of the variables inside a variable, as a mock query yields it."""
     while "{{" in text:
-        replaced = _VARIABLE.sub(r"\1null", text)
+        replaced = VARIABLE.sub(r"\1null", text)
         if replaced == text:
             break
         text = replaced
@@ -240,7 +238,7 @@ def _check_forbidden_sections(rule: Rule, findings: Findings, prefix: str) -> No
             findings.error("variable", section.path, text)
     if isinstance(rule.action, VerifyImages):
         for image in rule.action.entries:
-            if any(_VARIABLE.search(reference) for reference in image.image_references):
+            if any(VARIABLE.search(reference) for reference in image.image_references):
                 text = f'{prefix}rule "{rule.name}" should not have variables in image reference section'
                 findings.error("variable", (*image.path, "imageReferences"), text)
 
@@ -254,4 +252,4 @@ def _patch_paths_have_variables(text: str) -> bool:
         return False
     if not isinstance(operations, list):
         return False
-    return any(_VARIABLE.search(str(each.get("path", ""))) for each in operations if isinstance(each, dict))
+    return any(VARIABLE.search(str(each.get("path", ""))) for each in operations if isinstance(each, dict))

@@ -8,7 +8,6 @@ module must never be asked for an entry that no expression uses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import orjson
 
@@ -20,6 +19,7 @@ from pyverno.errors import EvaluationError, HostError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
+from pyverno.value import dataclass, field
 
 __all__ = [
     "ApiCallBinding",

@@ -7,13 +7,12 @@ a check. This module must never judge text before variables are substituted: it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyverno.engine.host import Host, HttpCall
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.apipath import ApiPath, parse_api_path
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.runtime import Budget
+from pyverno.value import dataclass
 
 __all__ = ["Broker"]
 

@@ -7,7 +7,6 @@ Errors are typed; what they mean for the request is the action's business. This 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.celworld import BrokerWorld
 from pyverno.engine.constraints import resource_of
@@ -20,6 +19,7 @@ from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.lang.cel import CostMeter, Program
 from pyverno.lang.cel.libraries.authorizer import Authorizer, ResourceCheck
 from pyverno.lang.cel.values import Value
+from pyverno.value import dataclass
 
 __all__ = [
     "CelCondition",
@@ -76,9 +76,11 @@ class _Variables(dict[str, Value]):
         except BudgetExceededError:
             raise
         except PyvernoError as error:
-            wrapped = EvaluationError(f'composited variable "{name}" fails to evaluate: {error.message}')
-            self._failures[name] = wrapped
-            raise wrapped from error
+            failure = error
+            if self._session.names_variables:
+                failure = EvaluationError(f'composited variable "{name}" fails to evaluate: {error.message}')
+            self._failures[name] = failure
+            raise failure from error
         self[name] = value
         return value
 
@@ -87,10 +89,11 @@ class CelSession:
     """Bindings, world and cost of one evaluation.
 
     Sessions with other bindings (`with_bindings`) compute their variables anew but draw on the same budget; match
-    conditions have a budget of their own (`for_conditions`).
+    conditions have a budget of their own (`for_conditions`). `names_variables`: an error of a variable says which one
+    it is, as the API server's policies do and Kyverno's do not.
     """
 
-    __slots__ = ("_variables", "bindings", "meter", "run", "world")
+    __slots__ = ("_variables", "bindings", "meter", "names_variables", "run", "world")
 
     def __init__(
         self,
@@ -100,8 +103,10 @@ class CelSession:
         *,
         world: BrokerWorld | None = None,
         meter: CostMeter | None = None,
+        names_variables: bool = False,
     ) -> None:
         self.run = run
+        self.names_variables = names_variables
         self.world = world if world is not None else BrokerWorld(run.broker)
         self.meter = meter if meter is not None else CostMeter(limit=POLICY_COST)
         self._variables = tuple(variables)
@@ -110,6 +115,10 @@ class CelSession:
     def evaluate(self, program: Program) -> Value:
         """Return the value of an expression; raises EvaluationError, HostError or BudgetExceededError."""
         return program.evaluate(self.bindings, self.run.runtime, world=self.world, meter=self.meter)
+
+    def see(self, document: JSON) -> None:
+        """Let `object` be another one from here on; variables that were computed keep their values."""
+        self.bindings["object"] = document
 
     def with_bindings(self, bindings: Mapping[str, Value]) -> CelSession:
         """Return a session with other bindings, the same world and the same budget."""
@@ -125,7 +134,14 @@ class CelSession:
 
     def _like(self, bindings: Mapping[str, Value], meter: CostMeter) -> CelSession:
         kept = {name: value for name, value in self.bindings.items() if name != "variables"}
-        return CelSession(self.run, {**kept, **bindings}, self._variables, world=self.world, meter=meter)
+        return CelSession(
+            self.run,
+            {**kept, **bindings},
+            self._variables,
+            world=self.world,
+            meter=meter,
+            names_variables=self.names_variables,
+        )
 
 
 def request_value(request: Request) -> JSONObject:
@@ -162,14 +178,18 @@ def _resource(request: Request) -> GVR | None:
 def request_bindings(request: Request, *, has_objects: bool = True) -> dict[str, Value]:
     """Return what every Kubernetes-mode expression sees of a request.
 
-    Kyverno: in its own kinds `request` holds the objects too; the API server's admission policies see it without.
+    Kyverno: in its own kinds `request` holds the objects too, and an object that there is none of is an empty map; the
+    API server's admission policies see null, and no objects in `request`.
     """
     value = request_value(request)
+    new, old = request.object, request.old
     if has_objects:
-        value = {**value, "object": request.object, "oldObject": request.old}
+        # Kyverno: pkg/cel/policies/*/compiler/eval.go; an unstructured object without content is an empty one
+        value = {**value, "object": new, "oldObject": old}
+        new, old = ({} if each is None else each for each in (new, old))
     return {
-        "object": request.object,
-        "oldObject": request.old,
+        "object": new,
+        "oldObject": old,
         "request": value,
         "namespaceObject": _namespace_object(request),
     }

@@ -7,11 +7,10 @@ stands in. Objects that a policy generates are collected, never created. This mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from pyverno.engine.broker import Broker
-from pyverno.engine.host import HttpCall
+from pyverno.engine.host import AuthorizingHost, HttpCall
 from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode
@@ -19,6 +18,7 @@ from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.lang.jmespath import FUNCTIONS
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass, field
 
 __all__ = ["BrokerWorld"]
 
@@ -93,9 +93,10 @@ class BrokerWorld:
         """Return what a registry says about an image."""
         return self.broker.image_data(reference, credentials=None)
 
-    def generate(self, namespace: str, objects: list[JSONObject]) -> None:
-        """Collect objects to generate; a policy of a namespace stays in it."""
+    def generate(self, namespace: str | None, objects: list[JSONObject]) -> None:
+        """Collect objects to generate; a policy of a namespace stays in it (None = that namespace)."""
         own = self.broker.namespace
+        namespace = own if namespace is None else namespace
         if own and namespace != own:
             raise EvaluationError(f"a policy of namespace `{own}` may not generate in namespace `{namespace}`")
         for document in objects:
@@ -108,6 +109,9 @@ class BrokerWorld:
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
         """Answer an authorization question."""
+        host = self.broker.host
+        if isinstance(host, AuthorizingHost):
+            return host.authorize(check)
         # no answer is not a refusal: it must not read as `allowed() == false`
         raise EvaluationError("no authorizer is available here")
 

@@ -7,7 +7,6 @@ what follows from a condition.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from pyverno.errors import EvaluationError, SubstitutionError
 from pyverno.kube.json import JSON
@@ -15,6 +14,7 @@ from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.pattern.operators import compile_operator, operator
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import Template, compile_template
+from pyverno.value import dataclass
 
 __all__ = ["Condition", "ConditionBlock", "ConditionOutcome", "Conditions", "as_float", "compile_conditions"]
 

@@ -8,7 +8,6 @@ variables or evaluate match conditions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pyverno.engine.match import Filter, IndexKey
@@ -17,6 +16,7 @@ from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
+from pyverno.value import dataclass
 
 __all__ = ["NEVER_INTERCEPTED", "ConstraintMatcher", "ResourceRule", "resource_of"]
 

@@ -7,13 +7,11 @@ are judged, once, last, and for every front door alike. This module must never e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from pyverno.engine.request import Request
 from pyverno.engine.result import CelDetail, FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.jsonpatch import create_patch
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.value import dataclass
 
 __all__ = ["Decision", "decide", "denial_message"]
 
@@ -51,6 +49,9 @@ def decide(request: Request, resource: JSON, results: Iterable[RuleResult]) -> D
         return Decision(allowed=False, message=message, warnings=tuple(_cel_warnings(results)))
     patch: tuple[JSONObject, ...] = ()
     if resource is not None and resource is not request.object:
+        # imported here and below, because most reviews change nothing and deny nothing
+        from pyverno.kube.jsonpatch import create_patch
+
         patch = tuple(create_patch(request.object, resource))
     return Decision(allowed=True, warnings=(*_warnings(results), *_cel_warnings(results)), patch=patch)
 
@@ -85,6 +86,8 @@ def _block(request: Request, results: Iterable[RuleResult]) -> str:
             failures.setdefault(result.rule.policy.name, {})[result.rule.name] = result.message
     if not is_blocked:
         return ""
+    from pyverno.kube.yamlwriter import dump_yaml
+
     ref = ResourceRef.of(request.subject)
     kind = request.gvk.kind or ref.kind
     where = f"{kind}/{ref.namespace or request.namespace}/{ref.name or request.name}"

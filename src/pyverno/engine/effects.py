@@ -6,10 +6,9 @@ This module must never talk to a cluster.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.value import dataclass
 
 __all__ = ["CreateEffect", "DeleteEffect", "Effect", "PatchEffect"]
 

@@ -8,7 +8,6 @@ expression language.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
@@ -19,7 +18,7 @@ from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.plan import Candidate, Selected
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
-from pyverno.engine.result import NO_PROPERTIES, FailureAction, RuleResult, Status, Verdict
+from pyverno.engine.result import NO_PROPERTIES, CelDetail, FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import CompiledRule, Exemption, Guard, Judge, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
@@ -27,6 +26,7 @@ from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.lang.runtime import Budget, Runtime
+from pyverno.value import dataclass
 
 __all__ = ["Engine", "Review"]
 
@@ -108,10 +108,20 @@ class Engine:
         self.policies = policies
         self.host = host
 
-    def review(self, request: Request, phases: Sequence[Phase] = ADMISSION, *, budget: Budget | None = None) -> Review:
-        """Run the rules of these phases on a request; raises nothing that a policy or the world can cause."""
+    def review(
+        self,
+        request: Request,
+        phases: Sequence[Phase] = ADMISSION,
+        *,
+        budget: Budget | None = None,
+        deadline: float | None = None,
+    ) -> Review:
+        """Run the rules of these phases on a request; raises nothing that a policy or the world can cause.
+
+        `deadline` (seconds of the monotonic clock) ends a review that takes too long: the rules then left are errors.
+        """
         policies = self.policies
-        runtime = Runtime(self.host, budget if budget is not None else Budget())
+        runtime = Runtime(self.host, budget if budget is not None else Budget(deadline=deadline))
         course = _Course(request, runtime, is_plain=not self.host.supplies_variables)
         key = IndexKey(
             request.gvk,
@@ -228,16 +238,22 @@ class Engine:
         action = rule.failure_action
         if rule.overrides:
             action = rule.action_for(request.namespace or course.resource.namespace, request.namespace_labels)
+        if type(verdict.detail) is CelDetail and verdict.detail.only_audits:
+            action = FailureAction.AUDIT
         properties = NO_PROPERTIES
         if rule.report_properties is not None:
-            properties = self._properties(rule, rule.report_properties, course)
+            properties = self._properties(rule, rule.report_properties, verdict, course)
         return RuleResult.of(rule.info, action, verdict, properties)
 
     def _properties(
-        self, rule: CompiledRule, properties: Callable[[Run], Mapping[str, str]], course: _Course
+        self,
+        rule: CompiledRule,
+        properties: Callable[[Run, Verdict], Mapping[str, str]],
+        verdict: Verdict,
+        course: _Course,
     ) -> Mapping[str, str]:
         try:
-            return properties(self._start(rule, course.request, course.scope, course.runtime))
+            return properties(self._start(rule, course.request, course.scope, course.runtime), verdict)
         except PyvernoError:
             # Kyverno: a report property that can not be resolved never changes a verdict
             return {}

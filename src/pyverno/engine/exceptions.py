@@ -7,7 +7,6 @@ whose match or conditions can not be evaluated does not apply (fail closed). Thi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyverno.engine.conditions import Conditions
@@ -17,6 +16,7 @@ from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     from pyverno.podsecurity import Exclude

@@ -7,7 +7,6 @@ unless its failurePolicy is Ignore: then it exempts from nothing either. This mo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.cel import CelCondition, CelSession, first_unmet, request_bindings
 from pyverno.engine.rule import RuleInfo, Run
@@ -15,6 +14,7 @@ from pyverno.errors import BudgetExceededError, EvaluationError, HostUnavailable
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.podsecurity import Exclude
+from pyverno.value import dataclass
 
 __all__ = ["CompiledCelException"]
 

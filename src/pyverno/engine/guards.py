@@ -6,8 +6,6 @@ decide what a rule does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyverno.engine.conditions import Conditions
 from pyverno.engine.match import IndexKey
 from pyverno.engine.result import Status, Verdict
@@ -15,6 +13,7 @@ from pyverno.engine.rule import Run
 from pyverno.errors import EvaluationError, ExpressionError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass
 
 __all__ = ["Preconditions", "joined"]
 

@@ -8,16 +8,20 @@ HostUnavailableError; no implementation may invent an answer. Confinement of pol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyverno.errors import HostUnavailableError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.lang.runtime import NO_WORLD, World
+from pyverno.value import dataclass, field
 
-__all__ = ["NO_HOST", "Host", "HttpCall", "NoHost"]
+if TYPE_CHECKING:
+    # CEL is imported only where a policy is written in it
+    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+
+__all__ = ["NO_HOST", "AuthorizingHost", "Host", "HttpCall", "NoHost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,15 @@ class Host(World, Protocol):
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
         """Return variables that a person supplied for this policy, rule and resource (values files)."""
+        ...
+
+
+@runtime_checkable
+class AuthorizingHost(Protocol):
+    """A host that also knows who may do what, as the API server itself does."""
+
+    def authorize(self, check: AuthorizationCheck) -> Decision:
+        """Answer a question about the user of the request, or about the service account that it names."""
         ...
 
 

@@ -8,7 +8,6 @@ matching is an error of the rule, never "does not match". This module must never
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyverno.engine.request import Request, User
@@ -16,6 +15,7 @@ from pyverno.kube.gvk import GVK, GVR, KindSelector
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.value import dataclass, field
 
 __all__ = ["Filter", "IndexKey", "Matcher", "Subject"]
 

@@ -6,9 +6,8 @@ door can have an order of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyverno.engine.rule import Stage
+from pyverno.value import dataclass
 
 __all__ = ["ADMISSION", "DELETING", "GENERATING", "MUTATING", "MUTATING_EXISTING", "VALIDATING", "Phase"]
 

@@ -7,19 +7,15 @@ results are ready. This module must never look at an object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 
 from pyverno.engine.match import IndexKey
 from pyverno.engine.result import RuleResult, Status
-from pyverno.engine.rule import NO_SHORTCUT, CompiledRule, Exemption, Guard, Judge, PolicyInfo, Shortcut
+from pyverno.engine.rule import NO_SHORTCUT, Check, CompiledRule, Exemption, Guard, Judge, PolicyInfo, Proof, Shortcut
 from pyverno.kube.json import JSON
-from pyverno.lang.pattern.passcheck import fuse
-from pyverno.lang.pattern.validate import Pattern
+from pyverno.value import dataclass, replace
 
 __all__ = ["Candidate", "Checks", "Fast", "Plan", "Selected", "make_plan"]
-
-Check = Callable[[JSON], bool]
 
 GROUP = 32
 """How many policies share a pass-check: more would save little, and one failing rule sends all to their judges."""
@@ -79,8 +75,8 @@ class Fast:
 Plan = tuple[Fast | Selected, ...]
 
 
-Checks = dict[tuple[Pattern, ...], Check | None]
-"""Fused pass-checks by the patterns that they speak for: plans of many namespaces share them."""
+Checks = dict[tuple[Proof, ...], Check | None]
+"""Fused pass-checks by what they prove: plans of many namespaces share them."""
 
 
 def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
@@ -90,7 +86,7 @@ def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
     order of their results.
     """
     policies = tuple(selected)
-    fast = tuple(policy for policy in policies if all(candidate.shortcut.pattern for candidate in _asked(policy)))
+    fast = tuple(policy for policy in policies if all(candidate.shortcut.proof for candidate in _asked(policy)))
     together: list[Fast | Selected] = []
     for first in range(0, len(fast), GROUP):
         together.extend(_fused(fast[first : first + GROUP], checks))
@@ -101,14 +97,23 @@ def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
 def _fused(policies: tuple[Selected, ...], checks: Checks) -> Plan:
     """Return policies as one step, or as they are when no pass-check can be made for them."""
     shortcuts = [candidate.shortcut for policy in policies for candidate in _asked(policy)]
-    patterns = tuple(shortcut.pattern for shortcut in shortcuts if shortcut.pattern is not None)
-    if patterns not in checks:
-        checks[patterns] = fuse(patterns)
-    check = checks[patterns]
+    proofs = tuple(shortcut.proof for shortcut in shortcuts if shortcut.proof is not None)
+    if proofs not in checks:
+        checks[proofs] = _pass_check(proofs)
+    check = checks[proofs]
     if check is None:
         return policies
-    results = tuple(shortcut.passed for shortcut in shortcuts if shortcut.passed is not None)
+    results = tuple(result for shortcut in shortcuts for result in shortcut.passed)
     return (Fast(check, results, policies),)
+
+
+def _pass_check(proofs: Sequence[Proof]) -> Check | None:
+    """Make one pass-check of proofs, those of each language fused; None when one of them can not be made."""
+    languages = {proof.fuse: [each.claim for each in proofs if each.fuse is proof.fuse] for proof in proofs}
+    checks = [check for check in (fuse(claims) for fuse, claims in languages.items()) if check is not None]
+    if len(checks) < len(languages):
+        return None
+    return checks[0] if len(checks) == 1 else lambda subject: all(check(subject) is True for check in checks)
 
 
 def _asked(selected: Selected) -> Sequence[Candidate]:

@@ -7,13 +7,13 @@ same question in the same words. This module must never look at a policy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.resource import Resource
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["Operation", "Request", "User"]
 
@@ -106,6 +106,10 @@ class Request:
     def with_object(self, value: JSON) -> Request:
         """Return the same question about a changed object."""
         return replace(self, object=value)
+
+    def with_kind(self, gvk: GVK) -> Request:
+        """Return the same question under the kind that its subresource belongs to."""
+        return replace(self, gvk=gvk)
 
     def about_old_object(self) -> Request:
         """Return the question whether the object as it was before this UPDATE would have been admitted."""
@@ -246,7 +250,7 @@ class Request:
                 username=_text(info, "username"),
                 groups=tuple(item for item in info.get("groups") or () if isinstance(item, str)),
                 uid=_text(info, "uid"),
-                extra={key: tuple(values) for key, values in _object(info, "extra").items()},
+                extra={key: tuple(values or ()) for key, values in _object(info, "extra").items()},
                 roles=roles,
                 cluster_roles=cluster_roles,
             ),

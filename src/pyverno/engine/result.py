@@ -7,11 +7,11 @@ This module must never decide whether a request is allowed (see `decision`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pyverno.kube.json import JSON
+from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     from pyverno.engine.effects import Effect
@@ -114,6 +114,11 @@ class CelDetail(NamedTuple):
     position: int = -1
     binding: str = ""
     actions: tuple[str, ...] = ()
+
+    @property
+    def only_audits(self) -> bool:
+        """Tell whether a binding decides, and does not deny."""
+        return bool(self.actions) and "Deny" not in self.actions
 
 
 Detail = PodSecurityDetail | PatternDetail | CelDetail | None

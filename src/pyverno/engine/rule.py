@@ -7,10 +7,9 @@ many threads. This module must never know how a policy is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.match import Filter, IndexKey
@@ -20,8 +19,8 @@ from pyverno.engine.scope import Scope
 from pyverno.errors import NOWHERE, Location
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
-from pyverno.lang.pattern.validate import Pattern
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.podsecurity import Exclude
@@ -30,15 +29,19 @@ __all__ = [
     "Action",
     "ActionOverride",
     "Binding",
+    "Check",
     "CompiledPolicy",
     "CompiledRule",
     "Exemption",
     "Guard",
+    "Judge",
     "PolicyInfo",
+    "Proof",
     "RequestMatcher",
     "RuleInfo",
     "Run",
     "Shortcut",
+    "Shortened",
     "Stage",
 ]
 
@@ -59,8 +62,8 @@ class PolicyInfo:
     """Who a policy is: kind, name, namespace, and what decides about its results.
 
     `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
-    value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `location` is where the
-    policy was read.
+    value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `answers` names the kind of
+    authorization requests (`Envoy`, `HTTP`) that are all it judges; `location` is where the policy was read.
     """
 
     kind: str
@@ -76,6 +79,7 @@ class PolicyInfo:
     emit_warning: bool = False
     source: str = "kyverno"
     reads_payloads: bool = False
+    answers: str = ""
     location: Location = NOWHERE
 
     @property
@@ -158,21 +162,44 @@ class Run:
 Judge = Callable[[JSON], Sequence[RuleResult] | None]
 """A rule as a function of the object; None, and any exception, means that the action must be asked."""
 
+Check = Callable[[JSON], bool]
+"""A pass-check: True means that rules pass; anything else, and any exception, means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What must hold of the object for a rule to pass, in the rule's own language.
+
+    `claim` is a pattern or a CEL claim; `fuse` makes one pass-check of several claims of its language, or None.
+    """
+
+    claim: Hashable
+    fuse: Callable[[Sequence[Any]], Check | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
     """The fast tier of a rule: what the object alone decides when nothing but the action has a say.
 
-    `judge` gives the results of the rule. `pattern` is the pattern that must pass for the result `passed`, so that the
-    pass-checks of several rules can be fused.
+    `judge` gives the results of the rule. `proof` is what must hold for the results `passed`, so that the pass-checks
+    of several rules can be fused.
     """
 
     judge: Judge | None = None
-    pattern: Pattern | None = None
-    passed: RuleResult | None = None
+    proof: Proof | None = None
+    passed: tuple[RuleResult, ...] = ()
 
 
 NO_SHORTCUT = Shortcut()
+
+
+@runtime_checkable
+class Shortened(Protocol):
+    """An action that knows its own fast tier."""
+
+    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
+        """Return the fast tier of the action as part of a rule."""
+        ...
 
 
 class Binding(Protocol):
@@ -299,7 +326,7 @@ class CompiledRule:
     overrides: tuple[ActionOverride, ...] = ()
     checks_existing: bool = False
     skips_background_requests: bool = True
-    report_properties: Callable[[Run], Mapping[str, str]] | None = None
+    report_properties: Callable[[Run, Verdict], Mapping[str, str]] | None = None
     shortcut: Callable[[], Shortcut] | None = None
 
     def action_for(self, namespace: str, labels: Mapping[str, str] | None) -> FailureAction:

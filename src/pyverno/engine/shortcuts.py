@@ -8,7 +8,6 @@ safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.conditions import Condition, Conditions, as_float
 from pyverno.engine.result import RuleResult
@@ -21,6 +20,7 @@ from pyverno.lang.pattern.operators import compile_operator, operator
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.lang.template.syntax import parse_string
+from pyverno.value import dataclass
 
 __all__ = ["Answers", "compile_denial", "compile_denial_of_each"]
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pyverno.engine.request import Request
 from pyverno.engine.scope import Scope
 from pyverno.errors import EvaluationError, PyvernoError
-from pyverno.images import extract_images
 from pyverno.kube.json import JSON, JSONObject
 
 __all__ = ["base_scope", "merged", "rule_scope"]
@@ -54,6 +53,9 @@ def merged(below: JSON, above: JSON) -> JSON:
 
 
 def _images(request: Request) -> JSON:
+    # imported here, because few rules look at images
+    from pyverno.images import extract_images
+
     try:
         found = extract_images(request.subject)
     except PyvernoError as error:

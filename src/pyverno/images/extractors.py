@@ -6,12 +6,12 @@ This module must never look at a resource.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from pyverno.errors import ExpressionSyntaxError, ValueSyntaxError
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath import Expression, compile_expression
+from pyverno.value import dataclass
 
 __all__ = ["BUILTIN_EXTRACTORS", "Extractor", "Extractors", "compile_extractors"]
 

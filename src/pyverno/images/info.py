@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from pyverno.kube.imageref import parse_reference
 from pyverno.kube.json import JSONObject
+from pyverno.value import dataclass, replace
 
 __all__ = ["ImageInfo", "parse_image"]
 

@@ -6,10 +6,10 @@ goes over the wire. This module must never send anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.value import dataclass
 
 __all__ = ["ApiPath", "parse_api_path"]
 

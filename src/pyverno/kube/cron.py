@@ -6,8 +6,6 @@ module must never read a clock.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -17,6 +15,8 @@ from pyverno.kube.civil import civil_from_days, days_from_civil, weekday
 from pyverno.kube.cronexpr import CronExpression, parse_cronexpr
 from pyverno.kube.duration import SECOND, parse_duration
 from pyverno.kube.gotime import GoTime
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["CronExpression", "Schedule", "parse_cronexpr", "parse_standard"]
 
@@ -58,7 +58,7 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = regex(r"[+-]?[0-9]+")
 _YEARS_AHEAD = 5
 
 

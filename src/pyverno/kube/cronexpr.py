@@ -5,15 +5,15 @@ This is the form by which cleanup and deleting policies run. This module must ne
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.civil import days_from_civil, days_in_month, weekday
 from pyverno.kube.duration import SECOND
 from pyverno.kube.gotime import GoTime
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["CronExpression", "parse_cronexpr"]
 
@@ -25,9 +25,9 @@ _MACROS = {
     "@daily": "0 0 0 * * * *",
     "@hourly": "0 0 * * * * *",
 }
-_MACRO = re.compile("|".join(_MACROS))
-_WORD = re.compile(r"[^\t\n\f\r ]+")
-_NUMBER = re.compile(r"[0-9]+")
+_MACRO = regex("|".join(_MACROS))
+_WORD = regex(r"[^\t\n\f\r ]+")
+_NUMBER = regex(r"[0-9]+")
 _MONTH_NAMES = [
     "january",
     "february",

@@ -11,15 +11,19 @@ import json
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
 from pyverno.errors import DocumentError, Location
 from pyverno.kube.json import JSON, decode
 from pyverno.kube.yaml_blocks import BlockReader
-from pyverno.kube.yaml_events import Fault, Position, build_positions, build_value
+from pyverno.regex import regex
+from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.kube.yaml_events import Position
 
 __all__ = ["MAX_BYTES", "Document", "expand_lists", "load_documents"]
 
@@ -30,9 +34,10 @@ DuplicateKeys = Literal["error", "last"]
 Path = tuple[str | int, ...]
 
 # A line that starts with `---` or `...` and a blank ends a document wherever it stands (YAML 1.1, 9.1).
-_BOUNDARY: Final = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n\x85\u2028\u2029]|\Z)", re.MULTILINE)
-_CONTENT: Final = re.compile(r"^[ \t]*[^\s#]", re.MULTILINE)
-_FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BOUNDARY: Final = regex(r"^(?:---|\.\.\.)(?=[ \t\r\n\x85\u2028\u2029]|\Z)", re.MULTILINE)
+_MARKERS: Final = ("---", "...", "%")
+_CONTENT: Final = regex(r"^[ \t]*[^\s#]", re.MULTILINE)
+_FORBIDDEN: Final = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _ASCII_ALLOWED: Final = bytes([9, 10, 13, *range(0x20, 0x7F)])
 
 
@@ -55,12 +60,25 @@ class _Source:
     def positions(self) -> Position:
         """Root of the position tree; the first line when the text is not YAML (JSON that only JSON reads)."""
         if self._positions is None:
+            from pyverno.kube.yaml_events import Fault, Position, build_positions
+
             try:
                 root = build_positions(self.text[self.start : self.end])
             except Fault:
                 root = None
             self._positions = root or Position(1, 1)
         return self._positions
+
+    def place(self, path: Path, *, key: bool) -> tuple[int, int]:
+        """Line in the stream and column of the node at `path` or of its key; of the nearest ancestor there is."""
+        node = self.positions()
+        for step in path:
+            child = node.children.get(step)
+            if child is None:
+                break
+            node = child
+        line, column = (node.key_line, node.key_column) if key else (node.line, node.column)
+        return self.line + line - 1, column
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +107,13 @@ class Document:
     def location(self, path: Path = (), *, key: bool = False) -> Location:
         """Where the node at `path` stands, or its key with `key=True`.
 
-        A path that does not exist gives its nearest ancestor that does, so every finding has a place.
+        A path that does not exist gives its nearest ancestor that does, so every finding has a place. The text is read
+        for it when line or column are asked for.
         """
-        if self._source is None:
+        source = self._source
+        if source is None:
             return Location(self.file, self.line, 1)
-        node = self._source.positions()
-        for step in self._prefix + path:
-            child = node.children.get(step)
-            if child is None:
-                break
-            node = child
-        line, column = (node.key_line, node.key_column) if key else (node.line, node.column)
-        return Location(self.file, self._source.line + line - 1, column)
+        return Location.later(self.file, partial(source.place, self._prefix + path, key=key))
 
 
 def load_documents(
@@ -126,17 +139,25 @@ def load_documents(
     documents: list[Document] = []
     blocks = BlockReader()
     for source in _split(text):
-        body = text[source.start : source.end]
-        try:
-            is_read, value = blocks.read(body)
-            if not is_read:
-                value = build_value(body, unique_keys=unique_keys)
-        except Fault as fault:
-            location = Location(file, source.line + fault.line - 1, fault.column)
-            raise DocumentError(fault.reason, location=location) from None
+        is_read, value = blocks.read(text[source.start : source.end])
+        if is_read:
+            source.holds_null = blocks.may_hold_null
+        else:
+            value = _read(source, file, unique_keys)
         if value is not None:
             documents.append(Document(value, file, len(documents), _first_line(source), source))
     return tuple(documents)
+
+
+def _read(source: _Source, file: str, unique_keys: bool) -> JSON:
+    """What libyaml reads, which most documents do not need."""
+    from pyverno.kube.yaml_events import Fault, build_value
+
+    try:
+        return build_value(source.text[source.start : source.end], unique_keys=unique_keys)
+    except Fault as fault:
+        location = Location(file, source.line + fault.line - 1, fault.column)
+        raise DocumentError(fault.reason, location=location) from None
 
 
 def expand_lists(documents: Iterable[Document]) -> tuple[Document, ...]:
@@ -206,6 +227,11 @@ def _check_characters(text: str, file: str) -> None:
 
 def _split(text: str) -> Iterator[_Source]:
     """The documents' texts; a stream with directives stays in one piece up to their document."""
+    if "\n---" not in text and "\n..." not in text and not text.startswith(_MARKERS):
+        # one document, as most files are
+        if text:
+            yield _Source(text, 0, len(text), 1)
+        return
     start, line = 0, 1
     directive = text.startswith("%")
     for match in _BOUNDARY.finditer(text):

@@ -6,10 +6,10 @@ This module must never accept what Go refuses (days, blanks between parts, under
 from __future__ import annotations
 
 import math
-import re
 from functools import lru_cache
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.regex import regex
 
 __all__ = [
     "HOUR",
@@ -43,7 +43,7 @@ _UNITS = {
     "m": MINUTE,
     "h": HOUR,
 }
-_PART = re.compile(r"([0-9]*)(\.?)([0-9]*)([^0-9.]*)")
+_PART = regex(r"([0-9]*)(\.?)([0-9]*)([^0-9.]*)")
 _LIMIT = 1 << 63
 _STARTS = frozenset("0123456789+-.")
 

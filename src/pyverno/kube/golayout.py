@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.civil import days_before_month, days_in_month, is_leap
 from pyverno.kube.duration import quote_time
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["DAYS", "MONTHS", "Chunk", "Fields", "chunks", "read_fields"]
 
@@ -37,7 +38,7 @@ Chunk: TypeAlias = tuple[str, str]
 """Literal text and the element behind it; the element is empty at the end of the layout."""
 
 # In the order in which Go tries them at one position.
-_ELEMENT = re.compile(
+_ELEMENT = regex(
     r"January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|0[1-6]|15|1|2006|2|__2|_2(?!006)|3|4|5|PM|pm"
     r"|-070000|-07:00:00|-0700|-07:00|-07|Z070000|Z07:00:00|Z0700|Z07:00|Z07|[.,](?:0+|9+)(?![0-9])"
 )
@@ -298,11 +299,11 @@ def _half(fields: Fields, text: str, element: str, _following: Chunk) -> str:
 
 
 _OFFSETS = {
-    "0700": re.compile(r"(.)(..)(..)", re.DOTALL),
-    "07:00": re.compile(r"(.)(..):(..)", re.DOTALL),
-    "07": re.compile(r"(.)(..)", re.DOTALL),
-    "070000": re.compile(r"(.)(..)(..)(..)", re.DOTALL),
-    "07:00:00": re.compile(r"(.)(..):(..):(..)", re.DOTALL),
+    "0700": regex(r"(.)(..)(..)", re.DOTALL),
+    "07:00": regex(r"(.)(..):(..)", re.DOTALL),
+    "07": regex(r"(.)(..)", re.DOTALL),
+    "070000": regex(r"(.)(..)(..)(..)", re.DOTALL),
+    "07:00:00": regex(r"(.)(..):(..):(..)", re.DOTALL),
 }
 
 
@@ -333,8 +334,8 @@ def _offset(fields: Fields, text: str, element: str, _following: Chunk) -> str:
     return text[found.end() :]
 
 
-_SIGNED = re.compile(r"[+-]([0-9]{1,18})")
-_UPPER = re.compile(r"[A-Z]{0,6}")
+_SIGNED = regex(r"[+-]([0-9]{1,18})")
+_UPPER = regex(r"[A-Z]{0,6}")
 
 
 def _zone(fields: Fields, text: str, _element: str, _following: Chunk) -> str:

@@ -6,10 +6,9 @@ would).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyverno.kube.civil import civil_from_days, days_from_civil, weekday, year_day
 from pyverno.kube.golayout import DAYS, MONTHS, chunks, read_fields
+from pyverno.value import dataclass
 
 __all__ = ["RFC3339", "RFC3339_NANO", "GoTime", "civil_time", "parse_rfc3339", "parse_time", "unix_time"]
 

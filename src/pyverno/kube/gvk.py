@@ -6,15 +6,16 @@ This module must never know which kinds exist (see `kinds`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as fits
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["GVK", "GVR", "KindSelector", "join_api_version", "parse_api_version", "parse_kind_selector"]
 
-_VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?|\*", re.ASCII)
+_VERSION = regex(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?|\*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -6,11 +6,11 @@ The grammar is that of the distribution project; the default registry is put in 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["ImageReference", "parse_reference"]
 
@@ -21,12 +21,12 @@ _ALNUM: Final = "[a-z0-9]+"
 _COMPONENT: Final = rf"{_ALNUM}(?:(?:\.|_|__|-+){_ALNUM})*"
 _LABEL: Final = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
-_PATH: Final = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
-_DOMAIN_ONLY: Final = re.compile(_DOMAIN)
-_TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
-_DIGEST: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}")
+_PATH: Final = regex(rf"{_COMPONENT}(?:/{_COMPONENT})*")
+_DOMAIN_ONLY: Final = regex(_DOMAIN)
+_TAG: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
+_DIGEST: Final = regex(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}")
 _DIGEST_LENGTHS: Final = {"sha256": 64, "sha384": 96, "sha512": 128}
-_LOWER_HEX: Final = re.compile("[0-9a-f]+")
+_LOWER_HEX: Final = regex("[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import orjson
 from pyverno.errors import DocumentError
 from pyverno.kube.gofloat import float_text, float_verb_text
 from pyverno.kube.jsonscan import scan
+from pyverno.regex import regex
 
 __all__ = [
     "JSON",
@@ -35,17 +36,18 @@ JSON: TypeAlias = Any
 JSONObject: TypeAlias = dict[str, Any]
 """A JSON object."""
 
-_FAST_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+# Texts of this size, such as literals in expressions, are not worth loading orjson for.
+_SHORT = 8
 # A float token always follows one of these in compact JSON; a hit inside a string only costs time.
-_MAYBE_FLOAT = re.compile(rb"[:,\[]-?[0-9]+[.e]")
+_MAYBE_FLOAT = regex(rb"[:,\[]-?[0-9]+[.e]")
 # The same with fewer hits inside strings, but slower: it decides after the first one.
-_LIKELY_FLOAT = re.compile(rb'(?:":|[,\[])-?[0-9]+[.e]')
+_LIKELY_FLOAT = regex(rb'(?:":|[,\[])-?[0-9]+[.e]')
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_NEEDS_ESCAPE = re.compile('["\\\\\x00-\x1f]')
-_NEEDS_HTML_ESCAPE = re.compile("[<>&\u2028\u2029]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_NEEDS_ESCAPE = regex('["\\\\\x00-\x1f]')
+_NEEDS_HTML_ESCAPE = regex("[<>&\u2028\u2029]")
+_SURROGATE = regex("[\ud800-\udfff]")
 
 
 def is_number(value: JSON) -> bool:
@@ -67,6 +69,8 @@ def decode(data: bytes | str) -> JSON:
     {'a': [1, 2.5, None]}
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if len(raw) <= _SHORT:
+        return scan(raw)
     if _LONG_NUMBER in raw.translate(_DIGITS_TO_ZERO):
         return scan(raw)
     try:
@@ -84,7 +88,9 @@ def encode(value: JSON) -> str:
     '{"a":"\\\\u003cx\\\\u003e","b":1}'
     """
     try:
-        raw = orjson.dumps(value, option=_FAST_OPTIONS)
+        raw = orjson.dumps(
+            value, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+        )
     except TypeError:  # deep, large integers, surrogates, or not JSON at all
         return _compact(value)
     # orjson writes NaN as null and floats in its own form: both need the exact path.

@@ -7,12 +7,12 @@ was given, and never parse patch text (see `documents`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON, JSONObject, encode, equal, is_number
+from pyverno.value import dataclass
 
 __all__ = ["MAX_COPIED_NODES", "MAX_PADDING", "apply_patch", "create_patch", "escape_key", "unescape_key"]
 

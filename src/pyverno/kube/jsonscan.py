@@ -6,10 +6,10 @@ be lenient where Go is strict.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pyverno.errors import DocumentError
+from pyverno.regex import regex
 
 __all__ = ["MAX_DEPTH", "scan"]
 
@@ -17,11 +17,11 @@ MAX_DEPTH = 10_000
 """Levels of nesting that are accepted, as in Go."""
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_SPACE = re.compile(r"[ \t\n\r]*")
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_HEX = re.compile(r"[0-9a-fA-F]{4}")
-_INVALID_BYTE = re.compile("[\ud800-\udfff]")
+_SPACE = regex(r"[ \t\n\r]*")
+_PLAIN = regex(r'[^"\\\x00-\x1f]*')
+_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_HEX = regex(r"[0-9a-fA-F]{4}")
+_INVALID_BYTE = regex("[\ud800-\udfff]")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WORDS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 

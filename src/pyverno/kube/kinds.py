@@ -7,12 +7,12 @@ of what a cluster said.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyverno.kube.builtin_kinds import GROUPS, SUBRESOURCE_KINDS
 from pyverno.kube.gvk import GVK, GVR, KindSelector, join_api_version
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.value import dataclass, replace
 
 __all__ = ["BUILTIN_KINDS", "KindInfo", "KindTable"]
 

@@ -5,14 +5,14 @@ This module must never know selectors (see `selector`).
 
 from __future__ import annotations
 
-import re
+from pyverno.regex import regex
 
 __all__ = ["label_key_problems", "label_value_problems"]
 
 _NAME_FORM = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_NAME = regex(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_DNS_PART = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_DNS_PART = regex(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 _RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )

@@ -6,14 +6,14 @@ Follows apimachinery's `resource.Quantity`: values below one nano are rounded up
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+import fractions
 from enum import Enum
-from fractions import Fraction
 from functools import lru_cache, total_ordering
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gofloat import float_verb_text
+from pyverno.regex import regex
+from pyverno.value import dataclass, field
 
 __all__ = ["Quantity", "QuantityFormat", "parse_quantity", "try_quantity"]
 
@@ -28,8 +28,8 @@ class QuantityFormat(Enum):
 
 _BINARY, _DECIMAL, _EXPONENT = QuantityFormat.BINARY_SI, QuantityFormat.DECIMAL_SI, QuantityFormat.DECIMAL_EXPONENT
 
-_SPLIT = re.compile(r"([+-]?)0*([0-9]*)((?:\.([0-9]*))?)([eEinumkKMGTP]*[-+]?[0-9]*)")
-_EXPONENT_SUFFIX = re.compile(r"[eE]([+-]?[0-9]{1,19})")
+_SPLIT = regex(r"([+-]?)0*([0-9]*)((?:\.([0-9]*))?)([eEinumkKMGTP]*[-+]?[0-9]*)")
+_EXPONENT_SUFFIX = regex(r"[eE]([+-]?[0-9]{1,19})")
 _STARTS = frozenset("0123456789+-.numkKMGTPE")
 _SUFFIXES: dict[str, tuple[int, int, QuantityFormat]] = {
     **{
@@ -83,13 +83,13 @@ class Quantity:
     text: str = field(default="", repr=False)
 
     @property
-    def value(self) -> Fraction:
+    def value(self) -> fractions.Fraction:
         """Return the exact value; raises `ValueSyntaxError` when it has more than 10,000 decimal places."""
         if abs(self.exponent) > _WIDEST:
             raise ValueSyntaxError(_NUMBER_ERROR)
         if self.exponent >= 0:
-            return Fraction(self.unscaled * 10**self.exponent)
-        return Fraction(self.unscaled, 10**-self.exponent)
+            return fractions.Fraction(self.unscaled * 10**self.exponent)
+        return fractions.Fraction(self.unscaled, 10**-self.exponent)
 
     def __str__(self) -> str:
         return self.text or self.canonical()

@@ -7,10 +7,10 @@ yet. This module must never change the object it looks at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.value import dataclass
 
 __all__ = ["Resource"]
 

@@ -8,14 +8,14 @@ module must never judge a value against a schema.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.value import dataclass
 
 __all__ = ["VERSIONS", "MergeField", "MergeTable", "SchemaSet", "merge_table", "schema_set"]
 
@@ -86,6 +86,31 @@ class SchemaSet:
         """
         name = self.kinds.get((group, version, kind))
         return self.definitions[name] if name else None
+
+    def followed(self, schema: JSONObject | None) -> JSONObject | None:
+        """The schema that a `$ref`, or the only entry of `allOf`, leads to, with what the place of use adds to it."""
+        for _ in range(8):
+            if schema is None:
+                return None
+            reference = schema.get("$ref")
+            if reference is None and len(schema.get("allOf") or ()) == 1:
+                # the place of use may say how a list is merged, the referred type what it is
+                inner = self.followed(schema["allOf"][0]) or {}
+                return {**inner, **{key: value for key, value in schema.items() if key != "allOf"}}
+            if not isinstance(reference, str):
+                return schema
+            schema = self.definitions.get(reference.rpartition("/")[2])
+        return None
+
+    def key_defaults(self, schema: JSONObject) -> Mapping[str, JSON]:
+        """What the keys of an associative list are while an item does not say; None where there is no default."""
+        items = self.followed(schema.get("items")) or {}
+        properties = items.get("properties") or {}
+        found = {
+            key: (properties.get(key) or {}).get("default") for key in schema.get("x-kubernetes-list-map-keys") or ()
+        }
+        # Kubernetes: ports are keyed by protocol, whose default the published schemas leave out
+        return {key: "TCP" if key == "protocol" and value is None else value for key, value in found.items()}
 
 
 def _read(name: str) -> bytes:

@@ -6,7 +6,6 @@ the labels at hand, as Kyverno does. This module must never look at anything but
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -14,6 +13,7 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
+from pyverno.regex import regex
 
 __all__ = ["LabelTest", "Labels", "compile_selector", "expand_labels", "parse_selector_text"]
 
@@ -22,7 +22,7 @@ LabelTest: TypeAlias = Callable[[Labels], bool]
 """A compiled selector."""
 
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_INTEGER = regex(r"[+-]?[0-9]{1,40}")
 _BINARY = "in, notin, =, ==, !=, gt, lt"
 
 
@@ -202,7 +202,7 @@ def _integer(text: str) -> int | None:
 class _TextReader:
     """Reads the textual form, piece by piece."""
 
-    _PIECE = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
+    _PIECE = regex(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
 
     def __init__(self, text: str) -> None:
         self._pieces: list[str] = [*self._PIECE.findall(text), ""]

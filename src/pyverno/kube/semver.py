@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 import operator
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, total_ordering
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["Range", "Version", "parse_range", "parse_version", "try_version"]
 
 Range = Callable[["Version"], bool]
 """A compiled range: tells whether a version lies in it."""
 
-_DIGITS = re.compile(r"[0-9]*")
-_WORD = re.compile(r"[0-9A-Za-z-]*")
+_DIGITS = regex(r"[0-9]*")
+_WORD = regex(r"[0-9A-Za-z-]*")
 _UINT64_MAX = 2**64 - 1
 _COMPARATORS: dict[str, Callable[[Version, Version], bool]] = {
     "": operator.eq,

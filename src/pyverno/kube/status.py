@@ -7,12 +7,12 @@ them. This module must never decide whether something is an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import ClassVar
 
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject
+from pyverno.value import dataclass
 
 __all__ = [
     "Cause",
@@ -49,10 +49,8 @@ class Cause:
 
     def to_json(self) -> JSONObject:
         """Return the entry of `details.causes`."""
-        body: JSONObject = {"reason": self.reason, "message": self.message}
-        if self.field:
-            body["field"] = self.field
-        return body
+        parts = {"reason": self.reason, "message": self.message, "field": self.field}
+        return {key: value for key, value in parts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class FieldError:
 
     `kind` is the text that follows the field (`Invalid value`, `Required value`, `Forbidden`, `Unsupported value`,
     `Duplicate value`, `Too long`, `Too many`, `Not found`, `Internal error`); `value` is the bad value as Go writes it,
-    or None.
+    or None. `reason` is the machine readable reason where it is not the one of `kind`.
 
     >>> str(FieldError("spec.replicas", "Invalid value", "must be greater than or equal to 0", "-1"))
     'spec.replicas: Invalid value: -1: must be greater than or equal to 0'
@@ -71,6 +69,7 @@ class FieldError:
     kind: str
     detail: str = ""
     value: str | None = None
+    reason: str = ""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
@@ -83,7 +82,7 @@ class FieldError:
     @property
     def cause(self) -> Cause:
         """The entry for `details.causes`."""
-        return Cause(CAUSE_REASONS.get(self.kind, "FieldValueInvalid"), self.message, self.field)
+        return Cause(self.reason or CAUSE_REASONS.get(self.kind, "FieldValueInvalid"), self.message, self.field)
 
 
 CAUSE_REASONS: Mapping[str, str] = {

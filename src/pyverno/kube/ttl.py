@@ -10,11 +10,12 @@ import re
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.duration import HOUR, MICROSECOND, MILLISECOND, MINUTE, NANOSECOND, SECOND, try_duration
 from pyverno.kube.gotime import GoTime, parse_time
+from pyverno.regex import regex
 
 __all__ = ["parse_ttl"]
 
 _INT64 = 2**63
-_FRAGMENT = re.compile(r"([0-9]+)\s*([a-zµμ]+)", re.IGNORECASE)
+_FRAGMENT = regex(r"([0-9]+)\s*([a-zµμ]+)", re.IGNORECASE)
 _UNITS: dict[str, int] = {
     name: size
     for names, size in (

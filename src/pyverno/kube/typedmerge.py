@@ -8,11 +8,12 @@ scalars and atomic values only. This module must never track field managers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.schemas import SchemaSet, schema_set
+from pyverno.kube.typedcheck import item_key, key_text, problems
+from pyverno.value import dataclass
 
 __all__ = ["TypedMerge", "typed_merge"]
 
@@ -28,7 +29,8 @@ class TypedMerge:
 def typed_merge(document: JSONObject, patch: JSONObject, *, group: str, version: str, kind: str) -> TypedMerge:
     """Lay a configuration over an object of a kind.
 
-    Raises PatchError for a list item without its keys, for one that occurs twice, and for values nested too deeply.
+    Raises PatchError for what the schema of the kind does not have, for a list item without its keys, for one that
+    occurs twice, and for values nested too deeply.
 
     >>> typed_merge({"a": {"b": 1}}, {"a": {"c": 2}}, group="", version="v1", kind="X").value
     {'a': {'b': 1, 'c': 2}}
@@ -37,6 +39,9 @@ def typed_merge(document: JSONObject, patch: JSONObject, *, group: str, version:
     schema = schemas.find(group, version, kind)
     atomics: list[str] = []
     try:
+        wrong = problems(patch, schema, schemas)
+        if wrong:
+            raise PatchError(f"failed to convert patch object to typed object: {wrong}")
         merged = _Merger(schemas, atomics).merge(document, patch, schema, "")
     except RecursionError:
         raise PatchError("the configuration or the object is nested too deeply") from None
@@ -51,7 +56,7 @@ class _Merger:
         self.atomics = atomics
 
     def merge(self, old: JSON, new: JSON, schema: JSONObject | None, path: str) -> JSON:
-        schema = self._followed(schema)
+        schema = self.schemas.followed(schema)
         if new is None:
             return old if old and _is_merged(old, schema) else None
         if isinstance(new, dict):
@@ -81,21 +86,14 @@ class _Merger:
 
     def _by_keys(self, old: list[JSON], new: list[JSON], schema: JSONObject, path: str) -> list[JSON]:
         items = schema.get("items")
-        followed = self._followed(items)
         keys: Sequence[str] = schema.get("x-kubernetes-list-map-keys") or ()
-        defaults = {key: _default(followed, key) for key in keys}
+        defaults = self.schemas.key_defaults(schema)
 
         def identity(item: JSON) -> str:
-            if not isinstance(item, dict):
-                raise PatchError(f"{path}: an item of this list must be a map")
-            values = {key: item.get(key, defaults[key]) for key in keys}
-            for key, value in values.items():
-                if value is None:
-                    raise PatchError(
-                        f"{path}: associative list with keys has an element that omits key field {encode(key)} "
-                        "(and doesn't have default value)"
-                    )
-            return encode(values)
+            try:
+                return key_text(item_key(item, keys, defaults))
+            except PatchError as error:
+                raise PatchError(f"{path}: {error.message}") from None
 
         def known(item: JSON) -> str | None:
             try:
@@ -110,20 +108,6 @@ class _Merger:
             _keyed(new, identity, path),
             lambda before, item, index: self.merge(before, item, items, f"{path}[{index}]"),
         )
-
-    def _followed(self, schema: JSONObject | None) -> JSONObject | None:
-        for _ in range(8):
-            if schema is None:
-                return None
-            reference = schema.get("$ref")
-            if reference is None and len(schema.get("allOf") or ()) == 1:
-                # the place of use may say how a list is merged, the referred type what it is
-                inner = self._followed(schema["allOf"][0]) or {}
-                return {**inner, **{key: value for key, value in schema.items() if key != "allOf"}}
-            if not isinstance(reference, str):
-                return schema
-            schema = self.schemas.definitions.get(reference.rpartition("/")[2])
-        return None
 
 
 def _is_merged(old: JSON, schema: JSONObject | None) -> bool:
@@ -181,11 +165,3 @@ def _child(schema: JSONObject | None, key: str) -> JSONObject | None:
     if found is None:
         found = schema.get("additionalProperties")
     return found if isinstance(found, dict) else None
-
-
-def _default(schema: JSONObject | None, key: str) -> JSON:
-    if schema is None:
-        return None
-    default = ((schema.get("properties") or {}).get(key) or {}).get("default")
-    # Kubernetes: ports are keyed by protocol, whose default the published schemas leave out
-    return "TCP" if default is None and key == "protocol" else default

@@ -1,6 +1,6 @@
 """A fast reader for the plain block style that kubectl and helm write; anything else is left to libyaml.
 
-One line is one `key: value`, `- value` or `- key: value` with plain or simply quoted scalars, or opens a `|` block
+One line is one `key: value`, `- value` or `- key: value` with plain or simply quoted scalars, or opens a `|` or `>`
 text. Most lines of manifests repeat, so what a line says is remembered by its text. Law: where this reader answers, it
 answers exactly what `yaml_events.build_value` would; at the first sign of anything else (flow style, anchors, tags,
 comments behind values, several-line scalars, duplicate keys, odd indentation) it gives up. It must never report an
@@ -9,11 +9,11 @@ error.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml_scalars import resolve_plain
+from pyverno.regex import regex
 
 __all__ = ["BlockReader"]
 
@@ -21,13 +21,17 @@ _MAX_LINES: Final = 200_000
 _MAX_STACK: Final = 500
 # Blanks and breaks that YAML knows besides space and line feed, and the byte order mark.
 _FOREIGN: Final = ("\t", "\r", "\x85", "\u2028", "\u2029", "\ufeff")
-_LINE: Final = re.compile(
-    r"( *)(- +)?(?:([A-Za-z0-9_][A-Za-z0-9_./-]{0,900}|\"[^\"\\]{0,900}\"|'[^']{0,900}'):(?: +|\Z))?(.*)"
+# Margin, dash, key (plain, with an anchor of a pattern, or simply quoted), and the rest.
+_LINE: Final = regex(
+    r"( *)(- +)?"
+    r"(?:(\.|[A-Za-z0-9_][A-Za-z0-9_./:()-]{0,900}|[=+^<]?\([A-Za-z0-9_./*?-]{1,900}\)"
+    r"|\"[^\"\\]{0,900}\"|'[^']{0,900}'):(?: +|\Z))?"
+    r"(.*)"
 )
 _INDICATORS: Final = frozenset("-?:,[]{}#&*!|>'\"%@`")
 
-# What a line is: nothing, `key: value`, `key:`, `- key: value`, `- key:`, `- value`, `key: |`, `- key: |`.
-_SKIP, _PAIR, _KEY, _ITEM_PAIR, _ITEM_KEY, _ITEM, _TEXT, _ITEM_TEXT = range(8)
+# What a line is: nothing, `key: value`, `key:`, `- key: value`, `- key:`, `- value`, `key: |`, `- key: |`, `- |`.
+_SKIP, _PAIR, _KEY, _ITEM_PAIR, _ITEM_KEY, _ITEM, _TEXT, _ITEM_TEXT, _TEXT_ITEM = range(9)
 _Line = tuple[int, int, int, Any, Any]
 
 
@@ -36,11 +40,15 @@ class _Unsupported(Exception):  # noqa: N818  # a control signal: this document 
 
 
 class BlockReader:
-    """Reads documents of one stream; remembers lines from one document to the next."""
+    """Reads documents of one stream; remembers lines from one document to the next.
 
-    __slots__ = ("_keys", "_lines")
+    `may_hold_null` is False when no value of the documents read so far is null.
+    """
+
+    __slots__ = ("_keys", "_lines", "may_hold_null")
 
     def __init__(self) -> None:
+        self.may_hold_null = False
         self._lines: dict[str, _Line] = {}
         self._keys: dict[str, str] = {}
 
@@ -81,6 +89,8 @@ class BlockReader:
             entry = known.get(line)
             if entry is None:
                 entry = known[line] = _classify(line, self._keys)
+                if entry[4] is None and entry[0] in _VALUES:
+                    self.may_hold_null = True
             kind, start, inner, key, value = entry
             if kind == _SKIP:
                 continue
@@ -95,6 +105,7 @@ class BlockReader:
                     current, column, is_map = child, start, not in_list
                 else:
                     current[pending] = None
+                    self.may_hold_null = True
                 pending = None
             elif current is None:
                 if start:
@@ -112,6 +123,10 @@ class BlockReader:
                 if kind == _ITEM:
                     current.append(value)
                     continue
+                if kind == _TEXT_ITEM:
+                    number, item_text = _block_text(lines, number, column, value)
+                    current.append(item_text)
+                    continue
                 item: dict[str, Any] = {}
                 current.append(item)
                 stack.append((current, column, False))
@@ -125,12 +140,16 @@ class BlockReader:
                 pending = key
             else:
                 number, current[key] = _block_text(lines, number, column, value)
+        if pending is not None:
+            self.may_hold_null = True
         return root
 
 
 _PAIRS: Final = frozenset((_PAIR, _ITEM_PAIR))
+_VALUES: Final = frozenset((*_PAIRS, _ITEM))
 _KEYS: Final = frozenset((_KEY, _ITEM_KEY))
-_IN_LIST: Final = frozenset((_ITEM_PAIR, _ITEM_KEY, _ITEM, _ITEM_TEXT))
+_IN_LIST: Final = frozenset((_ITEM_PAIR, _ITEM_KEY, _ITEM, _ITEM_TEXT, _TEXT_ITEM))
+_TEXTS: Final = frozenset(("|", "|-", ">", ">-"))
 
 
 def _classify(line: str, keys: dict[str, str]) -> _Line:
@@ -149,13 +168,15 @@ def _classify(line: str, keys: dict[str, str]) -> _Line:
     if key_text is None:
         if not dash:
             raise _Unsupported
+        if rest in _TEXTS:
+            return (_TEXT_ITEM, start, inner, None, rest)
         return (_ITEM, start, inner, None, _value(rest))
     key = keys.get(key_text)
     if key is None:
         key = keys[key_text] = _key(key_text)
     if not rest:
         return (_ITEM_KEY if dash else _KEY, start, inner, key, None)
-    if rest in ("|", "|-"):
+    if rest in _TEXTS:
         return (_ITEM_TEXT if dash else _TEXT, start, inner, key, rest)
     return (_ITEM_PAIR if dash else _PAIR, start, inner, key, _value(rest))
 
@@ -193,7 +214,7 @@ def _value(text: str) -> Any:
 
 
 def _block_text(lines: list[str], number: int, column: int, style: str) -> tuple[int, str]:
-    """The text of a `|` or `|-` whose lines start at `number`, and the number of the line behind it."""
+    """The text of a `|`, `|-`, `>` or `>-` whose lines start at `number`, and the number of the line behind it."""
     first = number
     while first < len(lines) and not lines[first].strip(" "):
         first += 1
@@ -218,4 +239,6 @@ def _block_text(lines: list[str], number: int, column: int, style: str) -> tuple
             raise _Unsupported
     while content and not content[-1]:
         content.pop()
-    return number, "\n".join(content) + ("\n" if style == "|" else "")
+    if style[0] == ">" and any(not line or line[0] == " " for line in content):
+        raise _Unsupported  # empty and deeper lines are not folded
+    return number, ("\n" if style[0] == "|" else " ").join(content) + ("" if style[1:] else "\n")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import decimal
 import math
 import re
 import struct
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Final
+
+from pyverno.regex import regex
 
 __all__ = ["Scalar", "key_text", "resolve_plain", "resolve_tagged"]
 
@@ -31,12 +33,12 @@ _WORDS: Final[dict[str, bool | float | None]] = {
 # A scalar that starts with anything else is text; this is the test that decides most scalars.
 _HINTS: Final = frozenset("+-0123456789yYnNtTfFoO~.")
 _NUMERIC_HINTS: Final = frozenset("+-0123456789")
-_INTEGER: Final = re.compile(
+_INTEGER: Final = regex(
     r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]([0-7]+)|0([0-7]+)|([1-9][0-9]*|0))", re.ASCII
 )
-_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_FLOAT: Final = regex(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 # What strconv.ParseFloat reads after a leading dot; an underscore may stand between two digits.
-_DOT_FLOAT: Final = re.compile(r"\.[0-9](?:_?[0-9])*(?:[eE][-+]?[0-9](?:_?[0-9])*)?", re.ASCII)
+_DOT_FLOAT: Final = regex(r"\.[0-9](?:_?[0-9])*(?:[eE][-+]?[0-9](?:_?[0-9])*)?", re.ASCII)
 _BASES: Final = (16, 2, 8, 8, 10)
 _MIN_INT64: Final = -(2**63)
 _MAX_INT64: Final = 2**63 - 1
@@ -84,7 +86,7 @@ def _as_json(value: Scalar) -> Scalar:
             raise ValueError(f"`{word}` has no JSON value")
         if value.is_integer():
             # JSON text carries the shortest digits, which beyond 2**53 may name another integer than the float does.
-            number = int(Decimal(repr(value)))
+            number = int(decimal.Decimal(repr(value)))
             if _MIN_INT64 <= number <= _MAX_INT64:
                 return number
     elif type(value) is int and value > _MAX_INT64:

@@ -16,24 +16,24 @@ from typing import Final
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml_scalars import resolve_plain
+from pyverno.regex import regex
 
 __all__ = ["dump_yaml"]
 
 # Longest key that is written on one line with its value, in bytes (libyaml's limit for what it writes).
 _MAX_SIMPLE_KEY: Final = 128
-_UNPRINTABLE: Final = re.compile("[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]|[\u2028\u2029]")
+# what is forbidden is named, not what is allowed: classes of many characters take Python milliseconds to compile
+_UNPRINTABLE: Final = regex(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe-\U0010ffff]")
 _PLAIN_START: Final = frozenset("#,[]{}&*!|>'\"%@`")
-_INDICATOR_INSIDE: Final = re.compile(r":(?=[ \t\n]|\Z)|[ \t\n]#")
-_BASE60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
+_INDICATOR_INSIDE: Final = regex(r":(?=[ \t\n]|\Z)|[ \t\n]#")
+_BASE60: Final = regex(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
 _CLOCK: Final = r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,]\d+)?"
-_TIMESTAMP: Final = re.compile(
-    rf"(\d{{4}})-(\d{{1,2}})-(\d{{1,2}})(?:[Tt]{_CLOCK}(?:Z|[-+]\d\d:\d\d)| {_CLOCK})?", re.ASCII
-)
+_TIMESTAMP: Final = regex(rf"(\d{{4}})-(\d{{1,2}})-(\d{{1,2}})(?:[Tt]{_CLOCK}(?:Z|[-+]\d\d:\d\d)| {_CLOCK})?", re.ASCII)
 _ESCAPES: Final[dict[str, str]] = {
     "\0": "\\0", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r",
     "\x1b": "\\e", '"': '\\"', "\\": "\\\\", "\x85": "\\N", "\xa0": "\\_", "\u2028": "\\L", "\u2029": "\\P",
 }  # fmt: skip
-_ESCAPED: Final = re.compile('[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]|[\u2028\u2029"\\\\]')
+_ESCAPED: Final = regex(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe-\U0010ffff]')
 
 
 def dump_yaml(value: JSON, *, sort_keys: bool = True, indent: int = 2, indent_lists: bool = False) -> str:

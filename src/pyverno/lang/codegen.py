@@ -8,11 +8,11 @@ any other character that templates do not need. This module must never learn wha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from pyverno.kube.json import JSON
+from pyverno.regex import regex
 
 __all__ = ["MAX_INDENT", "MAX_LINES", "Source"]
 
@@ -22,7 +22,7 @@ MAX_INDENT = 60
 MAX_LINES = 20_000
 """Longest function that is worth compiling; a generator gives up beyond it."""
 
-_ALLOWED = re.compile(r"[A-Za-z0-9_ \n()\[\].,:=<>!+*-]*")
+_ALLOWED = regex(r"[A-Za-z0-9_ \n()\[\].,:=<>!+*-]*")
 _BUILTINS: dict[str, Any] = {
     builtin.__name__: builtin
     for builtin in (
@@ -69,6 +69,10 @@ class Source:
             self._indexes[value] = index
         return index
 
+    def settle(self, index: int, value: int) -> None:
+        """Give a constant that was kept as None its value, a number that was not known before."""
+        self._constants[index] = value
+
     def variable(self) -> int:
         """Return the number of a fresh variable."""
         self._variables += 1
@@ -86,6 +90,11 @@ class Source:
         if indent > MAX_INDENT or len(self._lines) >= MAX_LINES:
             raise ValueError("the generated function grows too large")
         self._lines.append("    " * (indent + 2) + template.format(*numbers))
+
+    def first(self, template: str, *numbers: int) -> None:
+        """Put one line before all others: what must have a value wherever the function goes."""
+        self.line(0, template, *numbers)
+        self._lines.insert(0, self._lines.pop())
 
     def build(self) -> Callable[..., Any]:
         """Compile the lines into a function whose constants are closure cells."""

@@ -8,10 +8,10 @@ never read a clock for its own purposes nor look at a policy.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyverno.errors import BudgetExceededError, HostUnavailableError
+from pyverno.value import dataclass, field
 
 __all__ = ["NO_WORLD", "Budget", "Runtime", "World"]
 

@@ -7,7 +7,6 @@ module must never read a file itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyverno.engine.request import User
@@ -16,6 +15,7 @@ from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.schema import Cursor, Field, Problems, Record, Shape, free, list_of, map_of, text
+from pyverno.value import dataclass, field
 
 __all__ = [
     "API_VERSION",

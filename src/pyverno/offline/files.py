@@ -9,11 +9,11 @@ from __future__ import annotations
 import glob
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.documents import Document, load_documents
+from pyverno.value import dataclass, field
 
 __all__ = ["STDIN", "Loaded", "find_yaml", "load_files", "read_file", "read_stdin"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from pyverno.errors import UsageError
+from pyverno.value import dataclass
 
 __all__ = ["Credentials", "GitSource", "cloned", "is_git_url", "parse_git_url"]
 

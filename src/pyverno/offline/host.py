@@ -6,7 +6,6 @@ Everything it can answer was given to it; everything else is HostUnavailableErro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
@@ -16,6 +15,7 @@ from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.lang.runtime import World
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.system import System
+from pyverno.value import dataclass, field
 
 __all__ = ["OfflineHost", "RecordedAnswer"]
 

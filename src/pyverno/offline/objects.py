@@ -13,7 +13,6 @@ from pyverno.kube.gvk import GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
 from pyverno.kube.resource import Resource
-from pyverno.kube.selector import compile_selector, parse_selector_text
 
 __all__ = ["ObjectStore"]
 
@@ -61,6 +60,9 @@ class ObjectStore:
     ) -> tuple[JSONObject, ...]:
         """Return the objects of a kind, in the order in which they were loaded ("" = all namespaces)."""
         group, _ = parse_api_version(api_version)
+        # imported here and below, because few policies list objects
+        from pyverno.kube.selector import compile_selector
+
         test = None if selector is None else compile_selector(selector)
         return tuple(
             document
@@ -95,6 +97,8 @@ class ObjectStore:
         items = self.list(api_version, kind.kind, namespace)
         if query.get("labelSelector"):
             try:
+                from pyverno.kube.selector import parse_selector_text
+
                 test = parse_selector_text(query["labelSelector"])
             except ValueSyntaxError as error:
                 raise HostError(error.message) from error

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +14,7 @@ from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.offline.companions import VALUE_SHAPE, Values, decode_file, folded
 from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, integer, list_of, map_of, text
+from pyverno.value import dataclass, field
 
 __all__ = ["ApiCallResponse", "ExpectedResult", "GlobalEntry", "ResourceSpec", "TestFile", "read_test_file"]
 

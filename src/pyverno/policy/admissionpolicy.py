@@ -7,7 +7,6 @@ as Fail, the rest is left to who matches. This module must not compile an expres
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -33,6 +32,7 @@ from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, choice, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.policy.written import Written
+from pyverno.value import dataclass, field
 
 __all__ = [
     "MUTATING_ADMISSION_POLICY",

@@ -7,12 +7,12 @@ not know any policy kind, nor compile an expression.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from pyverno.policy.schema import Field, Path, Record, Shape, boolean, choice, integer, list_of, text
 from pyverno.policy.validate import CEL_CONDITION, AuditAnnotation, CelExpression, NamedExpression
+from pyverno.value import dataclass
 
 __all__ = [
     "AUDIT_ANNOTATIONS",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pyverno.errors import ValueSyntaxError
@@ -18,11 +17,13 @@ from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Cursor, Field, Path, Record, choice, list_of, map_of, text
 from pyverno.policy.validate import NamedExpression
 from pyverno.policy.written import Written
+from pyverno.regex import regex
+from pyverno.value import dataclass, field
 
 __all__ = ["CEL_EXCEPTION", "PRIORITY_LABEL", "CelException", "CelExceptionSpec", "PolicyReference", "ReportResult"]
 
 PRIORITY_LABEL = "polex.kyverno.io/priority"
-_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_NUMBER = regex(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 class ReportResult(StrEnum):

@@ -7,7 +7,6 @@ its path. This module must not compile an expression or expand anything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -39,6 +38,7 @@ from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.policy.written import Written
+from pyverno.value import dataclass, field
 
 __all__ = [
     "COMMON_FIELDS",

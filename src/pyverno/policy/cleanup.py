@@ -5,7 +5,6 @@ Both kinds are one dataclass: a CleanupPolicy has a namespace. This module must 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
@@ -14,6 +13,7 @@ from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Record, choice, free, text
 from pyverno.policy.written import Written
+from pyverno.value import dataclass, field
 
 __all__ = ["CLEANUP_POLICY", "CleanupPolicy", "CleanupSpec", "PropagationPolicy"]
 

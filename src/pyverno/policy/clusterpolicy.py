@@ -5,7 +5,6 @@ Both kinds are one dataclass: a Policy has a namespace. This module must not com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyverno.policy.rule import RULE, RULE_V2BETA1, Rule
 from pyverno.policy.schema import Cursor, Field, Path, Problems, Record, boolean, choice, integer, list_of
 from pyverno.policy.validate import CEL_CONDITION, NamedExpression
 from pyverno.policy.written import Written
+from pyverno.value import dataclass, field
 
 __all__ = [
     "CLUSTER_POLICY",

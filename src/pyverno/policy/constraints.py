@@ -6,12 +6,12 @@ matcher of constraints).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pyverno.kube.json import JSONObject
 from pyverno.policy.match import label_selector
 from pyverno.policy.schema import Field, Path, Record, choice, list_of, text
+from pyverno.value import dataclass, field
 
 __all__ = ["CONSTRAINTS", "CONSTRAINT_FIELDS", "MatchConstraints", "MatchPolicy", "ResourceRule"]
 

@@ -5,12 +5,12 @@ This module must not load anything (see the engine's context loader).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, list_of, text
+from pyverno.value import dataclass
 
 __all__ = [
     "API_CALL_FIELDS",

@@ -5,12 +5,12 @@ This module must not check what needs more than the document's own structure (se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyverno.errors import PolicyError
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
 from pyverno.policy.schema import Cursor, Problems, Shape, Source, suggestion, text
+from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     # each kind is imported when a document of it is decoded

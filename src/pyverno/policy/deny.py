@@ -5,10 +5,9 @@ Conditions stay plain JSON. This module must not evaluate them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyverno.kube.json import JSON
 from pyverno.policy.schema import Field, Record, free
+from pyverno.value import dataclass
 
 __all__ = ["DENY", "Deny"]
 

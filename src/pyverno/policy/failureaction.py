@@ -5,12 +5,12 @@ This module must not decide about requests (see the engine's decision).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from pyverno.kube.json import JSONObject
 from pyverno.policy.match import label_selector
 from pyverno.policy.schema import Field, Path, Record, choice, list_of, text
+from pyverno.value import dataclass
 
 __all__ = ["FAILURE_ACTION", "OVERRIDE", "FailureAction", "FailureActionOverride"]
 

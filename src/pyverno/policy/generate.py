@@ -5,13 +5,13 @@ Data stays plain JSON. This module must not generate anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.context import CONTEXT, ContextEntry
 from pyverno.policy.match import label_selector
 from pyverno.policy.schema import Field, Path, Record, boolean, free, list_of, text
+from pyverno.value import dataclass, field
 
 __all__ = ["GENERATE", "Clone", "CloneList", "Generate", "GenerateForeach", "GeneratePattern"]
 

@@ -5,13 +5,12 @@ This module must not fetch or cache anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from pyverno.kube.json import JSONObject
 from pyverno.policy.context import API_CALL_FIELDS, Method, RequestData, ServiceCall
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, integer, list_of, text
 from pyverno.policy.written import Written
+from pyverno.value import dataclass, field
 
 __all__ = [
     "GLOBAL_CONTEXT_ENTRY",

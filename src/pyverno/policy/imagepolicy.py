@@ -6,7 +6,6 @@ This module must not fetch or verify anything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pyverno.policy.celblocks import (
@@ -27,6 +26,7 @@ from pyverno.policy.celpolicy import COMMON_FIELDS, JUDGING_FIELDS, CelPolicy, C
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, map_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
+from pyverno.value import dataclass, field
 
 __all__ = [
     "IMAGE_VALIDATING_POLICY",

@@ -7,11 +7,11 @@ This module must not know what the kinds do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 
 from pyverno.policy.schema import Shape
+from pyverno.value import dataclass, field
 
 __all__ = ["POLICY_KINDS", "Family", "PolicyKind", "find_kind", "is_policy"]
 

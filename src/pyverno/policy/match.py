@@ -6,11 +6,11 @@ This module must not decide whether a resource matches (see the engine's matcher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.schema import Cursor, Field, Path, Record, Shape, choice, list_of, map_of, text
+from pyverno.value import dataclass, field
 
 __all__ = [
     "FILTER",

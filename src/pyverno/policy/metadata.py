@@ -6,11 +6,11 @@ This module must not know any policy kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyverno.kube.json import JSON
 from pyverno.policy.schema import Cursor, Field, Record, Shape, free, map_of, text
+from pyverno.value import dataclass, field
 
 __all__ = ["Metadata", "policy_record"]
 

@@ -5,7 +5,6 @@ Patches stay plain JSON or text. This module must not patch anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.context import CONTEXT, ContextEntry
 from pyverno.policy.match import label_selector
 from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, list_of, text
+from pyverno.value import dataclass, field
 
 __all__ = ["MUTATE", "ForeachOrder", "Mutate", "MutateForeach", "Target"]
 

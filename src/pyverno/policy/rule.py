@@ -6,7 +6,6 @@ This module must not expand rules for pod controllers (see the compiler's autoge
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
@@ -17,6 +16,7 @@ from pyverno.policy.mutate import MUTATE, Mutate
 from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, free, list_of, map_of, text
 from pyverno.policy.validate import CEL_CONDITION, VALIDATE, NamedExpression, Validate
 from pyverno.policy.verifyimages import VERIFY_IMAGES, VERIFY_IMAGES_WITHOUT_LEGACY, ImageVerification
+from pyverno.value import dataclass, field
 
 __all__ = ["RULE", "RULE_V2BETA1", "Action", "Rule", "VerifyImages"]
 

@@ -7,15 +7,15 @@ module must not know any policy kind.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
 from pyverno.errors import Location, PolicyError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.value import dataclass, field, is_dataclass
+from pyverno.value import fields as fields_of
 
 __all__ = [
     "Cursor",
@@ -281,7 +281,7 @@ class Record:
         self._check = check
         self.fields: dict[str, Field] = {each.json: each for each in fields}
         if extras is None:
-            known = {each.name for each in dataclasses.fields(build)} if dataclasses.is_dataclass(build) else set()
+            known = {each.name for each in fields_of(build)} if is_dataclass(build) else set()
             extras = tuple(sorted(known & {"path", "raw"}))
         self._extras = extras
 

@@ -5,7 +5,6 @@ Patterns and conditions stay plain JSON. This module must not evaluate anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyverno.policy.failureaction import FAILURE_ACTION, OVERRIDE, FailureAction
 from pyverno.policy.match import label_selector
 from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, list_of, text
 from pyverno.policy.verifyimages import ATTESTORS, AttestorSet
+from pyverno.value import dataclass, field
 
 __all__ = [
     "CEL_CONDITION",

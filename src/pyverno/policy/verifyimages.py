@@ -6,7 +6,6 @@ Legacy forms (`image`, `key`, `issuer` ...) become attestor entries here. This m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +14,7 @@ from pyverno.policy.context import REGISTRY_CREDENTIALS, RegistryCredentials
 from pyverno.policy.deny import DENY, Deny
 from pyverno.policy.failureaction import FAILURE_ACTION, FailureAction
 from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, integer, list_of, map_of, text
+from pyverno.value import dataclass, field, replace
 
 __all__ = [
     "ATTESTORS",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from pyverno.kube.json import JSONObject
 from pyverno.policy.schema import Source
+from pyverno.value import dataclass, field
 
 __all__ = ["Written"]
 

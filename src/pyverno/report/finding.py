@@ -6,13 +6,13 @@ This module must never read a file; places come from the document that a resourc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from pyverno.engine.result import PatternDetail, ResourceRef, RuleResult
 from pyverno.errors import NOWHERE, Location
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSONObject
 from pyverno.report.summary import reported_status
+from pyverno.value import dataclass, field
 
 __all__ = ["Finding", "finding"]
 

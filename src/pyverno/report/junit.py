@@ -6,15 +6,16 @@ decide what counts as a failure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
+
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["Case", "junit"]
 
 # what XML 1.0 can not hold, however it is written
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ Every door writes its reports through here. Times are handed in; this module mus
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import PodSecurityDetail, ResourceRef, RuleResult, RuleType
 from pyverno.kube.json import JSONObject, encode
 from pyverno.report.summary import Summary, reported_status
+from pyverno.value import dataclass
 
 __all__ = ["OPEN_REPORTS", "ReportEntry", "build_report", "merged_reports", "result_object", "result_order"]
 

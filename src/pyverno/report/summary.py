@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.result import FailureAction, RuleResult, Status
+from pyverno.value import dataclass
 
 __all__ = ["Summary", "reported_status"]
 

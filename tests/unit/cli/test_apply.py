@@ -78,8 +78,14 @@ def test_both_names_of_a_flag_fill_one_list(cli: Run) -> None:
             ["apply", "latest.yaml", "--cluster", "-n", "a", "--cluster-wide-resources", "--context", "b"],
             "cluster mode is not available in this version of pyverno",
         ),
-        (["apply", "latest.yaml", "--http-payload", "a.json"], "--http-payload is for policies about proxy requests"),
-        (["apply", "latest.yaml", "--envoy-payload", "a.json"], "--envoy-payload is for policies about proxy requests"),
+        (
+            ["apply", "latest.yaml", "--http-payload", "a.json"],
+            "failed to parse HTTP payload from a.json: `a.json` does not exist",
+        ),
+        (
+            ["apply", "latest.yaml", "--envoy-payload", "good.yaml"],
+            "failed to parse envoy payload from good.yaml: unknown field `apiVersion`",
+        ),
         (["apply", "latest.yaml", "-r", "good.yaml", "--workers", "0"], "--workers must be at least 1, got 0"),
         (["apply", "latest.yaml", "-r", "good.yaml", "-s", "a"], "invalid variable `a`: expected key=value"),
         (["apply", "latest.yaml", "-r", "good.yaml", "-s", "a=b=c"], "invalid variable `a=b=c`: expected key=value"),
@@ -214,6 +220,30 @@ spec:
 """
 
 
+def test_authorization_requests_are_judged_by_the_policies_of_their_mode(cli: Run, folder: Path) -> None:
+    """First HTTP, then Envoy; what no policy answers is a skip, other policies say nothing."""
+    head = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\n"
+    get = "\"object.attributes.method == 'GET' ? http.Allowed().Response() : null\""
+    (folder / "http.yaml").write_text(
+        f"{head}metadata: {{name: reading}}\n"
+        f"spec: {{evaluation: {{mode: HTTP}}, validations: [{{expression: {get}}}]}}\n"
+    )
+    (folder / "envoy.yaml").write_text(
+        f"{head}metadata: {{name: closed}}\n"
+        "spec: {evaluation: {mode: Envoy}, validations: [{expression: envoy.Denied(403).Response()}]}\n"
+    )
+    (folder / "get.json").write_text('{"attributes": {"method": "GET"}}')
+    (folder / "put.json").write_text('{"attributes": {"method": "PUT"}}')
+    (folder / "envoy.json").write_text('{"attributes": {"request": {"http": {"path": "/"}}}}')
+    policies = ("http.yaml", "envoy.yaml", "latest.yaml")
+    ran = cli("apply", *policies, "--http-payload", "get.json,put.json", "--envoy-payload", "envoy.json")
+    assert {"pass": 1, "fail": 1, "warn": 0, "error": 0, "skip": 1} == summary(ran.out)
+    assert (1, "") == (ran.code, ran.err)
+    assert (
+        "policy closed -> resource /Envoy/envoy.json failed:\n1 - closed request denied with status code 403" in ran.out
+    )
+
+
 @pytest.mark.parametrize(
     ("payload", "code", "said"), [('{"colour": "red"}', 0, ""), ('{"colour": "blue"}', 1, "not red")]
 )
@@ -233,6 +263,23 @@ def test_an_invalid_policy_is_skipped_and_counts_as_an_error(cli: Run) -> None:
     assert (1, 1, 1) == (ran.code, summary(ran.out)["pass"], summary(ran.out)["error"])
     assert f"{'-' * 70}\nPolicies Skipped:\n1. broken: " in ran.out
     assert "Error: invalid.yaml:" in ran.err
+
+
+def test_a_document_that_is_no_policy_counts_as_an_error(cli: Run, folder: Path) -> None:
+    """It has no name that could be listed; the others are asked."""
+    (folder / "typo.yaml").write_text(LATEST.replace("rules:", "ruels:"))
+    ran = cli("apply", "typo.yaml", "latest.yaml", "good.yaml", "-r", "good.yaml")
+    assert (1, 1, 2) == (ran.code, summary(ran.out)["pass"], summary(ran.out)["error"])
+    assert "Policies Skipped" not in ran.out
+    assert ran.err.count("Error: ") >= 2
+
+
+def test_warnings_about_policies_are_told(cli: Run, folder: Path) -> None:
+    """With the name of the policy, on stderr; they change nothing else."""
+    (folder / "old.yaml").write_text(LATEST.replace("spec:\n", "spec:\n  validationFailureAction: enforce\n", 1))
+    ran = cli("apply", "old.yaml", "-r", "good.yaml")
+    assert (0, 1) == (ran.code, summary(ran.out)["pass"])
+    assert ran.err.startswith("warning: policy no-latest: Validation failure actions enforce/audit are deprecated")
 
 
 def test_audit_warn_counts_audit_failures_as_warnings(cli: Run) -> None:

@@ -98,11 +98,12 @@ def test_eval_prints_yaml_with_type_and_cost_in_comments(cli: Run) -> None:
     ("arguments", "values"),
     [
         (("object.kind", "-i", "deploy.yaml"), ["Deployment"]),
-        (("request.operation", "oldObject == null", "--object", "deploy.yaml"), ["CREATE", True]),
+        (("request.operation", "oldObject == {}", "--object", "deploy.yaml"), ["CREATE", True]),
+        (("oldObject == null", "--object", "deploy.yaml", "-e", "ValidatingAdmissionPolicy"), [True]),
         (("request.resource.resource", "request.namespace", "--object", "deploy.yaml"), ["deployments", "shop"]),
         (("namespaceObject.metadata.name", "-i", "deploy.yaml"), ["shop"]),
         (("request.operation", "--object", "deploy.yaml", "--old-object", "deploy.yaml"), ["UPDATE"]),
-        (("request.operation", "object == null", "--old-object", "deploy.yaml"), ["DELETE", True]),
+        (("request.operation", "object == {}", "--old-object", "deploy.yaml"), ["DELETE", True]),
         (("request.userInfo.username", "oldObject.kind", "-i", "review.yaml"), ["eve", "Pod"]),
         (("request.userInfo.username", "--request", "review.yaml"), ["eve"]),
         (("request.name + request.operation", "-i", "values.yaml", "--object", "deploy.yaml"), ["webUPDATE"]),
@@ -393,7 +394,7 @@ def test_functions_come_from_the_environment(cli: Run) -> None:
 @pytest.mark.parametrize("name", [*ENVIRONMENTS, "validatingpolicy"])
 def test_every_environment_has_its_name_in_any_case(cli: Run, name: str) -> None:
     """It evaluates, checks and lists."""
-    ran = cli("cel", "eval", "object.a.size()", "--var", "object={a: b}", "-e", name, "-o", "json")
+    ran = cli("cel", "eval", "given.a.size()", "--var", "given={a: b}", "-e", name, "-o", "json")
     assert (0, [1]) == (ran.code, _values(ran.out)), ran.err
     assert "Name: size\n" in cli("cel", "functions", "size", "-e", name).out
 
@@ -420,3 +421,37 @@ def test_spans_are_the_text_of_each_node(expression: str, texts: list[str]) -> N
     spans = Spans(expression, root)
     silent = (ast.Literal, ast.Entry, ast.Field)
     assert texts == [spans.text(node) for node in ast.walk(root) if not isinstance(node, silent)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expression", "value"),
+    [
+        ("envoy", "object.attributes.request.http.headers['a'] + object.attributes.request.http.path", "b"),
+        ("http", "object.attributes.Header('X-A').join()", ""),
+    ],
+)
+def test_the_object_of_an_authorization_mode_is_a_request(cli: Run, mode: str, expression: str, value: str) -> None:
+    """It has the fields and methods of one, and nothing else is taken for one."""
+    request = "object={attributes: {request: {http: {headers: {a: b}}}}}" if mode == "envoy" else "object={}"
+    ran = cli("cel", "eval", expression, "--var", request, "-e", mode, "-o", "json")
+    assert (0, [value]) == (ran.code, _values(ran.out)), ran.err
+    wrong = cli("cel", "eval", "object", "--var", "object={attributes: 1}", "-e", mode)
+    assert (1, True) == (wrong.code, "`attributes` must be an object" in wrong.err)
+
+
+def test_policies_of_kubernetes_may_ask_the_authorizer(cli: Run) -> None:
+    """Nobody answers here, which is an error and not a refusal."""
+    ran = cli(
+        "cel",
+        "eval",
+        "authorizer.path('/x').check('get').errored()",
+        "-e",
+        "ValidatingAdmissionPolicy",
+        "--var",
+        "object={apiVersion: v1, kind: Pod}",
+        "-o",
+        "json",
+    )
+    assert (0, [True]) == (ran.code, _values(ran.out)), ran.err
+    refused = cli("cel", "check", "authorizer.path('/x')", "-e", "kubernetes")
+    assert (1, True) == (refused.code, "undeclared reference to 'authorizer'" in refused.err)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from pyverno.cli.errors import argument_error
+from pyverno.cli.argument_errors import argument_error
 from pyverno.cli.options import Command, Duration, comma_list, flag, items, logging_arguments, value
 from pyverno.errors import UsageError
 

@@ -350,11 +350,21 @@ def test_generated_objects_are_compared(cli: Run, folder: Path) -> None:
     assert (0, True) == (ran.code, "│ v1/ConfigMap/shop/settings │ Pass   │ Ok " in ran.out)
 
 
-@pytest.mark.parametrize(("field", "what"), [("httpPayloads", "HTTP"), ("envoyPayloads", "Envoy")])
-def test_payloads_of_proxies_are_refused(cli: Run, folder: Path, field: str, what: str) -> None:
-    """Instead of being passed over."""
-    suite(folder, PASSING + f"{field}: [p.json]\n")
-    assert f"{what} payloads are not available in this version of pyverno" in cli("test", ".").err
+@pytest.mark.parametrize(("field", "mode"), [("httpPayloads", "HTTP"), ("envoyPayloads", "Envoy")])
+def test_authorization_requests_are_named_by_their_paths_in_rows(cli: Run, folder: Path, field: str, mode: str) -> None:
+    """Policies of their mode answer them; what is no such request ends the suite."""
+    (folder / "open.yaml").write_text(
+        "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: open}\n"
+        f"spec: {{evaluation: {{mode: {mode}}}, validations: [{{expression: {mode.lower()}.Allowed().Response()}}]}}\n"
+    )
+    (folder / "p.json").write_text('{"attributes": {}}')
+    rows = "results:\n- {policy: open, isValidatingPolicy: true, resources: [./p.json], result: pass}\n"
+    suite(folder, HEAD + f"policies: [open.yaml]\n{field}: [./p.json]\n" + rows)
+    ran = cli("test", ".", "--strict")
+    assert (0, True) == (ran.code, "1 tests passed and 0 tests failed" in ran.out), ran.out + ran.err
+    assert f"  Loading {mode} payloads ...\n" in ran.out
+    (folder / "p.json").write_text('{"attributes": 1}')
+    assert "payload from p.json: `attributes` must be an object" in cli("test", ".").err
 
 
 def test_a_json_payload_is_named_by_its_path_in_rows(cli: Run, folder: Path) -> None:

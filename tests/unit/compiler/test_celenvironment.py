@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.compiler.celenvironment import CelCompiler
+from pyverno.compiler.context import Parser
+from pyverno.errors import EvaluationError
+from pyverno.kube.documents import load_documents
+from pyverno.lang.cel.presets import kyverno_environment
+from pyverno.policy.validate import NamedExpression
 from tests.unit.engine.celpolicies import compiled, conditions, exception, kyverno, named, native, validations
 
 MUTATION = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]
@@ -72,3 +78,51 @@ def test_every_problem_has_its_path():
         "spec.validations[0].expression",
         "spec.validations[2].expression",
     ] == [error.path for error in compiled(policy).errors]
+
+
+# --- what compilers keep of each other --------------------------------------------------------------------------------
+
+
+def _compiler():
+    return CelCompiler(kyverno_environment("ValidatingPolicy", namespaced=False), Parser(load_documents("a: b")[0]))
+
+
+def _named(name, expression):
+    return NamedExpression(name, expression, ("spec",))
+
+
+def test_expressions_are_compiled_once_for_variables_of_the_same_types():
+    """Another policy gets the same program; where a variable that it reads has another type, one of its own."""
+    programs = []
+    for value in ("'a'", "'b'", "1"):
+        compiler = _compiler()
+        compiler.variables([_named("v", value), _named("unread", "1.0" if value == "'a'" else "2")])
+        programs.append(compiler.compile("dyn(variables.v) == 'a'", ("spec",)))
+    assert programs[0] is programs[1]
+    assert programs[0] is not programs[2]
+    assert programs[2] is not None
+
+
+def test_a_text_that_compiled_for_one_policy_may_not_compile_for_another():
+    """Its variables are unknown there, or of a type that does not fit."""
+    known = _compiler()
+    known.variables([_named("v", "'a'")])
+    assert known.compile("variables.v.startsWith('a')", ("spec",)) is not None
+    for variables in ([], [_named("v", "1")]):
+        other = _compiler()
+        other.variables(variables)
+        assert other.compile("variables.v.startsWith('a')", ("spec",)) is None
+        assert other.parser.errors
+
+
+def test_expressions_about_a_template_are_those_of_its_pod_looked_at_deeper():
+    """The program of a copy gives what its text gives."""
+    text = "object.spec.a == 'x' && has(object.metadata.b)"
+    compiler = _compiler()
+    assert compiler.compile(text, ("spec",)) is not None
+    program = compiler.compile(text.replace("object.", "object.spec.template."), ("spec",))
+    pod = {"spec": {"a": "x"}, "metadata": {"b": "y"}}
+    assert program is not None
+    assert program.evaluate({"object": {"spec": {"template": pod}}}) is True
+    with pytest.raises(EvaluationError):
+        program.evaluate({"object": pod})

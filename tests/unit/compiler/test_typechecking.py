@@ -313,3 +313,62 @@ def test_schemas_and_functions_are_those_of_a_kubernetes_version():
 def test_other_kinds_are_checked_for_what_is_certainly_wrong(document, fields):
     """All their expressions; at run time objects are maps, so types that only differ from a struct are fine."""
     assert fields == [each.field_ref for each in check(document).warnings]
+
+
+def rules(*validations: JSON, kinds: tuple[str, ...] = ("Deployment",), **cel: JSON) -> JSONObject:
+    """A ClusterPolicy with one rule in CEL."""
+    written = {
+        "name": "check",
+        "match": {"any": [{"resources": {"kinds": list(kinds)}}]},
+        "celPreconditions": [{"name": "p", "expression": "object.metadata.nam == 'x'"}],
+        "validate": {"cel": {"expressions": list(validations), **cel}},
+    }
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "check"},
+        "spec": {"rules": [written]},
+    }
+
+
+def test_rules_in_cel_are_checked_for_the_kinds_that_they_match():
+    """Preconditions, variables, expressions and messages, with the path inside of the rule."""
+    document = rules(
+        {"expression": "object.replicas > 1", "messageExpression": "object.spec.replica"},
+        {"expression": "variables.number > 1"},
+        variables=[{"name": "number", "expression": "object.spec.replicas"}, {"name": "v", "expression": "object.x"}],
+    )
+    prefix = "spec.rules[0]."
+    assert [
+        (f"{prefix}celPreconditions[0].expression", "undefined field 'nam'"),
+        (f"{prefix}validate.cel.variables[1].expression", "undefined field 'x'"),
+        (f"{prefix}validate.cel.expressions[0].expression", "undefined field 'replicas'"),
+        (f"{prefix}validate.cel.expressions[0].messageExpression", "undefined field 'replica'"),
+    ] == problems(document)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (("Pod", "apps/v1/Deployment"), ["Pod", "Deployment"]),
+        (("v1/Pod", "*"), ["Pod"]),
+        (("Pod/exec", "Deploy*"), []),
+        (("x.io/v1/Box", "Nothing"), ["Box"]),
+    ],
+)
+def test_kinds_of_rules_are_those_that_they_name(kinds, expected):
+    """Without wildcards in the kind, and without subresources."""
+    assert expected == [gvk.kind for gvk in check(rules({"expression": "true"}, kinds=kinds)).kinds]
+
+
+def test_parameters_of_rules_are_typed():
+    """By their paramKind."""
+    document = rules({"expression": "params.spec.wrong == 1"}, paramKind={"apiVersion": "x.io/v1", "kind": "Box"})
+    assert "undefined field 'wrong'" in [text for _, text in problems(document)]
+
+
+def test_policies_that_judge_no_objects_are_not_checked():
+    """Payloads and authorization requests have other types."""
+    for mode in ("JSON", "Envoy", "HTTP"):
+        document = policy("ValidatingPolicy", rule("", "v1", "pods"), validations=[], evaluation={"mode": mode})
+        assert () == check(document).kinds

@@ -100,6 +100,17 @@ def test_exceptions_that_allow_values_are_tried_alone():
     assert [("pass", "success")] == said(ask(policy, both, first))
 
 
+@pytest.mark.parametrize(("report", "status"), [("skip", "skip"), ("pass", "pass")])
+def test_audit_annotations_of_an_exempt_request_are_not_computed(report, status):
+    """A request that another policy's exception is about has them."""
+    annotations = [{"key": "seen", "valueExpression": "string(object.metadata.name)"}]
+    policy = kyverno(validations=validations("true"), auditAnnotations=annotations)
+    (result,) = ask(policy, exception(reportResult=report)).results
+    assert (status, {}) == (result.status.value, dict(result.properties))
+    (result,) = ask(policy, exception(policy="other")).results
+    assert {"seen": "settings"} == dict(result.properties)
+
+
 def test_the_keys_of_exceptions_are_in_the_result():
     """A report names what exempted."""
     (result,) = ask(FAILING, exception("a"), exception("b")).results

@@ -97,10 +97,10 @@ def test_several_keys_identify_an_item_together(old, new, count):
 @pytest.mark.parametrize(
     ("containers", "message"),
     [
-        ([{"image": "x"}], 'associative list with keys has an element that omits key field "name"'),
-        ([{"name": None}], 'associative list with keys has an element that omits key field "name"'),
-        (["a"], "an item of this list must be a map"),
-        ([A, {"name": "a"}], "duplicate entries for key"),
+        ([{"image": "x"}], "element 0: associative list with keys has an element that omits all key fields"),
+        ([{"name": None}], "element 0: associative list with keys has an element that omits all key fields"),
+        (["a"], "element 0: associative list with keys may not have non-map elements"),
+        ([A, {"name": "a"}], "duplicate entries for key .name=.a.."),
     ],
 )
 def test_items_that_can_not_be_told_apart_are_refused(containers, message):
@@ -171,4 +171,21 @@ def test_deep_values_give_an_error():
     for _ in range(20_000):
         deep = {"a": deep}
     with pytest.raises(PatchError, match="nested too deeply"):
-        typed_merge({}, deep, group="", version="v1", kind="Pod")
+        typed_merge({}, deep, group="x.io", version="v1", kind="Odd")
+
+
+def test_what_the_kind_does_not_have_is_refused():
+    """Kinds with a schema are checked before anything is merged; others take everything."""
+    with pytest.raises(PatchError) as caught:
+        over(pod(), {"spec": {"nope": 1}})
+    expected = "failed to convert patch object to typed object: .spec.nope: field not declared in schema"
+    assert expected == str(caught.value)
+    odd = typed_merge({}, {"spec": {"nope": 1}}, group="x.io", version="v1", kind="Odd")
+    assert {"spec": {"nope": 1}} == odd.value
+
+
+def test_items_with_some_of_their_keys_are_items_of_their_own():
+    """A key that is left out and has no default is part of nobody's identity."""
+    old = pod(topologySpreadConstraints=[{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}])
+    merged = over(old, {"spec": {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}]}})
+    assert 2 == len(merged["spec"]["topologySpreadConstraints"])

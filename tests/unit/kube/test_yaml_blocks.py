@@ -23,6 +23,22 @@ READ: dict[str, tuple[str, object]] = {
     "plain text with marks inside": ("a: x[0],{y}'s\nb: http://h:1\n", {"a": "x[0],{y}'s", "b": "http://h:1"}),
     "flags": ("- --port=1\n- -1\n- a: -x\n", ["--port=1", -1, {"a": "-x"}]),
     "block texts": ("a: |\n  x\n\n    y\nb:\n- c: |-\n    z\n  d: 1\n", {"a": "x\n\n  y\n", "b": [{"c": "z", "d": 1}]}),
+    "folded texts": (
+        "a: >\n  x\n  # y\n  z: 1\n\nb:\n- c: >-\n    z \n    -\n  d: 1\n",
+        {"a": "x # y z: 1\n", "b": [{"c": "z  -", "d": 1}]},
+    ),
+    "keys of managed fields": (
+        "f:metadata:\n  .: {}\n  f:a: {}\n'k:{\"p\":1}': 1\n",
+        {
+            "f:metadata": {".": {}, "f:a": {}},
+            'k:{"p":1}': 1,
+        },
+    ),
+    "texts as items": ("a:\n- |-\n  x\n- >-\n    y\n    z\n-  >\n  1\n", {"a": ["x", "y z", "1\n"]}),
+    "anchors of patterns": (
+        "=(a):\n- (b): '*'\n  +(c): 1\n^(d):\n  X(e): x\n<(f): z\n",
+        {"=(a)": [{"(b)": "*", "+(c)": 1}], "^(d)": {"X(e)": "x"}, "<(f)": "z"},
+    ),
     "nothing": ("# only a comment\n", None),
 }
 
@@ -37,7 +53,8 @@ def test_block_style_is_read(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a: {b: 1}", "a: [1]", "a: &x 1", "a: *x", "a: !!str 1", "a: x # note", "a: x\n  y", "a: >\n  x\n",
+        "a: {b: 1}", "a: [1]", "a: &x 1", "a: *x", "a: !!str 1", "a: x # note", "a: x\n  y", "a: >+\n  x\n",
+        "a: >\n  x\n\n  y\n", "a: >-\n  x\n   y\n",
         "a: |+\n  x\n",
         "a: 1\na: 2",
         "a: 1\n  b: 2", "a:\n    b: 1\n  c: 2", "- - 1", "-", "- a\nb: 1", "yes: 1", "<<: {}", "? a",
@@ -56,3 +73,13 @@ def test_remembered_lines_give_independent_documents() -> None:
     first = reader.read("a:\n- b: 1\n")
     assert reader.read("c: 2\n") == (True, {"c": 2})
     assert first == reader.read("a:\n- b: 1\n") == (True, {"a": [{"b": 1}]})
+
+
+@pytest.mark.parametrize("text", ["a: ~\n", "a:\n", "a:\nb: 1\n", "- null\n", "- a: Null\n", "a:\n- b:\n  c: 1\n"])
+def test_nulls_are_known(text: str) -> None:
+    """Who read a null, or a key without a value, says so, also of what is read later."""
+    reader = BlockReader()
+    assert (True, {"a": {"b": "null"}, "c": []}) == reader.read("a:\n  b: 'null'\nc: []\n")
+    assert not reader.may_hold_null
+    assert reader.read(text)[0]
+    assert reader.may_hold_null

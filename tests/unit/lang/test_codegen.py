@@ -67,3 +67,23 @@ def test_source_is_compiled_in_one_place_only() -> None:
                 found.append((path, node.func.id))
     here = Path(codegen.__file__)
     assert sorted(found) == [(here, "compile"), (here, "exec")]
+
+
+def test_a_number_may_become_known_after_it_was_written() -> None:
+    """A constant that was kept as None gets its value before the function is built."""
+    source = Source(arguments=0)
+    number = source.constant(None)
+    source.line(0, "return c{}", number)
+    source.settle(number, 7)
+    assert source.build()() == 7
+
+
+def test_a_line_can_come_before_all_others() -> None:
+    """It obeys the rules of every line."""
+    source = Source(arguments=0)
+    name = source.variable()
+    source.line(0, "return v{}", name)
+    source.first("v{} = c{}", name, source.constant("a"))
+    assert source.build()() == "a"
+    with pytest.raises(TypeError):
+        source.first("v{} = 1", "x")  # type: ignore[arg-type]

@@ -6,14 +6,13 @@ itself. This module must never decide what a denial means for the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyverno.engine.actions.cel_mutate import CelMutation, applied
 from pyverno.engine.actions.cel_validate import CelValidation
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.cel import (
+    POLICY_COST,
     CelCondition,
     CelSession,
     CelVariable,
@@ -22,15 +21,18 @@ from pyverno.engine.cel import (
     first_unmet,
     request_bindings,
 )
+from pyverno.engine.celshortcuts import cel_shortcut
 from pyverno.engine.constraints import ConstraintMatcher
-from pyverno.engine.result import CelDetail, Status, Verdict
-from pyverno.engine.rule import Run
+from pyverno.engine.result import CelDetail, FailureAction, RuleResult, Status, Verdict
+from pyverno.engine.rule import NO_SHORTCUT, RuleInfo, Run, Shortcut
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.lang.cel import Program
+from pyverno.lang.cel.evaluation import PER_EXPRESSION
 from pyverno.lang.cel.values import Value
+from pyverno.value import dataclass
 
 __all__ = ["AdmissionMutation", "AdmissionValidation", "Binding", "Params"]
 
@@ -122,6 +124,20 @@ class AdmissionValidation(SkippedByException):
             verdicts.extend(self._bound(binding, run))
         return verdicts
 
+    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
+        """Return the fast tier: none with audit annotations, parameters, or bindings that narrow the policy."""
+        bindings = self.bindings or (UNBOUND,)
+        if self.annotations or any(each.matcher is not None or each.params.kind for each in bindings):
+            return NO_SHORTCUT
+        # what passed is denied all the same when the messages use up the budget
+        if len(self.validations) + len(self.variables) > POLICY_COST // (2 * PER_EXPRESSION) and any(
+            validation.message_program is not None for validation in self.validations
+        ):
+            return NO_SHORTCUT
+        passed = RuleResult.of(info, failure_action, Verdict(Status.PASS, self.passed))
+        validations = [validation.program for validation in self.validations]
+        return cel_shortcut(self.conditions, self.variables, validations, (passed,) * len(bindings))
+
     def _bound(self, binding: Binding, run: Run) -> Iterator[Verdict]:
         try:
             params = binding.params.find(run)
@@ -144,7 +160,7 @@ class AdmissionValidation(SkippedByException):
                 yield verdict
 
     def _judged(self, param: JSON, run: Run) -> Verdict:
-        session = CelSession(run, {**_bindings(run), "params": param}, self.variables)
+        session = CelSession(run, {**_bindings(run), "params": param}, self.variables, names_variables=True)
         try:
             # Kubernetes: match conditions see no namespaceObject
             unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
@@ -165,20 +181,44 @@ class AdmissionValidation(SkippedByException):
 
     def _decided(self, session: CelSession) -> Verdict:
         """Evaluate every validation; the first one denied decides and gives the message."""
-        denied: Callable[[], Verdict] | None = None
+        errors: dict[int, str] = {}
+        denied: list[int] = []
         for position, validation in enumerate(self.validations):
             try:
-                holds = session.evaluate(validation.program)
-            except BudgetExceededError:
-                return self._failed(_OUT_OF_BUDGET)
+                if session.evaluate(validation.program) is not True:
+                    denied.append(position)
             except PyvernoError as error:
-                if not self.ignores_errors:
-                    text = _failed_expression(validation.text, error.message)
-                    denied = denied or partial(self._failed, text)
-            else:
-                if holds is not True:
-                    denied = denied or partial(_denial, session, validation, position)
-        return Verdict(Status.PASS, self.passed) if denied is None else denied()
+                if _has_run_out(session, error):
+                    return self._failed(_OUT_OF_BUDGET)
+                errors[position] = _failed_expression(validation.text, error.message)
+        # Kubernetes: messages have variables of their own, and what is left of the budget
+        messages = session.with_bindings({})
+        if self._may_run_out(messages) and not self._messages_fit(messages):
+            # every decision that is no error by itself becomes this one, those that passed too
+            return self._failed(errors.get(0, f"failed messageExpression: {_OUT_OF_BUDGET}"))
+        deciding = denied if self.ignores_errors else sorted((*denied, *errors))
+        if not deciding:
+            return Verdict(Status.PASS, self.passed)
+        first = deciding[0]
+        if first in errors:
+            return self._failed(errors[first])
+        return Verdict(Status.FAIL, _message(messages, self.validations[first]), CelDetail(first))
+
+    def _may_run_out(self, session: CelSession) -> bool:
+        """Tell whether message expressions could use up the budget, if each costs as much as one may."""
+        count = sum(validation.message_program is not None for validation in self.validations)
+        return count > 0 and session.meter.left <= (count + len(self.variables)) * PER_EXPRESSION
+
+    def _messages_fit(self, session: CelSession) -> bool:
+        """Evaluate all message expressions, of validations that passed too, as far as the budget goes."""
+        for validation in self.validations:
+            if validation.message_program is not None:
+                try:
+                    session.evaluate(validation.message_program)
+                except PyvernoError as error:
+                    if _has_run_out(session, error):
+                        return False
+        return True
 
     def _annotate(self, session: CelSession) -> None:
         """Compute the audit annotations: an error of theirs is one of the policy."""
@@ -218,8 +258,12 @@ def _aggregated(unmet: Unmet) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def _denial(session: CelSession, validation: CelValidation, position: int) -> Verdict:
-    return Verdict(Status.FAIL, _message(session, validation), CelDetail(position))
+def _has_run_out(session: CelSession, error: PyvernoError) -> bool:
+    """Tell whether an error ends the evaluation of the policy.
+
+    Kubernetes: an expression that costs more than one may is an error like others while the policy's budget lasts.
+    """
+    return isinstance(error, BudgetExceededError) and (error.resource != "cost" or session.meter.left < 0)
 
 
 def _message(session: CelSession, validation: CelValidation) -> str:
@@ -275,7 +319,8 @@ class AdmissionMutation(SkippedByException):
 
     def _changed(self, param: JSON, document: JSON, run: Run) -> JSON:
         """Return the object after all mutations, or None when the match conditions do not hold."""
-        session = CelSession(run, {**_bindings(run), "object": document, "params": param}, self.variables)
+        seen = {**_bindings(run), "object": document, "params": param}
+        session = CelSession(run, seen, self.variables, names_variables=True)
         unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
         if unmet is not None:
             if unmet.errors and not self.ignores_errors:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.actions.cel_validate import no_exceptions
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.effects import DeleteEffect
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
+from pyverno.value import dataclass
 
 __all__ = ["DeletingAction"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.actions.cel_validate import exempted, no_exceptions
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
@@ -14,6 +13,7 @@ from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Program
+from pyverno.value import dataclass
 
 __all__ = ["GeneratingAction", "TemplateSource"]
 
@@ -47,7 +47,8 @@ class GeneratingAction:
                     session.evaluate(entry)
                 else:
                     for document in entry(session):
-                        session.world.generate(ResourceRef.of(document).namespace, [document])
+                        # Kyverno: what a template leaves open is the namespace of the policy, if it has one
+                        session.world.generate(ResourceRef.of(document).namespace or None, [document])
             effects = tuple(self._effect(namespace, document, run) for namespace, document in session.world.generated)
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)

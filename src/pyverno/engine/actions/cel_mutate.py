@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.actions.cel_validate import exempted, no_exceptions
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.request import Request
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PatchError, PyvernoError
@@ -18,8 +18,9 @@ from pyverno.lang.cel import Program
 from pyverno.lang.cel.json_values import to_json
 from pyverno.lang.cel.structs import misnamed_types
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.value import dataclass
 
-__all__ = ["CelMutation", "MutatingAction", "applied"]
+__all__ = ["CelMutation", "MutatingAction", "applied", "mutating_bindings"]
 
 _FAILED_TEST = "testing value"
 
@@ -34,16 +35,15 @@ class CelMutation:
 
 @dataclass(frozen=True, slots=True)
 class MutatingAction:
-    """All mutations of a policy in order, each on the object as the ones before left it.
+    """All mutations of a policy in order, each on the object as the ones before left it; one that fails drops all.
 
-    `refuses_atomics`: the API server's admission policies may not replace atomic lists and maps; Kyverno's may.
+    `refuses_atomics`: atomic lists and maps may not be replaced, except in a policy that uses server-side apply.
     """
 
     mutations: tuple[CelMutation, ...]
     conditions: tuple[CelCondition, ...] = ()
     variables: tuple[CelVariable, ...] = ()
-    ignores_errors: bool = False
-    refuses_atomics: bool = False
+    refuses_atomics: bool = True
     passed: str = "success"
     failed: str = "failed to evaluate policy: "
 
@@ -51,19 +51,20 @@ class MutatingAction:
         """Mutate the object of the request; a DELETE has none."""
         if not isinstance(run.resource, dict):
             return ()
-        session = CelSession(run, {**request_bindings(run.request), "exceptions": no_exceptions()}, self.variables)
+        session = CelSession(run, mutating_bindings(run.request), self.variables)
         try:
             unmet = first_unmet(session.for_conditions(), self.conditions)
             if unmet is not None:
-                if not unmet.errors or self.ignores_errors:
+                if not unmet.errors:
                     return ()
                 raise EvaluationError("; ".join(unmet.errors))
             changed: JSON = run.resource
             for mutation in self.mutations:
                 changed = applied(mutation, changed, session, refuses_atomics=self.refuses_atomics)
-                session = session.with_bindings({"object": changed})
+                session.see(changed)
         except PyvernoError as error:
-            return () if self.ignores_errors else (Verdict(Status.ERROR, f"{self.failed}{error.message}"),)
+            # Kyverno: whatever the failurePolicy, which only decides about the request
+            return (Verdict(Status.ERROR, f"{self.failed}{error.message}"),)
         if equal(changed, run.resource):
             return (Verdict(Status.PASS, self.passed),)
         return (Verdict(Status.PASS, self.passed, patched=changed),)
@@ -71,6 +72,16 @@ class MutatingAction:
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the policy; an exception that only allows values changes nothing here."""
         return exempted(exemptions)
+
+
+def mutating_bindings(request: Request) -> dict[str, Value]:
+    """Return what expressions of a MutatingPolicy see.
+
+    Kyverno: here an object that there is none of is an empty map within `request`, too.
+    """
+    seen = request_bindings(request)
+    objects = {"object": seen["object"], "oldObject": seen["oldObject"]}
+    return {**seen, "request": {**seen["request"], **objects}, "exceptions": no_exceptions()}
 
 
 def applied(mutation: CelMutation, document: JSON, session: CelSession, *, refuses_atomics: bool) -> JSON:
@@ -111,13 +122,15 @@ def _merged(value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
         raise EvaluationError("ApplyConfiguration: the expression must give an Object")
     problems = misnamed_types(value)
     if problems:
-        raise EvaluationError(f"type mismatch: {problems[0]}")
-    patch = to_json(value)
-    for fixed in ("apiVersion", "kind"):
-        if fixed in patch and patch[fixed] != document.get(fixed):
-            raise EvaluationError(f"ApplyConfiguration: {fixed} may not be changed")
+        raise EvaluationError("type mismatch: " + "\n".join(problems))
+    # Kubernetes: the configuration is one of the object's own kind, whatever it says of itself
+    kind = {name: document[name] for name in ("apiVersion", "kind") if name in document}
+    patch = {**to_json(value), **kind}
     group, version = parse_api_version(str(document.get("apiVersion") or ""))
-    merged = typed_merge(document, patch, group=group, version=version, kind=str(document.get("kind") or ""))
+    try:
+        merged = typed_merge(document, patch, group=group, version=version, kind=str(document.get("kind") or ""))
+    except PatchError as error:
+        raise PatchError(f"error applying patch: {error.message}") from error
     if refuses_atomics and merged.atomics:
         listed = ", ".join(merged.atomics)
         raise PatchError(

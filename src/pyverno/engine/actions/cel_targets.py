@@ -6,12 +6,11 @@ What is found is what the policy selects by rules, or what an expression returns
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
-from pyverno.engine.actions.cel_mutate import CelMutation, applied
-from pyverno.engine.actions.cel_validate import exempted, no_exceptions
-from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.actions.cel_mutate import CelMutation, applied, mutating_bindings
+from pyverno.engine.actions.cel_validate import exempted
+from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet
 from pyverno.engine.constraints import ConstraintMatcher
 from pyverno.engine.effects import PatchEffect
 from pyverno.engine.request import Request
@@ -23,6 +22,7 @@ from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.json_values import to_json
+from pyverno.value import dataclass
 
 __all__ = ["CelTargets", "MutatingTargets"]
 
@@ -90,11 +90,11 @@ class MutatingTargets:
     mutations: tuple[CelMutation, ...]
     conditions: tuple[CelCondition, ...] = ()
     variables: tuple[CelVariable, ...] = ()
-    ignores_errors: bool = False
+    refuses_atomics: bool = True
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Return one verdict per target; a target that fails does not stop the others."""
-        session = CelSession(run, {**request_bindings(run.request), "exceptions": no_exceptions()}, self.variables)
+        session = CelSession(run, mutating_bindings(run.request), self.variables)
         try:
             unmet = first_unmet(session.for_conditions(), self.conditions)
             if unmet is not None:
@@ -103,7 +103,7 @@ class MutatingTargets:
                 raise EvaluationError("; ".join(unmet.errors))
             found = [*self.targets.find(session)]
         except PyvernoError as error:
-            return () if self.ignores_errors else (Verdict(Status.ERROR, f"{_FAILED}{error.message}"),)
+            return (Verdict(Status.ERROR, f"{_FAILED}{error.message}"),)
         return [verdict for document in found if (verdict := self._one(document, session)) is not None]
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
@@ -114,17 +114,17 @@ class MutatingTargets:
         target = ResourceRef.of(document)
         changed: JSON = document
         try:
-            session = session.with_bindings({"object": document, "oldObject": None})
+            session = session.with_bindings({"object": document, "oldObject": {}})
             unmet = first_unmet(session.for_conditions(), self.targets.conditions)
             if unmet is not None:
                 if unmet.errors:
                     raise EvaluationError("; ".join(unmet.errors))
                 return None
             for mutation in self.mutations:
-                changed = applied(mutation, changed, session, refuses_atomics=False)
-                session = session.with_bindings({"object": changed})
+                changed = applied(mutation, changed, session, refuses_atomics=self.refuses_atomics)
+                session.see(changed)
         except PyvernoError as error:
-            return None if self.ignores_errors else Verdict(Status.ERROR, f"{_FAILED}{error.message}", target=target)
+            return Verdict(Status.ERROR, f"{_FAILED}{error.message}", target=target)
         if equal(changed, document):
             return Verdict(Status.PASS, "success", target=target)
         return Verdict(Status.PASS, "success", None, changed, (PatchEffect(target, document, changed),), target)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, Unmet, first_unmet, request_bindings
-from pyverno.engine.result import CelDetail, Status, Verdict
-from pyverno.engine.rule import Exemption, Run
+from pyverno.engine.celshortcuts import cel_shortcut
+from pyverno.engine.result import CelDetail, FailureAction, RuleResult, Status, Verdict
+from pyverno.engine.rule import NO_SHORTCUT, Exemption, RuleInfo, Run, Shortcut
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
+from pyverno.value import dataclass
 
 __all__ = ["CelValidation", "ValidatingCheck", "exempted", "no_exceptions"]
 
@@ -24,6 +25,9 @@ class CelValidation:
     message: str = ""
     message_program: Program | None = None
     reason: str = ""
+
+
+_PASSED = Verdict(Status.PASS, "success")
 
 
 def no_exceptions() -> dict[str, JSON]:
@@ -70,8 +74,18 @@ class ValidatingCheck:
                 return verdicts
         return None
 
-    def properties(self, run: Run) -> Mapping[str, str]:
-        """Return the audit annotations of a request; raises what their evaluation raises."""
+    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
+        """Return the fast tier: none with audit annotations, which are computed on pass too."""
+        if self.annotations:
+            return NO_SHORTCUT
+        passed = (RuleResult.of(info, failure_action, _PASSED),)
+        validations = [validation.program for validation in self.validations]
+        return cel_shortcut(self.conditions, self.variables, validations, passed)
+
+    def properties(self, run: Run, verdict: Verdict) -> Mapping[str, str]:
+        """Return the audit annotations of a request, none where it is exempt; raises what their evaluation raises."""
+        if verdict.exceptions:
+            return {}
         return _annotated(self._session(run, no_exceptions()), self.annotations)
 
     def _session(self, run: Run, exceptions: Mapping[str, JSON]) -> CelSession:
@@ -106,7 +120,7 @@ class ValidatingCheck:
                 return Verdict(Status.ERROR, f"error: {error.message}", CelDetail(index))
             if holds is not True:
                 return Verdict(Status.FAIL, _message(session, validation, index), CelDetail(index))
-        return Verdict(Status.PASS, "success")
+        return _PASSED
 
 
 def _annotated(session: CelSession, annotations: Sequence[tuple[str, Program]]) -> Mapping[str, str]:
@@ -134,6 +148,8 @@ def _message(session: CelSession, validation: CelValidation, index: int) -> str:
             text = session.evaluate(validation.message_program)
         except PyvernoError as error:
             return f"failed to evaluate message expression: {error.message}"
-        if isinstance(text, str) and text.strip():
-            return text.strip()
-    return validation.message or f"CEL expression validation failed at index {index}"
+        # Kyverno: the result stands in for the written message, also when it is empty
+        message = text.strip() if isinstance(text, str) else ""
+    else:
+        message = validation.message
+    return message or f"CEL expression validation failed at index {index}"

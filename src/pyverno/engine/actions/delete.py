@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.conditions import Conditions
@@ -11,6 +10,7 @@ from pyverno.engine.effects import DeleteEffect
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Run
 from pyverno.errors import ExpressionError
+from pyverno.value import dataclass
 
 __all__ = ["DeleteRule"]
 

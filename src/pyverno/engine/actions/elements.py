@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pyverno.engine.guards import Preconditions
 from pyverno.engine.rule import Binding, Run
 from pyverno.kube.json import JSON
 from pyverno.lang.template.expression_text import ExpressionText
+from pyverno.value import dataclass
 
 __all__ = ["Elements"]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.exemption import SkippedByException
-from pyverno.engine.result import Status, Verdict
-from pyverno.engine.rule import Action, Run
+from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
+from pyverno.engine.rule import NO_SHORTCUT, Action, RuleInfo, Run, Shortcut
+from pyverno.engine.shortcuts import Answers, compile_denial_of_each
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
+from pyverno.value import dataclass
 
 __all__ = ["PASSED", "ForeachCheck", "ForeachEntry"]
 
@@ -52,6 +54,21 @@ class ForeachCheck(SkippedByException):
 
     entries: tuple[ForeachEntry, ...]
     nested: bool = False
+
+    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
+        """Return the fast tier of a foreach over one list whose elements are denied with a fixed text."""
+        if self.nested or len(self.entries) != 1:
+            return NO_SHORTCUT
+        elements, check = self.entries[0].elements, self.entries[0].check
+        if elements.bindings or elements.preconditions is not None or not isinstance(check, DenyCheck):
+            return NO_SHORTCUT
+        failed = check.fixed_failure()
+        if check.conditions is None or failed is None:
+            return NO_SHORTCUT
+        failed = Verdict(failed.status, f"validation failure: {failed.message}")
+        denied, allowed = (RuleResult.of(info, failure_action, verdict) for verdict in (failed, PASSED))
+        answers = Answers((denied,), (allowed,), ())
+        return Shortcut(compile_denial_of_each(elements.query, check.conditions, answers))
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Check all elements of all lists."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.effects import CreateEffect, Effect
@@ -12,6 +11,7 @@ from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.template import Template
+from pyverno.value import dataclass, replace
 
 __all__ = ["CloneListSource", "CloneSource", "DataSource", "GenerateElements", "GenerateRule", "Source"]
 

@@ -6,7 +6,16 @@ from pyverno.engine.rule import Run
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.template import Template
 
-__all__ = ["as_text", "rendered_message", "validation_error"]
+__all__ = ["as_text", "passed_message", "rendered_message", "validation_error"]
+
+
+def passed_message(rule: str) -> str:
+    """Return the text of a rule that passed.
+
+    >>> passed_message("check")
+    "validation rule 'check' passed."
+    """
+    return f"validation rule '{rule}' passed."
 
 
 def rendered_message(message: Template, run: Run) -> JSON:

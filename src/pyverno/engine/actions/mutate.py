@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pyverno.engine.actions.elements import Elements
@@ -18,6 +17,7 @@ from pyverno.kube.json import JSON, equal
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.lang.template import Template
+from pyverno.value import dataclass
 
 __all__ = ["Change", "ForeachChange", "MutateElements", "MutateExisting", "MutateRule", "PatchChange", "Targets"]
 

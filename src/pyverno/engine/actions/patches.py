@@ -6,7 +6,6 @@ changes. It must never look at targets, lists or preconditions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from pyverno.engine.rule import Run
@@ -18,6 +17,7 @@ from pyverno.kube.strategicmerge import strategic_merge
 from pyverno.lang.pattern.mutate import Overlay, compile_overlay
 from pyverno.lang.template import Template
 from pyverno.lang.template.patchtext import PatchText
+from pyverno.value import dataclass
 
 __all__ = ["JsonPatch", "Patch", "StrategicMergePatch"]
 

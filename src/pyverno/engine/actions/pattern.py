@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.actions.exemption import SkippedByException
-from pyverno.engine.actions.message import as_text, rendered_message, validation_error
+from pyverno.engine.actions.message import as_text, passed_message, rendered_message, validation_error
 from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, Status, Verdict, failed_results
-from pyverno.engine.rule import Judge, RuleInfo, Run
+from pyverno.engine.rule import NO_SHORTCUT, Judge, Proof, RuleInfo, Run, Shortcut
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.outcome import Outcome
 from pyverno.lang.pattern.outcome import Status as Match
+from pyverno.lang.pattern.passcheck import fuse
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
+from pyverno.value import dataclass
 
-__all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "passed_message", "subject_of", "surely_passes"]
+__all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "subject_of", "surely_passes"]
 
 
 _UNHAPPY = (Match.FAIL, Match.ERROR)
-
-
-def passed_message(rule: str) -> str:
-    """Return the text of a rule that passed.
-
-    >>> passed_message("check")
-    "validation rule 'check' passed."
-    """
-    return f"validation rule '{rule}' passed."
 
 
 def any_passed_message(rule: str, index: int) -> str:
@@ -79,6 +71,12 @@ class PatternCheck(SkippedByException):
         if outcome.status in _UNHAPPY and not self.message.is_static:
             return (self._failure(run, outcome),)
         return (self._verdict(outcome, self.message.document),)
+
+    def shortcut(self, info: RuleInfo, action: FailureAction) -> Shortcut:
+        """Return the fast tier of a rule that is this pattern."""
+        if self.compiled is None or self.scoped:
+            return NO_SHORTCUT
+        return Shortcut(self.by_object(info, action), Proof(self.compiled, fuse), (self.passed(info, action),))
 
     def passed(self, info: RuleInfo, action: FailureAction) -> RuleResult:
         """Return the result of the rule when it passes; it is the same each time."""
@@ -163,6 +161,10 @@ class AnyPatternCheck(SkippedByException):
                 text = "failed to deserialize anyPattern, expected type array"
                 return (Verdict(Status.ERROR, text),)
         return self._judged(patterns, subject, run)
+
+    def shortcut(self, info: RuleInfo, action: FailureAction) -> Shortcut:
+        """Return the fast tier of a rule that is these alternatives."""
+        return Shortcut(self.by_object(info, action))
 
     def by_object(self, info: RuleInfo, action: FailureAction) -> Judge | None:
         """Return the rule as a function of the object, when neither the alternatives nor the message have variables."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.result import PodSecurityDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
@@ -11,6 +10,7 @@ from pyverno.errors import PyvernoError
 from pyverno.images import find_images
 from pyverno.kube.json import JSON
 from pyverno.podsecurity import PodSecurityCheck, PodSecurityOutcome, message
+from pyverno.value import dataclass
 
 __all__ = ["PodSecurityRule"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Run
+from pyverno.value import dataclass
 
 __all__ = ["Unavailable"]
 

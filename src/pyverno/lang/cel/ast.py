@@ -7,10 +7,11 @@ that messages about it point at. Nodes compare by identity. This module must nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from pyverno.lang.cel.values import Value
+from pyverno.value import dataclass
 
 __all__ = [
     "Bind",
@@ -186,24 +187,21 @@ class OptionalMap(Node):
     flat: bool
 
 
-def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes directly below a node, in source order."""
-    for item in fields(node):
-        value = getattr(node, item.name)
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple):
-            for element in value:
-                if isinstance(element, Node):
-                    yield element
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the nodes directly below a node, in source order.
+
+    >>> [child.name for child in children(Select(2, 1, Ident(1, 0, "a"), "b"))]
+    ['a']
+    """
+    return _CHILDREN[type(node)](node)
 
 
-def left_calls(node: Node) -> list[Node]:
+def left_calls(node: Node) -> list[Call]:
     """Return the calls on the left spine of a node, innermost first, so that long sums need no deep recursion.
 
     In `a + b + c` these are `a + b` and `a + b + c`.
     """
-    spine: list[Node] = []
+    spine: list[Call] = []
     while isinstance(node, Call) and node.target is None and node.args:
         spine.append(node)
         node = node.args[0]
@@ -216,4 +214,26 @@ def walk(node: Node) -> Iterator[Node]:
     while waiting:
         current = waiting.pop()
         yield current
-        waiting.extend(reversed(tuple(children(current))))
+        below = children(current)
+        if below:
+            waiting.extend(below[::-1])
+
+
+_CHILDREN: Final[dict[type[Node], Callable[[Any], tuple[Node, ...]]]] = {
+    Literal: lambda _: (),
+    Ident: lambda _: (),
+    Select: lambda node: (node.operand,),
+    Has: lambda node: (node.operand,),
+    Index: lambda node: (node.operand, node.index),
+    Call: lambda node: node.args if node.target is None else (node.target, *node.args),
+    Logical: lambda node: node.terms,
+    Ternary: lambda node: (node.condition, node.truthy, node.falsy),
+    ListLiteral: lambda node: node.elements,
+    Entry: lambda node: (node.key, node.value),
+    MapLiteral: lambda node: node.entries,
+    Field: lambda node: (node.value,),
+    StructLiteral: lambda node: node.fields,
+    Comprehension: lambda node: tuple(part for part in (node.range, node.condition, node.body) if part is not None),
+    Bind: lambda node: (node.value, node.body),
+    OptionalMap: lambda node: (node.target, node.body),
+}

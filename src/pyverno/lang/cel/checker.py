@@ -8,7 +8,6 @@ that were never checked do. This module must never evaluate anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 from pyverno.lang.cel import ast
@@ -27,6 +26,7 @@ from pyverno.lang.cel.types import (
 )
 from pyverno.lang.cel.unification import Substitution, is_dyn, most_general, unwrap_optional
 from pyverno.lang.cel.values import type_name
+from pyverno.value import dataclass, field
 
 __all__ = ["Checked", "Reference", "Resolution", "check"]
 
@@ -97,7 +97,11 @@ class _Checker:
         self.issues: list[Issue] = []
 
     def result(self, root: ast.Node) -> Checked:
-        types = {id_: self._known.resolve(type_, to_dyn=True) for id_, type_ in self._types.items()}
+        resolve = self._known.resolve
+        types = {
+            id_: resolve(type_, to_dyn=True) if type_.params or type_.kind == "param" else type_
+            for id_, type_ in self._types.items()
+        }
         return Checked(root, types, self._references, self._resolutions, self._struct_names)
 
     def _report(self, node: ast.Node, message: str) -> Type:
@@ -115,9 +119,11 @@ class _Checker:
         known = self._types.get(node.id)
         if known is not None:
             return known
-        for inner in ast.left_calls(node)[:-1]:
-            self._types[inner.id] = _VISITORS[type(inner)](self, inner)
-        type_ = self._types[node.id] = _VISITORS[type(node)](self, node)
+        kind = type(node)
+        if kind is ast.Call:
+            for inner in ast.left_calls(node)[:-1]:
+                self._types[inner.id] = self._call(inner)
+        type_ = self._types[node.id] = _VISITORS[kind](self, node)
         return type_
 
     # names
@@ -225,13 +231,14 @@ class _Checker:
     ) -> Type:
         """Find the overloads that take the arguments, and the type that they agree on."""
         given = args if target is None else (target, *args)
+        is_member, count = target is not None, len(given)
         fitting: list[Overload] = []
         result: Type | None = None
         for overload in overloads:
             signature = overload.signature
-            if signature.member != (target is not None):
+            if signature.member is not is_member or len(signature.params) != count:
                 continue
-            if self._lenient and len(signature.params) == len(given):
+            if self._lenient:
                 fitting.append(overload)
                 result = DYN
                 continue
@@ -269,8 +276,10 @@ class _Checker:
         """Return whether a node's value has its type by construction, not because a declaration says so."""
         if isinstance(node, ast.Call):
             resolution = self._resolutions.get(node.id)
-            results = {overload.signature.result for overload in resolution.overloads} if resolution else set()
-            return len(results) == 1 and next(iter(results)).kind not in ("dyn", "param", "any")
+            if resolution is None or not resolution.overloads:
+                return False
+            first, *others = (overload.signature.result for overload in resolution.overloads)
+            return first.kind not in ("dyn", "param", "any") and all(other == first for other in others)
         return isinstance(node, (ast.Literal, ast.Logical, ast.Has, ast.ListLiteral, ast.MapLiteral))
 
     def _logical(self, node: ast.Logical) -> Type:

@@ -8,12 +8,12 @@ cost and the version of its library that brought it. The docstring is its docume
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from pyverno.lang.cel.macros import MacroTable
 from pyverno.lang.cel.types import Signature, Type, parse_signature, struct
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.value import dataclass, field
 
 __all__ = [
     "NO_STRUCTS",

@@ -8,11 +8,10 @@ never evaluate an expression.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from pyverno.errors import ExpressionError
 from pyverno.lang.cel.checker import Checked, check
-from pyverno.lang.cel.declarations import NO_STRUCTS, Library, StructProvider, merge_functions
+from pyverno.lang.cel.declarations import NO_STRUCTS, Library, Overload, StructProvider, merge_functions
 from pyverno.lang.cel.literal_checks import literal_issues
 from pyverno.lang.cel.macros import STANDARD_MACROS, MacroTable
 from pyverno.lang.cel.parser import parse
@@ -37,6 +36,7 @@ from pyverno.lang.cel.types import (
     type_of,
 )
 from pyverno.lang.cel.values import TypeValue, Value
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["Environment"]
 
@@ -56,14 +56,39 @@ _TYPE_NAMES: dict[str, Type] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """What a tuple of libraries brings, put together: functions, macros, variables and constants by name."""
+
+    libraries: tuple[Library, ...]
+    functions: Mapping[str, tuple[Overload, ...]]
+    macros: MacroTable
+    variables: Mapping[str, Type]
+    constants: Mapping[str, Constant]
+
+
+def _joined(libraries: tuple[Library, ...]) -> Joined:
+    macros = dict(STANDARD_MACROS)
+    variables: dict[str, Type] = {}
+    constants = {name: Constant(type_of(type_), TypeValue(name)) for name, type_ in _TYPE_NAMES.items()}
+    for library in libraries:
+        macros.update(library.macros)
+        for name, type_ in library.variables.items():
+            variables.setdefault(name, type_)
+        for type_ in library.types:
+            constants[type_.name] = Constant(type_of(type_), TypeValue(type_.name))
+    return Joined(libraries, merge_functions(libraries), macros, variables, constants)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Environment:
     """What an expression may use, and how it is checked and charged.
 
     `homogeneous` refuses list and map literals of mixed types; `literal_checks` adds Kubernetes' compile-time checks
     of duration, timestamp and regex literals; `strict_presence` makes it an error to ask a scalar or null for a field
     (`has(x.y)`, `x.?y`), as the specification's tests want and Kubernetes does not; `cost_limit` is the limit of one
-    evaluation, in cel-go's cost units.
+    evaluation, in cel-go's cost units. `joined` is what the libraries bring, kept because to put it together takes
+    longer than to compile an expression. Environments compare by identity.
     """
 
     libraries: tuple[Library, ...] = ()
@@ -77,26 +102,24 @@ class Environment:
     strict_presence: bool = False
     cost_rules: CostRules = KUBERNETES_COSTS
     cost_limit: int = 1_000_000
-    names: Names = field(init=False, repr=False, compare=False)
-    macros: MacroTable = field(init=False, repr=False, compare=False)
+    joined: Joined | None = field(default=None, repr=False)
+    names: Names = field(init=False, repr=False)
+    macros: MacroTable = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", self._all_names())
-        macros = dict(STANDARD_MACROS)
-        for library in self.libraries:
-            macros.update(library.macros)
-        object.__setattr__(self, "macros", macros)
-
-    def _all_names(self) -> Names:
-        variables = dict(self.variables)
-        constants = {name: Constant(type_of(type_), TypeValue(name)) for name, type_ in _TYPE_NAMES.items()}
-        for library in self.libraries:
-            for name, type_ in library.variables.items():
-                variables.setdefault(name, type_)
-            for type_ in library.types:
-                constants[type_.name] = Constant(type_of(type_), TypeValue(type_.name))
-        constants.update(self.constants)
-        return Names(variables, constants, merge_functions(self.libraries), self.structs, self.container)
+        joined = self.joined
+        if joined is None or joined.libraries is not self.libraries:
+            joined = _joined(self.libraries)
+            object.__setattr__(self, "joined", joined)
+        names = Names(
+            {**joined.variables, **self.variables},
+            {**joined.constants, **self.constants},
+            joined.functions,
+            self.structs,
+            self.container,
+        )
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "macros", joined.macros)
 
     @property
     def globals(self) -> Mapping[str, Value]:

@@ -6,13 +6,13 @@ variables. Closures read and write it by index. This module must never look at a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from pyverno.errors import BudgetExceededError
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass
 
 __all__ = ["COST", "EVALUATION", "FIRST_SLOT", "NEXT_CHECK", "UNSET", "CostMeter", "Evaluation", "Frame", "Traced"]
 

@@ -7,10 +7,10 @@ normalise a path.
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.value import dataclass
 
 __all__ = ["GoUrl", "parse_request_uri", "parse_url"]
 

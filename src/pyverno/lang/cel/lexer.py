@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from pyverno.lang.cel.source import MAX_CODE_POINTS, CompileError, Issue, Source
+from pyverno.regex import regex
 
 __all__ = ["EOF", "Token", "tokenize"]
 
@@ -23,17 +24,19 @@ _STRING: Final = rf"""
   | "(?:{_ESCAPE}|[^\\"\n\r])*"
   | '(?:{_ESCAPE}|[^\\'\n\r])*'
 """
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex(
     rf"""
-    (?P<SPACE>[\t\ \r\n\f]+|//[^\n]*)
+    (?:(?P<IDENTIFIER>(?![bB]?[rR]?["'])[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<OPERATOR>==|!=|<=|>=|&&|\|\||[\[\]{{}}(),\-!?:+*%<>]|\.(?![0-9])|/(?!/))
+  | (?P<SPACE>[\t\ \r\n\f]+|//[^\n]*)
   | (?P<BYTES>[bB](?:{_STRING}))
   | (?P<STRING>{_STRING})
   | (?P<NUM_FLOAT>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
   | (?P<NUM_UINT>0x[0-9a-fA-F]+[uU]|[0-9]+[uU])
   | (?P<NUM_INT>0x[0-9a-fA-F]+|[0-9]+)
-  | (?P<IDENTIFIER>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<PREFIX>[bBrR][A-Za-z0-9_]*)
   | (?P<ESC_IDENTIFIER>`[A-Za-z0-9_.\-/\ ]+`)
-  | (?P<OPERATOR>==|!=|<=|>=|&&|\|\||[\[\]{{}}().,\-!?:+*/%<>])
+    )[\t\ \r\n\f]*
     """,
     re.VERBOSE,
 )
@@ -62,17 +65,23 @@ def tokenize(source: Source) -> tuple[Token, ...]:
         raise CompileError((Issue(0, message),), source)
     tokens: list[Token] = []
     position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            message = f"Syntax error: token recognition error at: '{_unknown(text, position)}'"
-            raise CompileError((Issue(position, message),), source)
+    new, words = Token._make, _WORDS
+    for match in _TOKEN.finditer(text):
+        start, end = match.span()
+        if start != position:
+            break
+        position = end
         kind = str(match.lastgroup)
-        position = match.end()
         if kind != "SPACE":
-            word = match.group()
-            own_kind = kind == "OPERATOR" or (kind == "IDENTIFIER" and word in _WORDS)
-            tokens.append(Token(word if own_kind else kind, word, match.start()))
+            word = match[kind]
+            if kind == "OPERATOR" or word in words:
+                kind = word
+            elif kind == "PREFIX":  # of a text that does not begin
+                kind = "IDENTIFIER"
+            tokens.append(new((kind, word, start)))
+    if position < len(text):
+        message = f"Syntax error: token recognition error at: '{_unknown(text, position)}'"
+        raise CompileError((Issue(position, message),), source)
     tokens.append(Token(EOF, EOF, len(text)))
     return tuple(tokens)
 

@@ -31,40 +31,51 @@ _EXEMPT: Final = frozenset({"format"})
 
 def literal_issues(checked: Checked, *, homogeneous: bool, formats: bool) -> tuple[Issue, ...]:
     """Return what is wrong with the literals of a checked expression: mixed types, texts that do not parse."""
-    found = tuple(_formats(checked.root)) if formats else ()
-    return (*found, *_mixtures(checked)) if homogeneous else found
+    if not homogeneous and not formats:
+        return ()
+    calls, literals = _of_interest(checked.root)
+    found = tuple(issue for node in calls for issue in _formats(node)) if formats else ()
+    return (*found, *(issue for node in literals for issue in _mixtures(checked, node))) if homogeneous else found
 
 
-def _formats(root: ast.Node) -> Iterator[Issue]:
-    for node in ast.walk(root):
-        if not isinstance(node, ast.Call) or node.function not in _CHECKS or not node.args:
-            continue
-        check, position = _CHECKS[node.function]
-        if node.function == "matches" and node.target is None:
-            position = 1
-        argument = node.args[position] if position < len(node.args) else None
-        if not isinstance(argument, ast.Literal) or not isinstance(argument.value, str):
-            continue
-        try:
-            check(argument.value)
-        except EvaluationError:
-            yield Issue(argument.offset, f"invalid {node.function} argument")
-
-
-def _mixtures(checked: Checked) -> Iterator[Issue]:
-    waiting: list[ast.Node] = [checked.root]
+def _of_interest(root: ast.Node) -> tuple[list[ast.Call], list[ast.ListLiteral | ast.MapLiteral]]:
+    """Return the calls whose arguments are checked, and the lists and maps outside of exempt calls."""
+    calls: list[ast.Call] = []
+    literals: list[ast.ListLiteral | ast.MapLiteral] = []
+    waiting: list[tuple[ast.Node, bool]] = [(root, False)]
     while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Call) and node.function in _EXEMPT:
-            continue
-        if isinstance(node, ast.ListLiteral):
-            yield from _differing(
-                checked, [(item, position in node.optionals) for position, item in enumerate(node.elements)]
-            )
-        elif isinstance(node, ast.MapLiteral):
-            yield from _differing(checked, [(entry.key, False) for entry in node.entries])
-            yield from _differing(checked, [(entry.value, entry.optional) for entry in node.entries])
-        waiting.extend(ast.children(node))
+        node, is_exempt = waiting.pop()
+        if isinstance(node, ast.Call):
+            if node.function in _CHECKS and node.args:
+                calls.append(node)
+            is_exempt = is_exempt or node.function in _EXEMPT
+        elif isinstance(node, (ast.ListLiteral, ast.MapLiteral)) and not is_exempt:
+            literals.append(node)
+        waiting.extend([(child, is_exempt) for child in ast.children(node)])
+    return calls, literals
+
+
+def _formats(node: ast.Call) -> Iterator[Issue]:
+    check, position = _CHECKS[node.function]
+    if node.function == "matches" and node.target is None:
+        position = 1
+    argument = node.args[position] if position < len(node.args) else None
+    if not isinstance(argument, ast.Literal) or not isinstance(argument.value, str):
+        return
+    try:
+        check(argument.value)
+    except EvaluationError:
+        yield Issue(argument.offset, f"invalid {node.function} argument")
+
+
+def _mixtures(checked: Checked, node: ast.ListLiteral | ast.MapLiteral) -> Iterator[Issue]:
+    if isinstance(node, ast.ListLiteral):
+        yield from _differing(
+            checked, [(item, position in node.optionals) for position, item in enumerate(node.elements)]
+        )
+    else:
+        yield from _differing(checked, [(entry.key, False) for entry in node.entries])
+        yield from _differing(checked, [(entry.value, entry.optional) for entry in node.entries])
 
 
 def _differing(checked: Checked, items: list[tuple[ast.Node, bool]]) -> Iterator[Issue]:

@@ -97,7 +97,7 @@ class Parser:
 
     def _accept(self, kind: str) -> Token | None:
         token = self._tokens[self._at]
-        if token.kind != kind:
+        if token[0] != kind:
             return None
         self._at += 1
         return token
@@ -134,7 +134,7 @@ class Parser:
 
     def _binary(self, lowest: int) -> ast.Node:
         left = self._unary()
-        while (level := _LEVELS.get(self._peek().kind, 0)) >= lowest:
+        while (level := _LEVELS.get(self._tokens[self._at][0], 0)) >= lowest:
             sign = self._next()
             right = self._binary(level + 1)
             if level > _LEVELS["&&"]:
@@ -172,12 +172,12 @@ class Parser:
     def _member(self) -> ast.Node:
         node = self._primary()
         while True:
-            token = self._peek()
-            if token.kind == ".":
+            kind = self._tokens[self._at][0]
+            if kind == ".":
                 node = self._selection(node)
-            elif token.kind == "[":
+            elif kind == "[":
                 node = self._index(node)
-            elif token.kind == "{" and (name := _qualified(node)) is not None:
+            elif kind == "{" and (name := _qualified(node)) is not None:
                 node = self._struct(name)
             else:
                 return node

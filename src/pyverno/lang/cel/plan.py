@@ -8,7 +8,6 @@ step except to compute a constant.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from pyverno.errors import EvaluationError
@@ -31,6 +30,7 @@ from pyverno.lang.cel.values import (
     size_of,
 )
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass
 
 __all__ = ["KUBERNETES_COSTS", "CostRules", "Plan", "plan"]
 

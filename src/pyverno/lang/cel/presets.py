@@ -9,11 +9,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from pyverno.kube.json import JSON
 from pyverno.lang.cel.declarations import Library
 from pyverno.lang.cel.environment import Environment
 from pyverno.lang.cel.libraries.addresses import CIDRS, IPS
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER, AUTHORIZER_SELECTORS
-from pyverno.lang.cel.libraries.authz import ENVOY, HTTP_AUTHZ
+from pyverno.lang.cel.libraries.authz import (
+    ENVOY,
+    ENVOY_REQUEST,
+    ENVOY_TYPES,
+    HTTP_AUTHZ,
+    HTTP_REQUEST,
+    HTTP_TYPES,
+)
 from pyverno.lang.cel.libraries.bindings import BINDINGS, TWO_VARIABLE_COMPREHENSIONS
 from pyverno.lang.cel.libraries.encoders import ENCODERS
 from pyverno.lang.cel.libraries.formats import FORMATS
@@ -39,6 +47,7 @@ from pyverno.lang.cel.libraries.kyverno_world import (
     HTTP,
     IMAGE_DATA,
     IMAGE_VERIFICATION,
+    NAMESPACED_GENERATOR,
     NAMESPACED_RESOURCE,
     RESOURCE,
 )
@@ -50,9 +59,17 @@ from pyverno.lang.cel.libraries.sets import SETS
 from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, STANDARD_LIBRARY
 from pyverno.lang.cel.libraries.strings import STRINGS
 from pyverno.lang.cel.structs import MutationTypes, StructTypes
+from pyverno.lang.cel.values import StructValue
 from pyverno.lang.cel.wellknown import WellKnownTypes
 
-__all__ = ["KYVERNO_KINDS", "STANDARD", "authz_environment", "kubernetes_environment", "kyverno_environment"]
+__all__ = [
+    "KYVERNO_KINDS",
+    "STANDARD",
+    "authz_environment",
+    "kubernetes_environment",
+    "kyverno_environment",
+    "read_check_request",
+]
 
 NEWEST: Final = (1, 37)
 _WELL_KNOWN: Final = WellKnownTypes()
@@ -127,6 +144,7 @@ _PER_KIND: Final[dict[str, tuple[Library, ...]]] = {
     "DeletingPolicy": (X509, OR_VALUE),
     "ImageValidatingPolicy": (USER, TWO_VARIABLE_COMPREHENSIONS, IMAGE_VERIFICATION),
 }
+_NAMESPACED: Final = {each.name: each for each in (NAMESPACED_RESOURCE, NAMESPACED_GENERATOR)}
 KYVERNO_KINDS: Final = tuple(_PER_KIND)
 """The policy kinds of policies.kyverno.io."""
 
@@ -140,7 +158,8 @@ def kyverno_environment(kind: str, *, namespaced: bool = False) -> Environment:
     >>> kyverno_environment("ValidatingPolicy").compile("image('nginx').tag()").evaluate({})
     'latest'
     """
-    libraries = (*_KYVERNO_BASE, *_KYVERNO_SHARED, NAMESPACED_RESOURCE if namespaced else RESOURCE, *_PER_KIND[kind])
+    own = tuple(_NAMESPACED.get(each.name, each) if namespaced else each for each in (RESOURCE, *_PER_KIND[kind]))
+    libraries = (*_KYVERNO_BASE, *_KYVERNO_SHARED, *own)
     providers = (_WELL_KNOWN, USER_TYPES, *((MutationTypes(),) if kind == "MutatingPolicy" else ()))
     return Environment(
         libraries,
@@ -156,20 +175,37 @@ _AUTHZ_BASE: Final = (
     CIDRS, FORMATS, IPS, LIST_AGGREGATES.at(0), REGEX_FIND, URLS, QUANTITIES, SEMVER.at(0), RESOURCE, HTTP, IMAGES,
     IMAGE_DATA, JSON_LIBRARY, JWT,
 )  # fmt: skip
-_AUTHZ_MODES: Final[dict[str, Library]] = {"Envoy": ENVOY, "HTTP": HTTP_AUTHZ}
+_AUTHZ_MODES: Final = {
+    "Envoy": (ENVOY, ENVOY_TYPES, ENVOY_REQUEST),
+    "HTTP": (HTTP_AUTHZ, HTTP_TYPES, HTTP_REQUEST),
+}
 
 
 @lru_cache(maxsize=8)
 def authz_environment(mode: str) -> Environment:
     """Return the environment of policies in mode `Envoy` or `HTTP`, which answer authorization requests.
 
+    `object` is declared: it is the request, see `read_check_request`.
+
     >>> from pyverno.lang.cel.json_values import to_json
     >>> to_json(authz_environment("HTTP").compile("http.Denied('no').Response()").evaluate({}))
     {'denied': {'reason': 'no'}}
     """
+    library, messages, request = _AUTHZ_MODES[mode]
     return Environment(
-        (*_AUTHZ_BASE, _AUTHZ_MODES[mode]),
+        (*_AUTHZ_BASE, library),
+        variables={"object": request},
         constants=_WELL_KNOWN.constants,
-        structs=StructTypes((_WELL_KNOWN, JWT_TYPES)),
+        structs=StructTypes((_WELL_KNOWN, JWT_TYPES, messages)),
         homogeneous=True,
     )
+
+
+def read_check_request(mode: str, payload: JSON) -> StructValue:
+    """Return the authorization request that a document holds; raises DocumentError for what is none of that mode.
+
+    >>> read_check_request("HTTP", {"attributes": {"method": "GET"}}).fields["attributes"].fields["method"]
+    'GET'
+    """
+    _, messages, request = _AUTHZ_MODES[mode]
+    return messages.read(request.name, payload)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from pyverno.errors import EvaluationError
@@ -21,6 +20,7 @@ from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.lang.cel.evaluation import Frame
@@ -78,14 +78,22 @@ class Program:
     text: str
     checked: Checked = field(repr=False)
     surroundings: Surroundings = field(repr=False)
-    _plan: Plan = field(init=False, repr=False)
-    _globals: Mapping[str, Value] = field(init=False, repr=False)
+    _plan: Plan | None = field(init=False, repr=False, compare=False)
+    _globals: Mapping[str, Value] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        made = self._planned()
+        object.__setattr__(self, "_plan", None)
+
+    def _prepared(self) -> Plan:
+        """Make the closures on first use: many expressions (messages, copies for other kinds) never run."""
+        try:
+            made = self._planned()
+        except RecursionError:
+            raise EvaluationError("the expression or its data is nested too deeply") from None
         bound = self.surroundings.globals
-        object.__setattr__(self, "_plan", made)
         object.__setattr__(self, "_globals", {name: bound[name] for name, _ in made.slots if name in bound})
+        object.__setattr__(self, "_plan", made)
+        return made
 
     def _planned(self, *, traced: bool = False) -> Plan:
         around = self.surroundings
@@ -101,7 +109,8 @@ class Program:
     @property
     def variables(self) -> frozenset[str]:
         """The names of the variables that the expression reads."""
-        return frozenset(name for name, _ in self._plan.slots)
+        references = self.checked.references.values()
+        return frozenset(each.name for each in references if not each.local and each.constant is None)
 
     @property
     def functions(self) -> frozenset[str]:
@@ -132,8 +141,9 @@ class Program:
         >>> program.evaluate({"x": [1, 2]})
         True
         """
-        frame, _ = self._frame(self._plan, bindings, runtime, world, meter)
-        return self._run(self._plan, frame, meter)
+        made = self._plan or self._prepared()
+        frame, _ = self._frame(made, bindings, runtime, world, meter)
+        return self._run(made, frame, meter)
 
     def cost(self, bindings: Mapping[str, Value], runtime: Runtime | None = None) -> int:
         """Return the cost of one evaluation, its errors included."""
@@ -149,6 +159,7 @@ class Program:
 
         Shows loops with every visit; errors of the whole expression are in the last entry.
         """
+        self._prepared()
         made = self._planned(traced=True)
         frame, evaluation = self._frame(made, bindings, runtime, world, None)
         evaluation.trace = []
@@ -171,7 +182,7 @@ class Program:
 
         The law: when it returns True, `evaluate` returns True; False or any exception says nothing.
         """
-        return compile_pass_check(self.checked)
+        return compile_pass_check(self.checked, limit=self.surroundings.cost_limit)
 
     def _frame(
         self,

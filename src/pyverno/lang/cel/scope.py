@@ -6,12 +6,12 @@ know of the local variables of a comprehension (the checker and the planner do).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from pyverno.lang.cel.declarations import NO_STRUCTS, Overload, StructProvider
 from pyverno.lang.cel.types import Type, type_of
 from pyverno.lang.cel.values import TypeValue, Value
+from pyverno.value import dataclass
 
 __all__ = ["Constant", "Names"]
 
@@ -34,16 +34,14 @@ class Names:
     structs: StructProvider = NO_STRUCTS
     container: str = ""
 
-    def candidates(self, name: str) -> Iterator[str]:
-        """Yield the full names that a name can mean, most specific first."""
+    def candidates(self, name: str) -> tuple[str, ...]:
+        """Return the full names that a name can mean, most specific first."""
         if name.startswith("."):
-            yield name[1:]
-            return
-        prefix = self.container
-        while prefix:
-            yield f"{prefix}.{name}"
-            prefix = prefix.rpartition(".")[0]
-        yield name
+            return (name[1:],)
+        if not self.container:
+            return (name,)
+        parts = self.container.split(".")
+        return (*(f"{'.'.join(parts[:count])}.{name}" for count in range(len(parts), 0, -1)), name)
 
     def resolve(self, name: str) -> tuple[str, Type, Constant | None] | None:
         """Return (full name, type, constant) of a variable, constant or struct type, or None."""

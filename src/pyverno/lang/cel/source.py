@@ -5,10 +5,10 @@ This module must never look at what the text means.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from pyverno.errors import ExpressionSyntaxError, Location
+from pyverno.value import dataclass
 
 __all__ = ["CompileError", "Issue", "Source"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel import access
 from pyverno.lang.cel.evaluation import UNSET, Frame
 from pyverno.lang.cel.values import MISSING, NONE, Optional, Value, compare, equals, no_such_overload, size_of
+from pyverno.value import dataclass
 
 __all__ = [
     "Run",

@@ -8,7 +8,6 @@ This module must never load a schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyverno.errors import EvaluationError
@@ -30,6 +29,7 @@ from pyverno.lang.cel.types import (
     struct,
 )
 from pyverno.lang.cel.values import StructValue, Value, type_name
+from pyverno.value import dataclass
 
 __all__ = ["DeclaredTypes", "MutationTypes", "SchemaTypes", "StructTypes", "misnamed_types"]
 
@@ -120,7 +120,10 @@ class StructTypes:
     providers: tuple[StructProvider, ...]
 
     def _of(self, name: str) -> StructProvider | None:
-        return next((provider for provider in self.providers if provider.has_struct(name)), None)
+        for provider in self.providers:
+            if provider.has_struct(name):
+                return provider
+        return None
 
     def has_struct(self, name: str) -> bool:
         """Return whether any provider has the struct."""

@@ -6,7 +6,6 @@ This module must never read the clock.
 from __future__ import annotations
 
 import datetime
-import re
 import zoneinfo
 from functools import lru_cache
 from typing import Final
@@ -15,12 +14,13 @@ from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.duration import parse_duration as parse_go_duration
 from pyverno.lang.cel.arithmetic import checked_duration, checked_timestamp
 from pyverno.lang.cel.values import Duration, Timestamp
+from pyverno.regex import regex
 
 __all__ = ["Civil", "civil", "duration_text", "parse_duration", "parse_timestamp", "timestamp_text"]
 
 _NS: Final = 10**9
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-_RFC3339: Final = re.compile(
+_RFC3339: Final = regex(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
     r"(Z|z|[+-][0-9]{2}:[0-9]{2})"
 )

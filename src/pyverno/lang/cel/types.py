@@ -6,9 +6,10 @@ A type prints as cel-go prints it in messages. Declarations are written as text 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
+
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = [
     "ANY",
@@ -142,7 +143,7 @@ class Signature:
         return f"{head}({', '.join(names)}) -> {self.result}"
 
 
-_WORD: Final = re.compile(r"\s*([A-Za-z_][\w.]*|->|[().,])")
+_WORD: Final = regex(r"\s*([A-Za-z_][\w.]*|->|[().,])")
 
 
 def parse_type(text: str) -> Type:

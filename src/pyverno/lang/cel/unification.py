@@ -6,6 +6,7 @@ This module must never report an error.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Final
 
 from pyverno.lang.cel.types import DYN, Type
@@ -36,6 +37,7 @@ class Substitution:
 
     def __init__(self) -> None:
         self._known: dict[str, Type] = {}
+        self._undo: list[tuple[str, Type | None]] = []
         self._fresh = 0
 
     def fresh(self) -> Type:
@@ -45,7 +47,7 @@ class Substitution:
 
     def instantiate(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return types with their own variables replaced by fresh ones, the same for the same."""
-        if not any(_has_variable(type_) for type_ in types):
+        if not any(type_.params or type_.kind == "param" for type_ in types):
             return types
         fresh: dict[str, Type] = {}
         return tuple(self._renamed(type_, fresh) for type_ in types)
@@ -68,8 +70,10 @@ class Substitution:
             return DYN if to_dyn else type_
         if not type_.params:
             return type_
-        params = tuple(self.resolve(param, to_dyn=to_dyn) for param in type_.params)
-        return type_ if params == type_.params else Type(type_.kind, type_.name, params)
+        params = tuple([self.resolve(param, to_dyn=to_dyn) for param in type_.params])
+        if all(map(is_, params, type_.params)):
+            return type_
+        return Type(type_.kind, type_.name, params)
 
     def assign(self, source: Type, target: Type) -> bool:
         """Return whether a type can be used where another is wanted, and remember what that says of variables."""
@@ -79,14 +83,24 @@ class Substitution:
         """Like `assign`, for two lists of types; all or nothing."""
         if len(sources) != len(targets):
             return False
-        before = self._known
-        self._known = dict(before)
-        if all(self._assign(source, target) for source, target in zip(sources, targets, strict=True)):
-            return True
-        self._known = before
-        return False
+        self._undo = []
+        for source, target in zip(sources, targets, strict=True):
+            if not self._assign(source, target):
+                for name, before in reversed(self._undo):
+                    if before is None:
+                        del self._known[name]
+                    else:
+                        self._known[name] = before
+                return False
+        return True
+
+    def _remember(self, variable: Type, type_: Type) -> None:
+        self._undo.append((variable.name, self._known.get(variable.name)))
+        self._known[variable.name] = type_
 
     def _assign(self, one: Type, two: Type) -> bool:
+        if one is two and not one.params and one.kind != "param":
+            return True
         if two.kind == "param":
             valid, has_known = self._substitutes(one, two)
             if valid or has_known:
@@ -121,11 +135,11 @@ class Substitution:
             if self._assign(type_, known):
                 general = most_general(type_, known)
                 if self._absent(variable, general):
-                    self._known[variable.name] = general
+                    self._remember(variable, general)
                 return True, True
             return False, True
         if self._absent(variable, type_):
-            self._known[variable.name] = type_
+            self._remember(variable, type_)
             return True, False
         return False, False
 

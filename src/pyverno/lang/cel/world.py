@@ -74,7 +74,7 @@ class CelWorld(Protocol):
         """Return what a registry says about an image."""
         ...
 
-    def generate(self, namespace: str, objects: list[JSONObject]) -> None:
+    def generate(self, namespace: str | None, objects: list[JSONObject]) -> None:
         """Ask for objects to be generated."""
         ...
 
@@ -121,7 +121,7 @@ class _NoCelWorld:
     def image_metadata(self, reference: str) -> JSONObject:
         raise HostUnavailableError("no image registry is available here")
 
-    def generate(self, namespace: str, objects: list[JSONObject]) -> None:
+    def generate(self, namespace: str | None, objects: list[JSONObject]) -> None:
         raise HostUnavailableError("objects can not be generated here")
 
     def authorize(self, check: AuthorizationCheck) -> Decision:

@@ -5,10 +5,10 @@ A tree is made by `parser` and never changed. This module must never evaluate a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from pyverno.kube.json import JSON, float_text, is_number
+from pyverno.value import dataclass
 
 __all__ = ["Node", "NodeType", "SliceParts", "dump"]
 

@@ -6,7 +6,6 @@ closures or functions; it only joins parser, compiler and the table of functions
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -19,6 +18,7 @@ from pyverno.lang.jmespath.parser import parse
 from pyverno.lang.jmespath.tokens import HOLE
 from pyverno.lang.jmespath.values import Holes, Missing, Run
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass, field
 
 __all__ = ["EVERYTHING", "Expression", "compile_expression"]
 

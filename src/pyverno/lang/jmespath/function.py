@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, go_text, is_number
 from pyverno.lang.jmespath.values import ExpRef, whole
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass
 
 __all__ = [
     "ANY",

@@ -12,11 +12,12 @@ from typing import Final
 from pyverno.errors import DocumentError, ExpressionSyntaxError
 from pyverno.kube.json import decode
 from pyverno.lang.jmespath.tokens import HOLE_END, HOLE_START, Token, TokenType
+from pyverno.regex import regex
 
 __all__ = ["tokenize"]
 
 _HOLE: Final = f"{HOLE_START}[0-9]{{1,6}}{HOLE_END}"
-_SCANNER: Final = re.compile(
+_SCANNER: Final = regex(
     rf"""
       (?P<space>[ \t\n\r]+)
     | (?P<identifier>(?:[A-Za-z_]|{_HOLE})(?:[A-Za-z0-9_]|{_HOLE})*)
@@ -28,9 +29,9 @@ _SCANNER: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_RAW_BODY: Final = re.compile(r"(?:\\.|[^'\\])*", re.DOTALL)
-_QUOTED_BODY: Final = re.compile(r'(?:\\.|[^"\\])*', re.DOTALL)
-_LITERAL_BODY: Final = re.compile(r"(?:\\.|[^`\\])*", re.DOTALL)
+_RAW_BODY: Final = regex(r"(?:\\.|[^'\\])*", re.DOTALL)
+_QUOTED_BODY: Final = regex(r'(?:\\.|[^"\\])*', re.DOTALL)
+_LITERAL_BODY: Final = regex(r"(?:\\.|[^`\\])*", re.DOTALL)
 
 _OPERATORS: Final[dict[str, TokenType]] = {
     ".": TokenType.DOT,

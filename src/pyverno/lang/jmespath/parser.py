@@ -16,6 +16,7 @@ from pyverno.kube.json import JSON, decode
 from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
 from pyverno.lang.jmespath.lexer import tokenize
 from pyverno.lang.jmespath.tokens import BINDING_POWERS, HOLE, HOLE_END, Token, TokenType
+from pyverno.regex import regex
 
 __all__ = ["BARE_HOLE", "MAX_DEPTH", "parse"]
 
@@ -23,7 +24,7 @@ MAX_DEPTH: Final = 64
 """How many levels of parentheses, functions, projections and selections may nest."""
 
 BARE_MARK: Final = "\ue002"
-BARE_HOLE: Final = re.compile(BARE_MARK + r"([0-9]{1,6})" + HOLE_END)
+BARE_HOLE: Final = regex(BARE_MARK + r"([0-9]{1,6})" + HOLE_END)
 """A hole that stood outside of the texts of a JSON literal, as the whole text of a string."""
 
 # Chains of these grow to the left without nesting: the compiler runs them in one loop.

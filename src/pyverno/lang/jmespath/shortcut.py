@@ -1,8 +1,8 @@
 """Generated source for the expressions that policies use most: exact values without budgets, holes or lazy scopes.
 
-There is source for chains of fields, `chain || literal`, lists of fields and flattened lists of them. It gives the
-value that the expression gives, or raises; it must never give another value. Used by generated tiers only, whose every
-doubt falls back to the exact closures.
+There is source for chains of fields, `chain || literal`, lists of fields, flattened lists of them, and whether one of
+these contains a text. It gives the value that the expression gives, or raises; it must never give another value. Used
+by generated tiers only, whose every doubt falls back to the exact closures.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ class _Writer:
                 return self.projection(node, indent)
             case NodeType.SUBEXPRESSION if node.children[1].type is NodeType.MULTI_SELECT_LIST:
                 return self.selected(node, indent, swallows)
+            case NodeType.FUNCTION if node.value == "contains":
+                return self.contained(node, indent)
             case _:
                 raise NoShortcutError
 
@@ -100,6 +102,19 @@ class _Writer:
         # false values of JMESPath: null, false, and empty text, lists and maps; zero is true
         is_true = "v{} or type(v{}) is int or type(v{}) is float"
         self.source.line(indent, "v{} = v{} if " + is_true + " else c{}", result, found, found, found, found, default)
+        return result
+
+    def contained(self, node: Node, indent: int) -> int:
+        """Whether a list contains a text; anything but a list is left to the exact expression."""
+        whole, part = node.children
+        if part.type is not NodeType.LITERAL or not isinstance(part.value, str):
+            raise NoShortcutError
+        found = self.value(whole, indent, swallows=False)
+        result = self.source.variable()
+        line, longest = self.source.line, self.source.constant(_LONGEST)
+        line(indent, "if type(v{}) is not list or len(v{}) > c{}:", found, found, longest)
+        line(indent + 1, "raise ValueError")
+        line(indent, "v{} = c{} in v{}", result, self.source.constant(part.value), found)
         return result
 
     def selected(self, node: Node, indent: int, swallows: bool) -> int:

@@ -6,15 +6,16 @@ A hole is a nested template variable that the template language cut out of the e
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from typing import Final, NamedTuple
+
+from pyverno.regex import regex
 
 __all__ = ["BINDING_POWERS", "HOLE", "HOLE_END", "HOLE_START", "Token", "TokenType"]
 
 HOLE_START: Final = "\ue000"
 HOLE_END: Final = "\ue001"
-HOLE: Final = re.compile(HOLE_START + r"([0-9]{1,6})" + HOLE_END)
+HOLE: Final = regex(HOLE_START + r"([0-9]{1,6})" + HOLE_END)
 """One hole inside a text; group 1 is its index."""
 
 

@@ -6,11 +6,11 @@ This module must never know a node or a function.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.runtime import Budget, Runtime
+from pyverno.value import dataclass
 
 __all__ = ["ExpRef", "Holes", "Missing", "Run", "check_size", "is_false", "text_of", "whole"]
 

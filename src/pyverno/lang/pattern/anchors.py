@@ -12,10 +12,10 @@ This module knows the grammar of keys. It must not know what an anchor does to a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from pyverno.kube.json import JSON
+from pyverno.value import dataclass
 
 __all__ = ["CONDITIONS", "GO_SPACE", "Anchor", "Modifier", "has_anchor_keys", "parse_anchor", "strip_anchors"]
 

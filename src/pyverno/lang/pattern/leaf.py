@@ -7,11 +7,10 @@ closure never raises. This module must never look at lists, paths or anchors (se
 
 from __future__ import annotations
 
+import decimal
 import math
 import operator
-import re
 from collections.abc import Callable
-from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
@@ -20,6 +19,7 @@ from pyverno.kube.json import JSON
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import GO_SPACE
+from pyverno.regex import regex
 
 __all__ = [
     "Leaf",
@@ -52,10 +52,10 @@ class Operator(StrEnum):
 
 _PREFIXES: Final = (Operator.MORE_EQUAL, Operator.LESS_EQUAL, Operator.MORE, Operator.LESS, Operator.NOT_EQUAL)
 _ENDPOINT: Final = r"([-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)"
-_NOT_IN_RANGE: Final = re.compile(_ENDPOINT + "!-" + _ENDPOINT)
-_IN_RANGE: Final = re.compile(_ENDPOINT + "-" + _ENDPOINT)
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NOT_IN_RANGE: Final = regex(_ENDPOINT + "!-" + _ENDPOINT)
+_IN_RANGE: Final = regex(_ENDPOINT + "-" + _ENDPOINT)
+_INTEGER: Final = regex(r"[+-]?[0-9]+")
+_DECIMAL: Final = regex(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INT64_DIGITS: Final = 19
 
 _COMPARE: Final[dict[Operator, Callable[[JSON, JSON], bool]]] = {
@@ -218,7 +218,7 @@ def plain_text(value: JSON) -> str | None:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        digits = len(Decimal(repr(value)).normalize().as_tuple().digits)
+        digits = len(decimal.Decimal(repr(value)).normalize().as_tuple().digits)
         return f"{value:.{digits - 1}E}"
     return None
 

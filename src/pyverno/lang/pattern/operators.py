@@ -7,13 +7,13 @@ must never raise for any key or value, nor know where they come from.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.operators_equality import compile_equals, compile_not_equals
 from pyverno.lang.pattern.operators_membership import MEMBERSHIP, compile_in, compile_not_in
 from pyverno.lang.pattern.operators_order import DURATION_ORDER, ORDER, compile_duration_order, compile_order
+from pyverno.value import dataclass
 
 __all__ = ["OPERATORS", "Check", "Operator", "compile_operator", "operator"]
 

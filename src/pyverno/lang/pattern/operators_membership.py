@@ -5,7 +5,6 @@ Everything is compared as text, with wildcards on either side. They must never h
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, decode, go_text, is_number
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard, match
 from pyverno.lang.pattern.operators_values import duration_of, quantity_of
+from pyverno.regex import regex
 
 __all__ = ["MEMBERSHIP", "compile_in", "compile_not_in"]
 
@@ -22,8 +22,8 @@ Keys = Callable[[list[str]], bool]
 
 # Kyverno: pkg/engine/operator. The sign may be `|`, by a slip that is kept.
 _ENDPOINT = r"([-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+)"
-_INSIDE = re.compile(f"{_ENDPOINT}-{_ENDPOINT}")
-_OUTSIDE = re.compile(f"{_ENDPOINT}!-{_ENDPOINT}")
+_INSIDE = regex(f"{_ENDPOINT}-{_ENDPOINT}")
+_OUTSIDE = regex(f"{_ENDPOINT}!-{_ENDPOINT}")
 
 
 def _any(test: Test) -> Keys:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 
 from pyverno.kube.duration import try_duration
 from pyverno.kube.json import JSON, is_number
 from pyverno.kube.quantity import Quantity, try_quantity
+from pyverno.regex import regex
 
 __all__ = ["duration_of", "float_of", "integer_of", "pair_durations", "quantity_of", "seconds_of"]
 
 _NUMBER_START = frozenset("+-.0123456789")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_INTEGER = regex(r"[+-]?[0-9]+")
+_DECIMAL = regex(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_HEXADECIMAL = regex(r"[+-]?0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
 _SPECIAL = frozenset({"inf", "infinity", "nan"})
 _NANOSECONDS = 1_000_000_000
 _INT64 = 2**63

@@ -7,12 +7,12 @@ elements that do not apply, candidates of an existence anchor). This module must
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import NamedTuple, TypeAlias
 
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
+from pyverno.value import dataclass, field
 
 __all__ = ["Cause", "Outcome", "Path", "Problem", "Status", "go_type", "path_text"]
 

@@ -11,7 +11,6 @@ integers only (see `codegen`); it must never decide a failure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeGuard
 
 from pyverno.kube.json import JSON
@@ -21,6 +20,7 @@ from pyverno.lang.pattern.anchors import GO_SPACE, Anchor, Modifier, parse_ancho
 from pyverno.lang.pattern.checks import compile_labels, compile_scalar, element_check
 from pyverno.lang.pattern.leaf import Leaf, as_float, compile_leaf, integer_range, literal_texts
 from pyverno.lang.pattern.metadata import TAGS, compile_key, find_tag, text_entries
+from pyverno.value import dataclass, field
 
 __all__ = ["MatchedPattern", "PassCheck", "compile_any", "compile_passes", "fuse"]
 

@@ -7,13 +7,13 @@ never scan what a variable yields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyverno.errors import ExpressionSyntaxError, SubstitutionError
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath import Expression, compile_expression
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.syntax import parse_string
+from pyverno.value import dataclass
 
 __all__ = ["ExpressionText", "compile_expression_text"]
 

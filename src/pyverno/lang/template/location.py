@@ -6,13 +6,13 @@ look at the document itself.
 
 from __future__ import annotations
 
-import re
+from pyverno.regex import regex
 
 __all__ = ["join_path", "parse_path", "path_expression"]
 
 _MAX_INDEX = 2**64 - 1
-_INDEX = re.compile(r"[0-9]+")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_)]*")
+_INDEX = regex(r"[0-9]+")
+_PLAIN = regex(r"[A-Za-z_][A-Za-z0-9_)]*")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

@@ -7,9 +7,7 @@ quoted one is text. This module must never apply a patch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError
 from pyverno.kube.documents import load_documents
@@ -18,11 +16,13 @@ from pyverno.kube.yaml_scalars import resolve_plain
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.syntax import parse_string
 from pyverno.lang.template.template import Template, compile_template
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["PatchText", "compile_patch_text"]
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
-_TOKEN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+_TOKEN = regex(f"{_OPEN}([0-9]+){_CLOSE}")
 _QUOTED = "\ue004"
 
 

@@ -7,22 +7,20 @@ at variables, nor at a resource.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
-
-import re2
 
 from pyverno.errors import SubstitutionError
 from pyverno.kube.json import JSON, go_text, is_number
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.lang.template.location import join_path
+from pyverno.regex import go_regex, regex
 
 __all__ = ["find_references", "resolve_references"]
 
 # Kyverno: pkg/engine/variables/regex; re2 because the greedy run up to the last `)` is not linear elsewhere.
-_REFERENCE = re2.compile(r"^\$\(.[^ ]*\)|[^\\]\$\(.[^ ]*\)")
-_ESCAPED = re2.compile(r"\\\$\(.[^ )]*\)")
-_RANGE = re.compile(r"[-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*(!?-)[-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*")
+_REFERENCE = go_regex(r"^\$\(.[^ ]*\)|[^\\]\$\(.[^ ]*\)")
+_ESCAPED = go_regex(r"\\\$\(.[^ )]*\)")
+_RANGE = regex(r"[-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*(!?-)[-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*")
 _OPERATORS = (">=", "<=", ">", "<", "!")
 
 

@@ -7,7 +7,6 @@ text, and there are at most 16 of them. Nothing else may import this module's wa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from pyverno.errors import BudgetExceededError, SubstitutionError
 from pyverno.kube.json import JSON, JSONObject
@@ -15,6 +14,7 @@ from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.location import join_path
 from pyverno.lang.template.slot import Query, byte_length, compile_slot, text_of
 from pyverno.lang.template.syntax import MAX_ROUNDS, PRIVATE, VARIABLE, Occurrence, split_expression
+from pyverno.value import dataclass
 
 __all__ = ["render_rescanning"]
 

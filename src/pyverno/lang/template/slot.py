@@ -6,7 +6,7 @@ Values of inner variables enter as holes, as data. This module must never look a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyverno.errors import (
     BudgetExceededError,
@@ -16,10 +16,13 @@ from pyverno.errors import (
     SubstitutionError,
 )
 from pyverno.kube.json import JSON, encode
-from pyverno.lang.jmespath import Expression, compile_expression
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.location import place_expression
 from pyverno.lang.template.syntax import HOLE, Occurrence
+from pyverno.value import dataclass
+
+if TYPE_CHECKING:
+    from pyverno.lang.jmespath import Expression
 
 __all__ = ["Query", "Slot", "byte_length", "compile_query", "compile_slot", "text_of"]
 
@@ -72,6 +75,9 @@ def compile_query(text: str) -> Query:
     """Compile the expression of a variable; never raises, a problem is reported on evaluation."""
     if not text:
         return Query(text, None, "invalid query (nil)")
+    # imported here, because most templates hold no variables
+    from pyverno.lang.jmespath import compile_expression
+
     try:
         return Query(text, compile_expression(text))
     except (ExpressionSyntaxError, EvaluationError) as error:

@@ -7,10 +7,11 @@ text alone, with a placeholder where a value will stand. This module must never 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pyverno.errors import SubstitutionError
 from pyverno.kube.json import JSON
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = [
     "MAX_ROUNDS",
@@ -29,12 +30,12 @@ MAX_ROUNDS = 16
 
 # Kyverno: pkg/engine/variables/regex. Possessive repeats match the same, since the alternatives exclude each other,
 # and keep it linear.
-VARIABLE = re.compile(r"(^|[^\\])(\{\{(?:\{[^{}]*+\}|[^{}]++)*+\}\})")
+VARIABLE = regex(r"(^|[^\\])(\{\{(?:\{[^{}]*+\}|[^{}]++)*+\}\})")
 
 # A hole is a placeholder for a value, as `lang.jmespath` reads it: U+E000, a number, U+E001.
 _OPEN, _CLOSE = "\ue000", "\ue001"
-HOLE = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
-PRIVATE = re.compile(f"[{_OPEN}{_CLOSE}]")
+HOLE = regex(f"{_OPEN}([0-9]+){_CLOSE}")
+PRIVATE = regex(f"[{_OPEN}{_CLOSE}]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,25 +6,28 @@ objects of the original. This module must never scan text that came out of a sub
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pyverno.errors import SubstitutionError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.lang.jmespath import Expression
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.location import join_path
 from pyverno.lang.template.references import resolve_references
 from pyverno.lang.template.rescan import render_rescanning
 from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
 from pyverno.lang.template.syntax import HOLE, VARIABLE, parse_string
+from pyverno.regex import regex
+from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.lang.jmespath import Expression
 
 __all__ = ["Template", "Variable", "compile_template"]
 
 Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
 
-_ELEMENT_INDEX = re.compile(r"\{\{\s*+elementIndex[0-9]*+\s*+\}\}")
+_ELEMENT_INDEX = regex(r"\{\{\s*+elementIndex[0-9]*+\s*+\}\}")
 _TOO_DEEP = "the document is nested too deeply"
 
 

@@ -107,6 +107,8 @@ def test_every_validation_is_evaluated_and_the_first_denied_one_is_told():
 def test_each_binding_decides_about_its_own_denials(bindings, statuses, allowed):
     """A binding that denies says nothing about the denials of another that only audits."""
     review = ask(native(validations=validations("false")), *bindings)
+    for result in review.results:
+        assert ("Enforce" if "Deny" in result.detail.actions else "Audit") == result.action.value
     assert (statuses, allowed) == ([result.status.value for result in review.results], review.decision.allowed)
 
 
@@ -284,3 +286,31 @@ def test_mutations_of_several_bindings_add_up():
     review = ask(policy, both, far, objects=(ONE, TWO, FAR))
     assert [("pass", APPLIED)] == said(review)
     assert {"key": "value", "one": "1", "two": "2", "far": "3"} == review.resource["data"]
+
+
+LARGE = {**CONFIG_MAP, "data": {f"k{index}": "x" for index in range(1_000)}}
+DEAR = "object.data.all(a, object.data.all(b, a != b || a == b))"
+"""Costs more than an expression may."""
+OVER = "validation failed due to running out of cost budget, no further validation rules will be run"
+DEAR_MESSAGE = f"{DEAR} ? 'x' : 'y'"
+
+
+def test_an_expression_that_costs_too_much_is_an_error_of_its_own_while_the_budget_lasts():
+    """The others are evaluated, and one that denies before it decides."""
+    cancelled = f"expression '{DEAR}' resulted in error: operation cancelled: actual cost limit exceeded"
+    assert [("error", cancelled)] == verdicts(native(validations=validations(DEAR, "false")), resource=LARGE)
+    denied = native(validations=validations("false", DEAR, message="no"))
+    assert [("fail", "no")] == verdicts(denied, resource=LARGE)
+    assert [("error", OVER)] == verdicts(native(validations=validations("false", *[DEAR] * 10)), resource=LARGE)
+
+
+@pytest.mark.parametrize("expression", ["true", "false"])
+def test_messages_that_use_up_the_budget_deny_whatever_was_found(expression):
+    """All are evaluated, of validations that passed too; one that is dear by itself is only left out."""
+    one = validations(expression, messageExpression=DEAR_MESSAGE, message="written")
+    expected = ("pass", "") if expression == "true" else ("fail", "written")
+    assert [expected] == verdicts(native(validations=one), resource=LARGE)
+    policy = native(validations=one * 10)
+    assert [("error", f"failed messageExpression: {OVER}")] == verdicts(policy, resource=LARGE)
+    ignoring = native(validations=one * 10, failurePolicy="Ignore")
+    assert [("pass", "")] == verdicts(ignoring, resource=LARGE)

@@ -39,7 +39,8 @@ def test_containers_are_merged_by_name():
     """What is not mentioned stays, an atomic list is replaced, a new one is added."""
     review = mutated(
         "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'b', image: 'b:2'}, "
-        "Object.spec.containers{name: 'a', args: ['y']}, Object.spec.containers{name: 'n', image: 'n:1'}]}}"
+        "Object.spec.containers{name: 'a', args: ['y']}, Object.spec.containers{name: 'n', image: 'n:1'}]}}",
+        evaluation={"useServerSideApply": True},
     )
     first, second = POD["spec"]["containers"]
     assert [
@@ -111,12 +112,22 @@ def test_json_patches_may_hold_objects_and_escaped_keys():
             'type mismatch: unexpected type name "Object.metadata", expected "Ob',
         ),
         ("Object{spec: object.missing}", False, "no such key: missing"),
-        ("Object{kind: 'Secret'}", False, "ApplyConfiguration: kind may not be changed"),
-        ("Object{apiVersion: 'v2'}", False, "ApplyConfiguration: apiVersion may not be changed"),
         (
             "Object{spec: Object.spec{containers: [Object.spec.containers{image: 'x'}]}}",
             False,
-            '.spec.containers: associative list with keys has an element that omits key field "name"',
+            "error applying patch: failed to convert patch object to typed object: .spec.containers: element 0: "
+            'associative list with keys has an element that omits all key fields ["name"]',
+        ),
+        (
+            "Object{spec: Object.spec{hostNetwork: 'no', nodes: 1}}",
+            False,
+            "error applying patch: failed to convert patch object to typed object: errors:\n  .spec.hostNetwork: ",
+        ),
+        (
+            "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['y']}]}}",
+            False,
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+            ".spec.containers[0].args",
         ),
         ("[JSONPatch{op: 'remove', path: '/spec/absent'}]", True, "JSON Patch: "),
         ("[JSONPatch{op: 'replace', path: '', value: 'text'}]", True, "JSON Patch: "),
@@ -125,18 +136,54 @@ def test_json_patches_may_hold_objects_and_escaped_keys():
     ],
 )
 def test_what_can_not_be_applied_is_an_error_and_changes_nothing(expression, patch, message):
-    """The request is denied unless the policy ignores errors; then it says nothing at all."""
+    """The request is denied unless the policy ignores errors; the result says the same either way."""
     review = mutated(expression, patch=patch)
     ((status, text),) = said(review)
     assert ("error", True) == (status, text.startswith(f"failed to evaluate policy: {message}")), text
     assert POD == review.resource
     assert not review.decision.allowed
     ignored = mutated(expression, patch=patch, failurePolicy="Ignore")
-    assert ([], POD, True) == (said(ignored), ignored.resource, ignored.decision.allowed)
+    assert ([("error", text)], POD, True) == (said(ignored), ignored.resource, ignored.decision.allowed)
+
+
+def test_a_mutation_that_fails_takes_those_before_it_along():
+    """A policy changes all that it says, or nothing; policies after it still run."""
+    texts = ["Object{data: Object.data{a: 'x'}}", "Object{data: Object.data{b: object.missing}}"]
+    mutations = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}} for text in texts]
+    policies = (
+        kyverno("MutatingPolicy", name="half", mutations=mutations, failurePolicy="Ignore"),
+        kyverno("MutatingPolicy", name="whole", mutations=mutations[:1]),
+    )
+    review = ask(*policies)
+    assert ["error", "pass"] == [status for status, _ in said(review)]
+    assert {"key": "value", "a": "x"} == review.resource["data"]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "Object{?data: optional.none()}",
+        "Object{data: Object.data{?key: optional.none(), new: 'x'}}",
+        "Object{data: Object.data{?new: optional.of('x')}}",
+        "Object{kind: 'Secret', apiVersion: 'v2', data: Object.data{new: 'x'}}",
+    ],
+)
+def test_a_field_without_a_value_is_left_out(expression):
+    """Nothing is removed by it; what the configuration says of its own kind is not looked at."""
+    changed = {**CONFIG_MAP, "data": {"key": "value", "new": "x"}}
+    review = mutated(expression, resource=CONFIG_MAP)
+    assert (CONFIG_MAP if "?data" in expression else changed) == review.resource
+
+
+@pytest.mark.parametrize("expression", ["oldObject == {}", "request.oldObject == {}", "request.object == object"])
+def test_an_object_that_there_is_none_of_is_an_empty_map(expression):
+    """A CREATE has no old object."""
+    review = mutated("Object{}", resource=CONFIG_MAP, matchConditions=conditions(expression))
+    assert [("pass", "success")] == said(review)
 
 
 def test_the_pieces_of_a_policy_see_the_object_as_it_is_by_then():
-    """Variables are computed anew for each mutation; conditions may use them."""
+    """A variable is computed once, on first use; conditions may use them."""
     steps = ["Object{data: Object.data{b: variables.seen}}", "Object{data: Object.data{c: variables.seen}}"]
     policy = kyverno(
         "MutatingPolicy",
@@ -144,14 +191,14 @@ def test_the_pieces_of_a_policy_see_the_object_as_it_is_by_then():
         matchConditions=conditions("variables.seen == '1'"),
         mutations=[{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}} for text in steps],
     )
-    assert {"key": "value", "b": "1", "c": "2"} == ask(policy).resource["data"]
+    assert {"key": "value", "b": "1", "c": "1"} == ask(policy).resource["data"]
 
 
-@pytest.mark.parametrize(("failure_policy", "expected"), [("Fail", ["error"]), ("Ignore", [])])
-def test_conditions_that_fail_follow_the_failure_policy(failure_policy, expected):
-    """As everywhere."""
+@pytest.mark.parametrize(("failure_policy", "allowed"), [("Fail", False), ("Ignore", True)])
+def test_conditions_that_fail_are_errors(failure_policy, allowed):
+    """The failurePolicy decides about the request only."""
     review = mutated("Object{}", failurePolicy=failure_policy, matchConditions=conditions(ERROR), resource=CONFIG_MAP)
-    assert expected == [result.status.value for result in review.results]
+    assert (["error"], allowed) == ([result.status.value for result in review.results], review.decision.allowed)
 
 
 def test_a_mutation_that_changes_nothing_has_no_patch():

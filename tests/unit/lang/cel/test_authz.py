@@ -16,13 +16,13 @@ from pyverno.errors import EvaluationError
 from pyverno.lang.cel import CompileError
 from pyverno.lang.cel.json_values import to_json
 from pyverno.lang.cel.libraries.authz import ENVOY_RESPONSE, HTTP_RESPONSE
-from pyverno.lang.cel.presets import authz_environment
+from pyverno.lang.cel.presets import authz_environment, read_check_request
 from pyverno.lang.cel.types import DYN, STRING
 from pyverno.lang.runtime import Runtime
 from tests.unit.lang.cel.test_world import Clock, Recorder
 
-ENVOY = authz_environment("Envoy").with_variables({"object": DYN, "key": STRING, "token": STRING})
-HTTP = authz_environment("HTTP").with_variables({"object": DYN})
+ENVOY = authz_environment("Envoy").with_variables({"key": STRING, "token": STRING, "anything": DYN})
+HTTP = authz_environment("HTTP").with_variables({"anything": DYN})
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,46 @@ def test_an_answer_or_null_is_what_a_validation_gives() -> None:
     """A conditional with null in either branch has the answer's type; dyn is refused."""
     text = "object.attributes.method != 'GET' ? http.Denied('read only').Response() : null"
     program = HTTP.compile(text, expected=HTTP_RESPONSE)
-    assert program.evaluate({"object": {"attributes": {"method": "GET"}}}) is None
+    assert program.evaluate({"object": read_check_request("HTTP", {"attributes": {"method": "GET"}})}) is None
     assert HTTP.compile("true ? null : http.Allowed().Response()", expected=HTTP_RESPONSE).evaluate({}) is None
     with pytest.raises(CompileError, match="output is expected to be of type"):
-        HTTP.compile("object.x", expected=HTTP_RESPONSE)
+        HTTP.compile("anything.x", expected=HTTP_RESPONSE)
 
 
 def test_headers_are_found_in_any_case() -> None:
     """Header names do not regard case, query parameters do."""
-    attributes = {"header": {"X-A": ["1", "2"]}, "query": {"q": "3"}}
-    values = {"object": {"attributes": attributes}}
+    attributes = {"header": {"X-A": ["1", "2"]}, "query": {"q": ["3"]}}
+    values = {"object": read_check_request("HTTP", {"attributes": attributes})}
     assert HTTP.compile("object.attributes.Header('x-a')").evaluate(values) == ["1", "2"]
     assert HTTP.compile("object.attributes.QueryParam('Q')").evaluate(values) == []
     assert HTTP.compile("object.attributes.QueryParam('q')").evaluate(values) == ["3"]
+    assert HTTP.compile("object.attributes.Header('x-b')").evaluate(values) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "expected"),
+    [
+        ("Envoy", "has(object.attributes) && !has(object.attributes.source)", True),
+        ("Envoy", "object.attributes.source.address.socket_address.port_value", 0),
+        ("Envoy", "object.attributes.request.time == timestamp(0)", True),
+        ("Envoy", "object.attributes.context_extensions.size()", 0),
+        ("Envoy", "object.attributes.?tls_session.sni.orValue('none')", "none"),
+        ("HTTP", "object.attributes.body == b'' && object.attributes.contentLength == 0", True),
+        ("HTTP", "has(object.attributes)", False),
+    ],
+)
+def test_what_a_request_leaves_out_has_the_zero_of_its_type(mode: str, text: str, expected: Any) -> None:
+    """Only protobuf tells an empty message from none."""
+    program = authz_environment(mode).compile(text)
+    assert program.evaluate({"object": read_check_request(mode, {"attributes": {}})}) == expected
+
+
+def test_requests_are_typed() -> None:
+    """A field that requests do not have is found out before any request comes."""
+    with pytest.raises(CompileError, match="undefined field 'verb'"):
+        HTTP.compile("object.attributes.verb")
+    with pytest.raises(CompileError, match="undefined field 'portValue'"):
+        ENVOY.compile("object.attributes.source.address.socket_address.portValue")
 
 
 def encoded(data: bytes) -> str:

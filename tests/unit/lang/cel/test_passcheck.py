@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from pyverno.lang.cel import passcheck
+from pyverno.lang.cel.checker import Checked
+from pyverno.lang.cel.passcheck import Claim, compile_pass_check, fuse
 from pyverno.lang.cel.presets import kyverno_environment
-from pyverno.lang.cel.types import DYN
+from pyverno.lang.cel.structs import DeclaredTypes
+from pyverno.lang.cel.types import DYN, Type, struct
 from pyverno.lang.codegen import Source
 
 ENVIRONMENT = kyverno_environment("ValidatingPolicy").with_variables({"object": DYN})
@@ -85,7 +87,7 @@ def test_no_text_of_an_expression_enters_the_source(monkeypatch: pytest.MonkeyPa
         lines.append(template)
         original(self, indent, template, *numbers)
 
-    monkeypatch.setattr(passcheck.Source, "line", record)
+    monkeypatch.setattr(Source, "line", record)
     evil = "__import__('os')"
     text = (
         f"object.evilfield == \"{evil}\" && object['evilkey'].startsWith('evil') && "
@@ -96,9 +98,121 @@ def test_no_text_of_an_expression_enters_the_source(monkeypatch: pytest.MonkeyPa
     assert not any("evil" in line or "import" in line or "'" in line or '"' in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    "text", ["dyn(resource.get('v1', 'pods', 'a', 'b')) == null", "object.a + 'b' == 'ab'", "1 in [1]"]
-)
+@pytest.mark.parametrize("text", ["dyn(resource.get('v1', 'pods', 'a', 'b')) == null", "object.a - 1 == 2", "1 in [1]"])
 def test_what_is_beyond_has_no_pass_check(text: str) -> None:
     """Rare parts have no generated form; the closures answer."""
     assert ENVIRONMENT.compile(text).pass_check() is None
+
+
+# --- claims: rules with variables, fused ------------------------------------------------------------------------------
+
+
+def claim(*expressions: str, limit: int = 1_000_000, **variables: str) -> Claim:
+    """Check the expressions of a rule; its variables see those before them."""
+    fields: dict[str, Type] = {}
+    checked: dict[str, Checked] = {}
+    for name, text in variables.items():
+        checked[name] = _environment(fields).check(text)
+        fields[name] = checked[name].type
+    environment = _environment(fields)
+    return Claim(tuple(environment.check(text) for text in expressions), tuple(checked.items()), limit)
+
+
+def _environment(fields: dict[str, Type]) -> Any:
+    types = DeclaredTypes({"rule.variables": fields})
+    return ENVIRONMENT.with_structs(types).with_variables({"variables": struct("rule.variables")})
+
+
+def lines(monkeypatch: pytest.MonkeyPatch, *claims: Claim) -> list[str]:
+    """Return the lines of the function for these claims."""
+    written: list[str] = []
+    original = Source.line
+
+    def record(self: Source, indent: int, template: str, *numbers: int) -> None:
+        written.append(template)
+        original(self, indent, template, *numbers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "line", record)
+        assert fuse(claims) is not None
+    return written
+
+
+ALL = "object.spec.containers + object.spec.?initContainers.orValue([])"
+
+
+@pytest.mark.parametrize(
+    ("expressions", "variables", "expected"),
+    [
+        (["variables.bad.size() == 0"], {"bad": "object.spec.containers.filter(c, c.name != 'c')"}, True),
+        (["variables.bad.size() == 0"], {"bad": "object.spec.containers.filter(c, c.name == 'c')"}, False),
+        (["variables.a.all(c, c.name in variables.names)"], {"a": ALL, "names": "['c', 'd']"}, True),
+        (["variables.p.hasValue()", "variables.p.?app.orValue('') == 'x'"], {"p": "object.metadata.?labels"}, True),
+        (["variables.p.hasValue()"], {"p": "object.metadata.?annotations"}, False),
+        (["!has(object.gone) || variables.v == 1"], {"v": "object.gone.part"}, True),
+        (["object.spec.containers.all(c, c.name != 'c' || variables.v == 'a')"], {"v": "object.metadata.name"}, True),
+        (["variables.b"], {"a": "object.metadata.name", "b": "variables.a == 'a' && variables.a != 'b'"}, True),
+        (["!variables.b"], {"b": "object.spec.?hostNetwork.orValue(false)"}, True),
+        (["variables.m.size() == 0"], {"m": "object.spec.?volumes.orValue([]).map(v, 'volume ' + v.name)"}, True),
+        (["variables.m.size() == 0"], {"m": "(has(object.spec.gone) ? ['pod'] : []) + []"}, True),
+        (["variables.m.size() == 0"], {"m": "(has(object.spec.containers) ? ['pod'] : []) + []"}, False),
+    ],
+)
+def test_claims_with_variables(expressions: list[str], variables: dict[str, str], expected: bool) -> None:
+    """Variables are values, optional values, constants and tests; the function passes where all expressions hold."""
+    passes = fuse((claim(*expressions, **variables),))
+    assert passes is not None
+    assert passes(POD) is expected
+    assert passes(None) is False
+
+
+def test_rules_share_variables_that_are_defined_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two rules adds no code for a variable of the first, whatever it calls it."""
+    one = claim("variables.a.all(c, c.name != '')", a=ALL)
+    two = claim("variables.b.all(c, c.name != '')", b=ALL)
+    other = claim("variables.b.all(c, c.name != '')", b="object.spec.containers + object.spec.?volumes.orValue([])")
+    sums = [
+        sum(" + v" in line and "len" not in line for line in lines(monkeypatch, one, each)) for each in (two, other)
+    ]
+    assert sums[1] > sums[0]
+
+
+def test_a_variable_that_only_a_branch_reads_is_not_computed_without_need() -> None:
+    """Its error is none while nobody asks for it, also within a loop."""
+    rule = claim("object.spec.containers.all(c, c.name == 'c' || variables.v)", v="object.gone == 1")
+    passes = fuse((rule,))
+    assert passes is not None
+    assert passes(POD) is True
+    assert passes({"spec": {"containers": [{"name": "other"}]}}) is False
+
+
+def test_claims_speak_of_the_object_only() -> None:
+    """What reads anything else has no proof."""
+    environment = ENVIRONMENT.with_variables({"request": DYN})
+    assert Claim((environment.check("request.name == 'a'"),)).is_provable is False
+    assert Claim((environment.check("object.name == 'a'"),)).is_provable is True
+
+
+def test_variables_that_double_each_other_are_written_once() -> None:
+    """Neither the function nor the work to write it grows beyond what is written in the rule."""
+    doubling = {f"v{index}": f"variables.v{index - 1} + variables.v{index - 1}" for index in range(1, 40)}
+    rule = claim("variables.v39.size() == 0", v0="object.spec.?volumes.orValue([])", **doubling)
+    passes = fuse((rule, rule))
+    assert passes is not None
+    assert passes(POD) is True
+
+
+def test_a_loop_gives_up_before_it_takes_too_many_steps() -> None:
+    """Three loops over a thousand elements would be a thousand million steps."""
+    passes = compile_pass_check(ENVIRONMENT.check("object.all(a, object.all(b, object.all(c, c != 'x')))"))
+    assert passes is not None
+    assert passes({"object": ["a"] * 1_000}) is False
+
+
+def test_the_default_of_an_optional_value_must_not_fail() -> None:
+    """As in the closures, it is computed even where it is not needed."""
+    checked = ENVIRONMENT.check("object.?a.orValue(object.gone) == 1")
+    passes = compile_pass_check(checked)
+    assert passes is not None
+    assert passes({"object": {"a": 1}}) is False
+    assert passes({"object": {"a": 1, "gone": 2}}) is True

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError
+from pyverno.lang.cel import CompileError
 from pyverno.lang.cel.libraries.authorizer import Authorizer
 from pyverno.lang.cel.presets import kubernetes_environment, kyverno_environment
 from pyverno.lang.cel.types import DYN, opaque
@@ -14,6 +15,7 @@ from pyverno.lang.runtime import Runtime
 
 CLUSTER = kyverno_environment("ValidatingPolicy").with_variables({"object": DYN})
 NAMESPACED = kyverno_environment("ValidatingPolicy", namespaced=True)
+OWN_GENERATING = kyverno_environment("GeneratingPolicy", namespaced=True)
 GENERATING = kyverno_environment("GeneratingPolicy")
 IMAGES = kyverno_environment("ImageValidatingPolicy")
 
@@ -53,7 +55,7 @@ class Recorder:
     def image_metadata(self, reference: str) -> Any:
         return self._answer("image", reference)
 
-    def generate(self, namespace: str, objects: list[Any]) -> None:
+    def generate(self, namespace: str | None, objects: list[Any]) -> None:
         self._answer("generate", namespace, objects)
 
     def authorize(self, check: AuthorizationCheck) -> Any:
@@ -119,6 +121,8 @@ class Recorder:
         (CLUSTER, "globalContext.get('d')", {}, ("global", "d", ""), None),
         (CLUSTER, "image.getMetadata('nginx').digest", {"image": {"digest": "d"}}, ("image", "nginx"), "d"),
         (GENERATING, "generator.apply('ns', [{'kind': 'X'}])", {}, ("generate", "ns", [{"kind": "X"}]), True),
+        (OWN_GENERATING, "generator.Apply('ns', [{'kind': 'X'}])", {}, ("generate", "ns", [{"kind": "X"}]), True),
+        (OWN_GENERATING, "generator.apply([{'kind': 'X'}])", {}, ("generate", None, [{"kind": "X"}]), True),
         (IMAGES, "verifyImageSignatures('i', [1, 2])", {"verify": 2}, ("verify", "i", [1, 2], None), 2),
         (
             CLUSTER,
@@ -227,3 +231,9 @@ def test_time_and_randomness_come_from_the_runtime() -> None:
     assert CLUSTER.compile("random.random('[a-c]{2}-x')").evaluate({}, runtime) == "bb-x"
     with pytest.raises(EvaluationError, match="no clock is available here"):
         CLUSTER.compile("time.now() == timestamp(60)").evaluate({})
+
+
+def test_only_a_policy_of_a_namespace_may_leave_it_out() -> None:
+    """Others have no namespace that could be meant."""
+    with pytest.raises(CompileError, match="found no matching overload for 'apply'"):
+        GENERATING.compile("generator.apply([{'kind': 'X'}])")

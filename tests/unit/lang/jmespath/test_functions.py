@@ -1,10 +1,13 @@
 """Every function documents itself: its examples run, its signature and note are there."""
 
+from importlib import import_module
+
 import pytest
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import decode, equal
 from pyverno.lang.jmespath import FUNCTIONS
+from pyverno.lang.jmespath.functions import TOPICS
 from pyverno.lang.runtime import Runtime
 from tests.unit.lang.jmespath.worlds import evaluate
 
@@ -32,6 +35,19 @@ def test_every_function_has_note_documentation_and_example(name):
     assert not found.note.endswith(".")
     assert found.documentation
     assert found.examples
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_table_of_topics_says_what_modules_register(topic):
+    """Otherwise a function would not be found, or under a name that loads nothing."""
+    module = import_module(f"pyverno.lang.jmespath.functions.{topic}")
+    assert TOPICS[topic].split() == [each.name for each in module.FUNCTIONS]
+
+
+def test_a_name_that_is_no_function_is_not_found():
+    """The table is a mapping like any other."""
+    assert "no_such" not in FUNCTIONS
+    assert FUNCTIONS.get("no_such") is None
 
 
 def test_all_functions_of_the_language_are_there():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError
@@ -16,6 +15,7 @@ from pyverno.lang.cel.declarations import CallCost, Declaration, Library, functi
 from pyverno.lang.cel.libraries.costs import by_size, value_size
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import Value
+from pyverno.value import dataclass
 
 __all__ = ["CIDR", "CIDRS", "IP", "IPS", "NETWORK"]
 

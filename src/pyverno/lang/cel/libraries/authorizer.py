@@ -6,22 +6,23 @@ Builder values collect a question; `check` asks it of the world. This module mus
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError, HostError
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.libraries.costs import fixed, value_size
-from pyverno.lang.cel.types import opaque
+from pyverno.lang.cel.types import Type, opaque
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
+from pyverno.regex import regex
+from pyverno.value import dataclass, field, replace
 
-__all__ = ["AUTHORIZER", "AUTHORIZER_SELECTORS", "Authorizer", "ResourceCheck"]
+__all__ = ["AUTHORIZER", "AUTHORIZER_NAMES", "AUTHORIZER_SELECTORS", "Authorizer", "ResourceCheck"]
 
 CHECK_COST: Final = 350_000
-_LABEL: Final = re.compile("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL: Final = regex("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _PREFIX: Final = "kubernetes.authorization."
 
 
@@ -191,6 +192,12 @@ AUTHORIZER: Final = Library(
     introduced="1.27",
     doc="Authorization checks.",
 )  # fmt: skip
+AUTHORIZER_NAMES: Final[Mapping[str, Type]] = {
+    "authorizer": opaque(Authorizer.cel_type),
+    "authorizer.requestResource": opaque(ResourceCheck.cel_type),
+}
+"""The variables of policies that may ask the authorizer."""
+
 AUTHORIZER_SELECTORS: Final = Library(
     "kubernetes.authzSelectors",
     (field_selector, label_selector),

@@ -6,14 +6,37 @@ decide which policy's answer counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Library, function
-from pyverno.lang.cel.types import opaque
+from pyverno.lang.cel.messages import MessageTypes
+from pyverno.lang.cel.types import (
+    BOOL,
+    BYTES,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+    opaque,
+    struct,
+)
 from pyverno.lang.cel.values import StructValue, Value
 
-__all__ = ["ENVOY", "ENVOY_RESPONSE", "HTTP_AUTHZ", "HTTP_RESPONSE"]
+__all__ = [
+    "ENVOY",
+    "ENVOY_REQUEST",
+    "ENVOY_RESPONSE",
+    "ENVOY_TYPES",
+    "HTTP_AUTHZ",
+    "HTTP_REQUEST",
+    "HTTP_RESPONSE",
+    "HTTP_TYPES",
+]
 
 _V3: Final = "envoy.service.auth.v3."
 _OK: Final = _V3 + "OkHttpResponse"
@@ -25,6 +48,97 @@ _HTTP_OK: Final = "http.CheckResponseOk"
 _HTTP_DENIED: Final = "http.CheckResponseDenied"
 _HTTP_CHECK: Final = "http.CheckResponse"
 PERMISSION_DENIED: Final = 7
+
+_CORE: Final = "envoy.config.core.v3."
+_TEXTS: Final = map_of(STRING, STRING)
+_METADATA: Final = map_of(STRING, DYN)
+_ATTRIBUTES: Final = "http.CheckRequestAttributes"
+
+ENVOY_REQUEST: Final = struct(_V3 + "CheckRequest")
+"""What `object` is in Envoy mode."""
+
+HTTP_REQUEST: Final = struct("http.CheckRequest")
+"""What `object` is in HTTP mode."""
+
+# envoyproxy/envoy: api/envoy/service/auth/v3 (external_auth, attribute_context) and api/envoy/config/core/v3
+_ENVOY_MESSAGES: Final[Mapping[str, Mapping[str, Type]]] = {
+    ENVOY_REQUEST.name: {"attributes": struct(_V3 + "AttributeContext")},
+    _V3 + "AttributeContext": {
+        "source": struct(_V3 + "AttributeContext.Peer"),
+        "destination": struct(_V3 + "AttributeContext.Peer"),
+        "request": struct(_V3 + "AttributeContext.Request"),
+        "context_extensions": _TEXTS,
+        "metadata_context": struct(_CORE + "Metadata"),
+        "route_metadata_context": struct(_CORE + "Metadata"),
+        "tls_session": struct(_V3 + "AttributeContext.TLSSession"),
+    },
+    _V3 + "AttributeContext.Peer": {
+        "address": struct(_CORE + "Address"),
+        "service": STRING,
+        "labels": _TEXTS,
+        "principal": STRING,
+        "certificate": STRING,
+    },
+    _V3 + "AttributeContext.Request": {"time": TIMESTAMP, "http": struct(_V3 + "AttributeContext.HttpRequest")},
+    _V3 + "AttributeContext.HttpRequest": {
+        "id": STRING,
+        "method": STRING,
+        "headers": _TEXTS,
+        "header_map": struct(_CORE + "HeaderMap"),
+        "path": STRING,
+        "host": STRING,
+        "scheme": STRING,
+        "query": STRING,
+        "fragment": STRING,
+        "size": INT,
+        "protocol": STRING,
+        "body": STRING,
+        "raw_body": BYTES,
+    },
+    _V3 + "AttributeContext.TLSSession": {"sni": STRING},
+    _CORE + "HeaderMap": {"headers": list_of(struct(_CORE + "HeaderValue"))},
+    _CORE + "HeaderValue": {"key": STRING, "value": STRING, "raw_value": BYTES},
+    _CORE + "Metadata": {"filter_metadata": _METADATA, "typed_filter_metadata": _METADATA},
+    _CORE + "Address": {
+        "socket_address": struct(_CORE + "SocketAddress"),
+        "pipe": struct(_CORE + "Pipe"),
+        "envoy_internal_address": struct(_CORE + "EnvoyInternalAddress"),
+    },
+    _CORE + "SocketAddress": {
+        "protocol": INT,
+        "address": STRING,
+        "port_value": UINT,
+        "named_port": STRING,
+        "resolver_name": STRING,
+        "ipv4_compat": BOOL,
+        "network_namespace_filepath": STRING,
+    },
+    _CORE + "Pipe": {"path": STRING, "mode": UINT},
+    _CORE + "EnvoyInternalAddress": {"server_listener_name": STRING, "endpoint_id": STRING},
+}
+
+ENVOY_TYPES: Final = MessageTypes(_ENVOY_MESSAGES, enums={(_CORE + "SocketAddress", "protocol"): ("TCP", "UDP")})
+"""The message types of Envoy's authorization requests."""
+
+HTTP_TYPES: Final = MessageTypes(
+    {
+        HTTP_REQUEST.name: {"attributes": struct(_ATTRIBUTES)},
+        _ATTRIBUTES: {
+            "method": STRING,
+            "header": map_of(STRING, list_of(STRING)),
+            "host": STRING,
+            "protocol": STRING,
+            "contentLength": INT,
+            "body": BYTES,
+            "scheme": STRING,
+            "path": STRING,
+            "query": map_of(STRING, list_of(STRING)),
+            "fragment": STRING,
+        },
+    },
+    is_strict=False,
+)
+"""The types of HTTP authorization requests."""
 
 ENVOY_RESPONSE: Final = opaque(_CHECK)
 """What a validation in Envoy mode must give (or null)."""
@@ -184,29 +298,18 @@ def http_denied_response(answer: StructValue) -> StructValue:
     return StructValue(_HTTP_CHECK, {"denied": answer})
 
 
-def _values(attributes: Value, group: str, name: str, *, ignores_case: bool) -> list[str]:
-    found = attributes.get(group) if isinstance(attributes, dict) else None
-    if found is None:
-        return []
-    if not isinstance(found, dict):
-        raise EvaluationError("no such overload")
-    wanted = name.lower() if ignores_case else name
-    for key, value in found.items():
-        if (key.lower() if ignores_case else key) == wanted:
-            return list(value) if isinstance(value, (list, tuple)) else [value]
-    return []
-
-
-@function("Header", "dyn.(string) -> list(string)")
-def request_header(attributes: Value, name: str) -> list[str]:
+@function("Header", f"object({_ATTRIBUTES}).(string) -> list(string)")
+def request_header(attributes: StructValue, name: str) -> list[str]:
     """The values of a request header, whatever the case of its name."""
-    return _values(attributes, "header", name, ignores_case=True)
+    found: Mapping[str, list[str]] = attributes.fields["header"]
+    return next((values for key, values in found.items() if key.lower() == name.lower()), [])
 
 
-@function("QueryParam", "dyn.(string) -> list(string)")
-def request_query_param(attributes: Value, name: str) -> list[str]:
+@function("QueryParam", f"object({_ATTRIBUTES}).(string) -> list(string)")
+def request_query_param(attributes: StructValue, name: str) -> list[str]:
     """The values of a query parameter."""
-    return _values(attributes, "query", name, ignores_case=False)
+    found: Mapping[str, list[str]] = attributes.fields["query"]
+    return found.get(name, [])
 
 
 HTTP_AUTHZ: Final = Library(

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from pyverno.errors import ValueSyntaxError
@@ -18,16 +16,18 @@ from pyverno.lang.cel.gourl import parse_request_uri
 from pyverno.lang.cel.libraries.costs import value_size
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import NONE, Optional, Value
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["FORMATS", "NamedFormat"]
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LABEL_PATTERN: Final = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_LABEL_1035_PATTERN: Final = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")
-_NAME_PATTERN: Final = re.compile("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_UUID: Final = re.compile("(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})")
-_BASE64: Final = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
-_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
+_LABEL_PATTERN: Final = regex("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_LABEL_1035_PATTERN: Final = regex("[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_NAME_PATTERN: Final = regex("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_UUID: Final = regex("(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})")
+_BASE64: Final = regex("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
+_TIME: Final = regex(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 
 _LABEL_PROBLEM: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from pyverno.errors import EvaluationError
@@ -23,6 +22,7 @@ from pyverno.lang.cel.values import (
     map_items,
     type_name,
 )
+from pyverno.value import dataclass
 
 __all__ = ["format_locale_free", "format_with_locale"]
 

@@ -11,7 +11,6 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -28,6 +27,7 @@ from pyverno.lang.cel.json_values import with_doubles
 from pyverno.lang.cel.structs import DeclaredTypes
 from pyverno.lang.cel.types import BOOL, DYN, STRING, map_of, opaque
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.value import dataclass
 
 __all__ = ["JWT", "JWT_TYPES", "KeySet"]
 

@@ -6,7 +6,6 @@ object's schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Final
 
@@ -21,6 +20,7 @@ from pyverno.lang.cel.libraries.lists import COMPARABLE
 from pyverno.lang.cel.regex import Pattern, compile_pattern
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import Duration, Uint, Value, compare, equals
+from pyverno.value import dataclass
 
 __all__ = ["JSON_PATCH", "LIST_AGGREGATES", "QUANTITIES", "REGEX_FIND", "SEMVER", "URL", "URLS"]
 

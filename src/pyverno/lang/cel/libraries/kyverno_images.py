@@ -5,21 +5,21 @@ This module must never ask a registry.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.types import opaque
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["IMAGES", "Image", "parse_image"]
 
 DEFAULT_REGISTRY: Final = "index.docker.io"
-_REPOSITORY: Final = re.compile("[a-z0-9_./-]{2,255}")
-_TAG: Final = re.compile("[A-Za-z0-9_.-]{1,128}")
-_DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
-_REGISTRY: Final = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
+_REPOSITORY: Final = regex("[a-z0-9_./-]{2,255}")
+_TAG: Final = regex("[A-Za-z0-9_.-]{1,128}")
+_DIGEST: Final = regex("sha256:[0-9a-f]{64}")
+_REGISTRY: Final = regex(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyverno.errors import DocumentError, EvaluationError, HostError
@@ -19,6 +18,7 @@ from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.json_values import to_json, with_doubles
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import Value
+from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ __all__ = [
     "HTTP",
     "IMAGE_DATA",
     "IMAGE_VERIFICATION",
+    "NAMESPACED_GENERATOR",
     "NAMESPACED_RESOURCE",
     "RESOURCE",
     "LibraryContext",
@@ -326,6 +327,14 @@ def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects:
     return True
 
 
+@_both_cases("Apply", "apply", f"{_GENERATOR}.(list({_OBJECT})) -> bool")
+def generate_here(evaluation: Evaluation, _: LibraryContext, objects: Value) -> bool:
+    """Ask for objects in the namespace of the policy; always true when that works."""
+    with _told("failed to generate resources"):
+        evaluation.world.generate(None, [to_json(item) for item in objects])
+    return True
+
+
 GENERATOR: Final = Library(
     "kyverno.generator",
     generate,
@@ -334,6 +343,15 @@ GENERATOR: Final = Library(
     globals={"generator": LibraryContext(_GENERATOR)},
     introduced="1.15",
     doc="Objects to be generated (GeneratingPolicy only).",
+)
+NAMESPACED_GENERATOR: Final = Library(
+    "kyverno.generator",
+    (*generate, *generate_here),
+    types=(opaque(_GENERATOR),),
+    variables={"generator": opaque(_GENERATOR)},
+    globals={"generator": LibraryContext(_GENERATOR)},
+    introduced="1.19",
+    doc="Objects to be generated in the policy's own namespace (NamespacedGeneratingPolicy).",
 )
 
 # image verification

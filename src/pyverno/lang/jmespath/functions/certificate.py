@@ -6,7 +6,6 @@ It shows what a certificate says; this module must never tell whether a certific
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -19,10 +18,11 @@ from cryptography.x509.oid import AuthorityInformationAccessOID, ExtensionOID
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.jmespath.functions.der import INTEGER, SEQUENCE, Element, elements, oid
+from pyverno.regex import regex
 
 __all__ = ["decode"]
 
-_MARK: Final = re.compile(r"-----(BEGIN|END) ([^-]*)-----")
+_MARK: Final = regex(r"-----(BEGIN|END) ([^-]*)-----")
 _EXACT: Final = 2**53
 
 _NAME_FIELDS: Final = {

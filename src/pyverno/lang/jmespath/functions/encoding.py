@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import re
 from typing import Final
 
 from pyverno.errors import DocumentError, EvaluationError
@@ -16,13 +15,14 @@ from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, decode
 from pyverno.lang.jmespath.function import ANY, STRING, function
 from pyverno.lang.runtime import Runtime
+from pyverno.regex import regex
 
 __all__ = ["FUNCTIONS"]
 
 _ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _NEWLINES: Final = b"\r\n"
 _PAD: Final = ord("=")
-_ESCAPED_BYTES: Final = re.compile("[\udc80-\udcff]")
+_ESCAPED_BYTES: Final = regex("[\udc80-\udcff]")
 
 
 @function("base64_decode", STRING, returns=STRING, note="decodes base64")

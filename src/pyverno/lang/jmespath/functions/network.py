@@ -6,20 +6,20 @@ Names are looked up by the runtime's world alone: this module must never open a 
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.function import BOOL, STRING, function
 from pyverno.lang.runtime import Runtime
+from pyverno.regex import regex
 
 __all__ = ["FUNCTIONS"]
 
-_URL: Final = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):)?(?://(?P<authority>[^/?#]*))?")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_PORT: Final = re.compile(r"(?::[0-9]*)?")
-_FIRST_SEGMENT: Final = re.compile(r"[^/?#]*")
+_URL: Final = regex(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):)?(?://(?P<authority>[^/?#]*))?")
+_CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
+_PORT: Final = regex(r"(?::[0-9]*)?")
+_FIRST_SEGMENT: Final = regex(r"[^/?#]*")
 
 _INTERNAL: Final = tuple(
     map(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError, ValueSyntaxError
@@ -17,6 +16,7 @@ from pyverno.kube.json import JSON, is_number
 from pyverno.kube.quantity import Quantity, try_quantity
 from pyverno.lang.jmespath.function import ANY, ARRAY, NUMBER, failure, function
 from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass
 
 __all__ = ["FUNCTIONS"]
 

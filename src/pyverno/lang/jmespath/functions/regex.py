@@ -6,7 +6,6 @@ module must never use the standard library's `re` on them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -18,6 +17,7 @@ from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, function
 from pyverno.lang.jmespath.functions.text import scalar_text
 from pyverno.lang.runtime import Budget, Runtime
+from pyverno.regex import regex
 
 __all__ = ["FUNCTIONS", "MAX_PATTERN", "compile_pattern"]
 
@@ -38,7 +38,7 @@ _GO_REASONS: Final = {
 _WHOLE_PATTERN: Final = frozenset({"missing )", "unexpected )"})
 
 # Go: regexp.Expand. `$$` is a dollar; a `$` that starts nothing stands for itself.
-_REFERENCE: Final = re.compile(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
+_REFERENCE: Final = regex(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
 
 
 @lru_cache(maxsize=1024)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.jmespath.functions.regex import compile_pattern
+from pyverno.regex import regex
+from pyverno.value import dataclass
 
 __all__ = ["MAX_REPEAT", "Choice", "Class", "Piece", "Repeat", "Sequence", "parse_pieces"]
 
@@ -57,13 +58,13 @@ Piece: TypeAlias = Class | Sequence | Choice | Repeat
 
 _PRINTABLE: Final[Ranges] = ((0x20, 0x7E),)
 _EMPTY: Final = Sequence(())
-_COUNT: Final = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
-_GROUP: Final = re.compile(r"\?P?<[^>]*>|\?[a-zA-Z-]*:")
-_FLAGS: Final = re.compile(r"\?[a-zA-Z-]*\)")
-_PERL: Final = re.compile(r"\\[dDsSwW]|\\[pP](?:\{[^}]*\}|.)|\[:\^?[a-z]+:\]", re.DOTALL)
-_POSITION: Final = re.compile(r"[\^$]|\\[AzbB]")
-_NUMBER: Final = re.compile(r"\\x\{([0-9A-Fa-f]+)\}|\\x([0-9A-Fa-f]{2})")
-_OCTAL: Final = re.compile(r"\\([0-7]{1,3})")
+_COUNT: Final = regex(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
+_GROUP: Final = regex(r"\?P?<[^>]*>|\?[a-zA-Z-]*:")
+_FLAGS: Final = regex(r"\?[a-zA-Z-]*\)")
+_PERL: Final = regex(r"\\[dDsSwW]|\\[pP](?:\{[^}]*\}|.)|\[:\^?[a-z]+:\]", re.DOTALL)
+_POSITION: Final = regex(r"[\^$]|\\[AzbB]")
+_NUMBER: Final = regex(r"\\x\{([0-9A-Fa-f]+)\}|\\x([0-9A-Fa-f]{2})")
+_OCTAL: Final = regex(r"\\([0-7]{1,3})")
 _SIMPLE: Final = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 _MAX_DEPTH: Final = 64
 

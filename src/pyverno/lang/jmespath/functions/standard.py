@@ -7,7 +7,6 @@ so that they correspond. This module must never hold a function that the JMESPat
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -27,10 +26,11 @@ from pyverno.lang.jmespath.function import (
 )
 from pyverno.lang.jmespath.values import ExpRef, check_size
 from pyverno.lang.runtime import Runtime
+from pyverno.regex import regex
 
 __all__ = ["FUNCTIONS"]
 
-_FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_FLOAT: Final = regex(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @function("abs", NUMBER, returns=NUMBER, note="gives the distance of a number from zero", standard=True)

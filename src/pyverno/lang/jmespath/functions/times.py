@@ -15,10 +15,11 @@ from pyverno.kube.gotime import RFC3339, GoTime, parse_time, unix_time
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.function import BOOL, STRING, function
 from pyverno.lang.runtime import Runtime
+from pyverno.regex import regex
 
 __all__ = ["FUNCTIONS"]
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_INTEGER: Final = regex(r"[+-]?[0-9]{1,20}")
 _INT64: Final = 2**63
 
 _Value = TypeVar("_Value")

@@ -1,0 +1,65 @@
+"""What click raises, as this command line's own exceptions.
+
+Texts of wrong arguments are those of Kyverno's command line, so that scripts that look at them keep working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from pyverno.cli.errors import Exit
+from pyverno.errors import UsageError
+from pyverno.regex import regex
+
+__all__ = ["argument_error", "run_command"]
+
+_TOO_MANY = regex(r"^Got unexpected extra arguments?")
+
+
+def run_command(command: click.Command, words: Sequence[str], name: str) -> object:
+    """Run a command of click's; raises UsageError for wrong arguments, Exit and KeyboardInterrupt as click would."""
+    try:
+        return command.main(args=list(words), prog_name=name, standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        raise Exit(stop.exit_code) from None
+    except click.ClickException as error:
+        raise UsageError(argument_error(error)) from error
+    except click.exceptions.Abort:
+        raise KeyboardInterrupt from None
+
+
+def argument_error(error: click.ClickException) -> str:
+    """Return Kyverno's text for wrong arguments."""
+    match error:
+        case click.NoSuchOption():
+            name = error.option_name
+            return f"unknown flag: {name}" if name.startswith("--") else f"unknown shorthand flag: {_shorthand(name)}"
+        case click.BadOptionUsage() if "requires an argument" in error.message:
+            name = error.option_name
+            return f"flag needs an argument: {name if name.startswith('--') else _shorthand(name)}"
+        case click.MissingParameter() if isinstance(error.param, click.Argument):
+            least = max(error.param.nargs, 1)
+            if error.param.nargs == -1:
+                return f"requires at least {least} arg(s), only received 0"
+            return f"accepts {least} arg(s), received 0"
+        case click.MissingParameter() if error.param is not None:
+            return f'required flag(s) "{_long_name(error.param)}" not set'
+        case click.BadParameter() if error.param is not None:
+            flags = ", ".join(sorted(error.param.opts, key=len))
+            return f"invalid argument for `{flags}`: {error.message.rstrip('.').lower()}"
+    if _TOO_MANY.match(error.message):
+        _, _, words = error.message.partition("(")
+        first = words.rstrip(")").split(" ")[0]
+        path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "pyverno"
+        return f'unknown command "{first}" for "{path}"'
+    return error.message
+
+
+def _shorthand(name: str) -> str:
+    return f"'{name[1:2]}' in {name}"
+
+
+def _long_name(parameter: click.Parameter) -> str:
+    return max(parameter.opts, key=len).lstrip("-")

@@ -1,0 +1,33 @@
+"""Files of authorization requests, for policies in the evaluation modes Envoy and HTTP.
+
+One that can not be read, or is no request of its mode, ends the run. This module must never judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyverno.engine.authorization import check_request
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.documents import Document
+from pyverno.offline.files import load_files
+
+__all__ = ["load_check_requests"]
+
+
+def load_check_requests(paths: Iterable[str], mode: str) -> list[Document]:
+    """Read files of requests, one per document; raises UsageError, with the file, for what is no request."""
+    found: list[Document] = []
+    for path in paths:
+        loaded = load_files([path])
+        try:
+            if loaded.errors:
+                raise loaded.errors[0]
+            for document in loaded.documents:
+                check_request(document.value, mode=mode)
+        except PyvernoError as error:
+            # Kyverno spells the modes so
+            name = "envoy" if mode == "Envoy" else mode
+            raise UsageError(f"failed to parse {name} payload from {path}: {error}") from error
+        found += loaded.documents
+    return found

@@ -1,0 +1,119 @@
+"""The work of `pyverno sandbox`: settings from flags, start, wait or run a command, stop.
+
+This module must never know what the server does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyverno.errors import UsageError
+from pyverno.sandbox import Sandbox, Settings
+
+__all__ = ["run_sandbox", "settings_of"]
+
+_VERSION = re.compile(r"v?1\.(\d+)(?:\.\d+)?")
+_OLDEST, _NEWEST = 32, 37
+_SERVICE = re.compile(r"(?P<namespace>[^/=]+)/(?P<name>[^/=]+)=(?P<host>\[[^]]+\]|[^:]+):(?P<port>\d{1,5})")
+
+
+def run_sandbox(words: Sequence[str], flags: Mapping[str, Any]) -> int:
+    """Run a sandbox until it is told to stop, or as long as a command runs; return the exit code."""
+    if flags["exec"] and not words:
+        raise UsageError("--exec needs a command to run")
+    if words and not flags["exec"]:
+        raise UsageError(f'unknown command "{words[0]}" for "pyverno sandbox"')
+    settings = settings_of(flags)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    return asyncio.run(_run(settings, words, Path(flags["kubeconfig"]) if flags["kubeconfig"] else None))
+
+
+def settings_of(flags: Mapping[str, Any]) -> Settings:
+    """Return the settings that flags ask for; raises UsageError."""
+    found = _VERSION.fullmatch(flags["kube_version"])
+    if found is None or not _OLDEST <= int(found[1]) <= _NEWEST:
+        raise UsageError(f"unknown Kubernetes version `{flags['kube_version']}`, must be 1.{_OLDEST} to 1.{_NEWEST}")
+    return Settings(
+        kube_version=f"1.{found[1]}",
+        address=flags["address"],
+        port=flags["port"],
+        data_dir=Path(flags["data_dir"]) if flags["data_dir"] else None,
+        load=tuple(map(Path, flags["load"])),
+        namespaces=tuple(flags["seed_namespaces"]),
+        services=dict(map(_service, flags["map_service"])),
+        kubelet=not flags["no_kubelet"],
+        authorization=not flags["no_authz"],
+        log_request=_log if flags["log_requests"] else None,
+    )
+
+
+def _service(text: str) -> tuple[tuple[str, str], tuple[str, int]]:
+    found = _SERVICE.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 2**16:
+        raise UsageError(f"invalid argument `{text}` for `--map-service`: expected NAMESPACE/NAME=HOST:PORT")
+    return (found["namespace"], found["name"]), (found["host"].strip("[]"), int(found["port"]))
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+async def _run(settings: Settings, words: Sequence[str], kubeconfig: Path | None) -> int:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    async with Sandbox(settings) as sandbox:
+        path = sandbox.kubeconfig
+        if kubeconfig is not None:
+            path = _copied(Path(sandbox.kubeconfig), kubeconfig)
+        if words:
+            return await _exec(words, path, stopping)
+        sys.stdout.write(_greeting(sandbox, path))
+        sys.stdout.flush()
+        await stopping.wait()
+    return 0
+
+
+def _copied(source: Path, target: Path) -> str:
+    try:
+        target.touch(mode=0o600)
+        target.write_bytes(source.read_bytes())
+    except OSError as error:
+        raise UsageError(f"`{target}` can not be written: {(error.strerror or str(error)).lower()}") from None
+    return str(target.absolute())
+
+
+def _greeting(sandbox: Sandbox, path: str) -> str:
+    return (
+        f"Kubernetes {sandbox.settings.kube_version} is ready at {sandbox.url}\n\n"
+        f"  export KUBECONFIG={path}\n"
+        "  kubectl get nodes\n"
+        "  kubectl create deployment web --image=nginx\n"
+        "  kubectl get pods --watch\n\n"
+        "Ctrl+C stops it.\n"
+    )
+
+
+async def _exec(words: Sequence[str], kubeconfig: str, stopping: asyncio.Event) -> int:
+    """Run a command until it ends; a signal that stops the sandbox is passed on to it."""
+    try:
+        process = await asyncio.create_subprocess_exec(*words, env={**os.environ, "KUBECONFIG": kubeconfig})
+    except OSError as error:
+        raise UsageError(f"`{words[0]}` can not be run: {(error.strerror or str(error)).lower()}") from None
+    ended = asyncio.ensure_future(process.wait())
+    stopped = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if not ended.done():
+        process.terminate()
+    stopped.cancel()
+    code = await ended
+    return code if code >= 0 else 128 - code

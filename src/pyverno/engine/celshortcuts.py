@@ -1,0 +1,55 @@
+"""The fast tier of validations in CEL: the claim that a rule makes about the object, and the rule as a judge by it.
+
+A claim speaks of nothing but `object` and the rule's variables; a rule that asks for more (the request, the user,
+parameters, the world) has none that can be proven, and its closures are asked. This module must never judge a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from pyverno.engine.cel import CelCondition, CelVariable
+from pyverno.engine.result import RuleResult
+from pyverno.engine.rule import NO_SHORTCUT, Check, Judge, Proof, Shortcut
+from pyverno.kube.json import JSON
+from pyverno.lang.cel import Program
+from pyverno.lang.cel.passcheck import Claim, fuse
+
+__all__ = ["cel_shortcut"]
+
+
+def cel_shortcut(
+    conditions: Sequence[CelCondition],
+    variables: Sequence[CelVariable],
+    validations: Sequence[Program],
+    passed: tuple[RuleResult, ...],
+) -> Shortcut:
+    """Return the fast tier of a rule that gives the results `passed` when all conditions and validations are true.
+
+    The bound on the cost of the claim is the limit of one expression, so that it also holds for each expression, for
+    the match conditions together and for the policy (see `engine.cel`).
+    """
+    programs = (*(condition.program for condition in conditions), *validations)
+    claim = Claim(
+        tuple(program.checked for program in programs),
+        tuple((variable.name, variable.program.checked) for variable in variables),
+        min((program.surroundings.cost_limit for program in programs), default=0),
+    )
+    if not programs or not claim.is_provable:
+        return NO_SHORTCUT
+    return Shortcut(_judge(claim, passed), Proof(claim, fuse), passed)
+
+
+def _judge(claim: Claim, passed: tuple[RuleResult, ...]) -> Judge:
+    """Return the rule by itself, for objects that do not pass all rules of a plan; it is generated when it is asked."""
+
+    @cache
+    def check() -> Check | None:
+        return fuse((claim,))
+
+    def judge(subject: JSON) -> Sequence[RuleResult] | None:
+        passes = check()
+        return passed if passes is not None and passes(subject) is True else None
+
+    return judge

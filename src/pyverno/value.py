@@ -1,0 +1,468 @@
+"""Values: the dataclasses of this package, which cost next to nothing until they are used.
+
+The standard library writes, compiles and runs source for every dataclass while its module is imported; that was more
+than half of the command line's start-up. Here a class gets its slots at once and its methods when the first value is
+made; they are copies of functions that stand in this module, with the names of the fields put in (`_SETTERS`, `_KEYS`).
+Meaning, names and arguments are those of `dataclasses`: mypy sees nothing else, and `dataclasses.fields`, `replace` and
+`is_dataclass` know these classes.
+
+Only what this package uses exists: always slots, no `InitVar`, no `KW_ONLY`, no default for a field that is not in
+`__init__`, annotations as texts. This module must never compile source, nor import what Python and typing have not
+loaded already.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter, ge, gt, le, lt
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["dataclass", "field", "fields", "is_dataclass", "replace"]
+
+_T = TypeVar("_T")
+_MISSING: Final[Any] = type("Missing", (), {"__slots__": ()})()
+_PLAN: Final = "__value_plan__"
+
+
+class Field:
+    """One field of a class: its name and what was said about it."""
+
+    __slots__ = ("compare", "default", "default_factory", "init", "kw_only", "name", "repr", "type")
+
+    def __init__(self, default: Any, default_factory: Any, init: bool, repr: bool, compare: bool) -> None:
+        self.name = ""
+        self.type = ""
+        self.kw_only = False
+        self.default = default
+        self.default_factory = default_factory
+        self.init = init
+        self.repr = repr
+        self.compare = compare
+
+    @property
+    def is_required(self) -> bool:
+        """Tell whether every call must give a value."""
+        return self.default is _MISSING and self.default_factory is _MISSING
+
+
+class _Plan:
+    """What a class is made of, and its methods for when they are wanted."""
+
+    __slots__ = ("_twin", "cls", "fields", "options", "provisional")
+
+    def __init__(self, fields: dict[str, Field], options: dict[str, bool]) -> None:
+        self.cls: type = object
+        self.fields = fields
+        self.options = options
+        self.provisional: list[str] = []
+        self._twin: type | None = None
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """Return what stands for a method until it is called for the first time."""
+        self.provisional.append(name)
+
+        def method(*arguments: Any, **named: Any) -> Any:
+            for each in self.provisional:
+                setattr(self.cls, each, _METHODS[each](self))
+            return self.cls.__dict__[name](*arguments, **named)
+
+        return method
+
+    @property
+    def twin(self) -> type:
+        """A class of the standard library with the same fields, for those who ask what only it knows."""
+        if self._twin is None:
+            import dataclasses
+
+            def row(each: Field) -> tuple[str, Any, Any]:
+                said: dict[str, Any] = {"default": each.default, "default_factory": each.default_factory}
+                known = {key: value for key, value in said.items() if value is not _MISSING}
+                flags: dict[str, Any] = {
+                    "init": each.init,
+                    "repr": each.repr,
+                    "compare": each.compare,
+                    "kw_only": each.kw_only,
+                }
+                found: Any = dataclasses.field(**known, **flags)
+                return each.name, each.type, found
+
+            rows = [row(each) for each in self.fields.values()]
+            frozen, eq, order = (self.options[name] for name in ("frozen", "eq", "order"))
+            self._twin = dataclasses.make_dataclass(self.cls.__name__, rows, frozen=frozen, eq=eq, order=order)
+        return self._twin
+
+
+# ------------------------------------------------------------------------------------------------------- the class
+
+
+def _field(
+    *,
+    default: Any = _MISSING,
+    default_factory: Any = _MISSING,
+    init: bool = True,
+    repr: bool = True,
+    compare: bool = True,
+) -> Any:
+    """Say more about a field than its type and default."""
+    return Field(default, default_factory, init, repr, compare)
+
+
+def _dataclass(
+    *, frozen: bool = False, slots: bool = False, eq: bool = True, order: bool = False, kw_only: bool = False
+) -> Callable[[type[_T]], type[_T]]:
+    """Return a decorator that makes a dataclass with slots of a class.
+
+    Raises TypeError and ValueError for what the standard library refuses, and for what this module does not know.
+
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Point:
+    ...     x: int
+    ...     y: int = 0
+    >>> Point(1), Point(1) == Point(1, 0), replace(Point(1), y=2)
+    (Point(x=1, y=0), True, Point(x=1, y=2))
+    """
+    if not slots:
+        raise TypeError("values have slots: say `slots=True`")
+
+    def decorate(cls: type[_T]) -> type[_T]:
+        plan = _Plan(_fields(cls, kw_only), {"frozen": frozen, "eq": eq, "order": order})
+        namespace = _namespace(cls, plan)
+        made: Any = type(cls)(cls.__name__, cls.__bases__, namespace)  # type: ignore[misc]  # the metaclass is called
+        made.__qualname__ = cls.__qualname__
+        plan.cls = made
+        return made  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _fields(cls: type, kw_only: bool) -> dict[str, Field]:
+    found: dict[str, Field] = {}
+    for base in cls.__mro__[-2:0:-1]:
+        plan = base.__dict__.get(_PLAN)
+        if plan is not None:
+            found.update(plan.fields)
+    namespace = cls.__dict__
+    for name, annotation in namespace.get("__annotations__", {}).items():
+        if annotation.startswith(("ClassVar[", "typing.ClassVar[")):
+            continue
+        each = namespace.get(name, _MISSING)
+        if each.__class__ is not Field:
+            each = Field(each, _MISSING, True, True, True)
+        each.name, each.type, each.kw_only = name, annotation, kw_only
+        found[name] = each
+        _check(each)
+    optional = ""
+    for each in found.values():
+        if each.init and not each.kw_only:
+            if optional and each.is_required:
+                raise TypeError(f"non-default argument `{each.name}` follows default argument `{optional}`")
+            optional = "" if each.is_required else each.name
+    return found
+
+
+def _check(field: Field) -> None:
+    if field.default.__class__.__hash__ is None:
+        raise ValueError(f"mutable default {type(field.default)} for field {field.name} is not allowed")
+    if field.type.startswith(("InitVar", "KW_ONLY", "dataclasses.")) or not (field.init or field.is_required):
+        raise TypeError(f"field `{field.name}`: `{field.type}` is nothing that values know")
+
+
+def _namespace(cls: type, plan: _Plan) -> dict[str, Any]:
+    """Return what the class is made of; made anew, because slots can not be given to a class that exists."""
+    names = tuple(plan.fields)
+    taken = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
+    found = {name: item for name, item in cls.__dict__.items() if name not in plan.fields}
+    found.pop("__dict__", None)
+    found.pop("__weakref__", None)
+    found["__slots__"] = tuple(name for name in names if name not in taken) if taken else names
+    found[_PLAN] = plan
+    found["__match_args__"] = tuple([each.name for each in plan.fields.values() if each.init and not each.kw_only])
+    found.setdefault("__init__", plan.method("__init__"))
+    found.setdefault("__repr__", _repr)
+    if plan.options["eq"]:
+        if found.get("__hash__") is None:
+            found["__hash__"] = plan.method("__hash__") if plan.options["frozen"] else None
+        found.setdefault("__eq__", plan.method("__eq__"))
+    if plan.options["order"]:
+        found.update({name: plan.method(name) for name in _ORDER})
+    return found | _FROZEN | _STANDARD if plan.options["frozen"] else found | _STANDARD
+
+
+# --------------------------------------------------------------------------------------------------- its methods
+
+# fmt: off
+# `__init__` by the number of arguments: each of `s` sets one field and returns None, so that all are called
+_SETTERS: Final[tuple[Callable[[list[Any]], Any], ...]] = (
+    lambda s: lambda self, a: s[0](self, a),  # noqa: PLW0108  # the argument gets another name
+    lambda s: lambda self, a, b: s[0](self, a) or s[1](self, b),
+    lambda s: lambda self, a, b, c: s[0](self, a) or s[1](self, b) or s[2](self, c),
+    lambda s: lambda self, a, b, c, d: s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d),
+    lambda s: lambda self, a, b, c, d, e: (
+        s[0](self, a) or s[1](self, b) or s[2](self, c)
+        or s[3](self, d) or s[4](self, e)
+    ),
+    lambda s: lambda self, a, b, c, d, e, f: (
+        s[0](self, a) or s[1](self, b) or s[2](self, c)
+        or s[3](self, d) or s[4](self, e) or s[5](self, f)
+    ),
+    lambda s: lambda self, a, b, c, d, e, f, g: (
+        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d)
+        or s[4](self, e) or s[5](self, f) or s[6](self, g)
+    ),
+    lambda s: lambda self, a, b, c, d, e, f, g, h: (
+        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d)
+        or s[4](self, e) or s[5](self, f) or s[6](self, g) or s[7](self, h)
+    ),
+    lambda s: lambda self, a, b, c, d, e, f, g, h, i: (
+        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d) or s[4](self, e)
+        or s[5](self, f) or s[6](self, g) or s[7](self, h) or s[8](self, i)
+    ),
+    lambda s: lambda self, a, b, c, d, e, f, g, h, i, j: (
+        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d) or s[4](self, e)
+        or s[5](self, f) or s[6](self, g) or s[7](self, h) or s[8](self, i) or s[9](self, j)
+    ),
+)
+
+# the tuple that equality, hash and order are about, by the number of fields
+_KEYS: Final[tuple[Callable[[Any], Any], ...]] = (
+    lambda self: (),
+    lambda self: (self.a,),
+    lambda self: (self.a, self.b),
+    lambda self: (self.a, self.b, self.c),
+    lambda self: (self.a, self.b, self.c, self.d),
+    lambda self: (self.a, self.b, self.c, self.d, self.e),
+    lambda self: (self.a, self.b, self.c, self.d, self.e, self.f),
+    lambda self: (self.a, self.b, self.c, self.d, self.e, self.f, self.g),
+    lambda self: (self.a, self.b, self.c, self.d, self.e, self.f, self.g, self.h),
+    lambda self: (self.a, self.b, self.c, self.d, self.e, self.f, self.g, self.h, self.i),
+    lambda self: (self.a, self.b, self.c, self.d, self.e, self.f, self.g, self.h, self.i, self.j),
+)
+# fmt: on
+
+
+def _init(plan: _Plan) -> Callable[..., None]:
+    """Return `__init__`: a row of `_SETTERS` whose arguments have the names of the fields."""
+    arguments = sorted((each for each in plan.fields.values() if each.init), key=lambda each: each.kw_only)
+    setters = [_setter(plan.cls, each) for each in arguments]
+    has_post_init = hasattr(plan.cls, "__post_init__")
+    if not 0 < len(arguments) <= len(_SETTERS):
+        return _wide_init(plan, arguments, setters, has_post_init)
+    if has_post_init:
+        setters[-1] = _and_post_init(setters[-1])
+    init: Any = _SETTERS[len(arguments) - 1](setters)
+    positional = sum(not each.kw_only for each in arguments)
+    init.__code__ = init.__code__.replace(
+        co_varnames=("self", *(each.name for each in arguments)),
+        co_argcount=1 + positional,
+        co_kwonlyargcount=len(arguments) - positional,
+        co_name="__init__",
+        co_qualname=f"{plan.cls.__qualname__}.__init__",
+    )
+    init.__name__, init.__qualname__ = init.__code__.co_name, init.__code__.co_qualname
+    optional = {each.name: each.default for each in arguments if not each.is_required}
+    init.__defaults__ = tuple(optional[each.name] for each in arguments[:positional] if each.name in optional)
+    init.__kwdefaults__ = {each.name: optional[each.name] for each in arguments[positional:] if each.name in optional}
+    return init  # type: ignore[no-any-return]
+
+
+def _wide_init(
+    plan: _Plan, arguments: list[Field], setters: list[Callable[[Any, Any], None]], has_post_init: bool
+) -> Callable[..., None]:
+    """Return `__init__` for no field, and for more of them than `_SETTERS` has rows for."""
+    rows = [(each.name, setter) for each, setter in zip(arguments, setters, strict=True)]
+    known = {each.name for each in arguments}
+    positional = [each.name for each in arguments if not each.kw_only]
+    defaults = {each.name: each.default for each in arguments if not each.is_required}
+
+    def __init__(self: Any, /, *values: Any, **named: Any) -> None:  # noqa: N807  # it is the method
+        given = dict(zip(positional, values, strict=False))
+        values_of = {**defaults, **given, **named}
+        if len(values) > len(positional) or values_of.keys() != known or not given.keys().isdisjoint(named):
+            raise TypeError(_complaint(plan, arguments, given, named))
+        for name, setter in rows:
+            setter(self, values_of[name])
+        if has_post_init:
+            self.__post_init__()
+
+    return __init__
+
+
+def _complaint(plan: _Plan, arguments: list[Field], given: dict[str, Any], named: dict[str, Any]) -> str:
+    known = {each.name for each in arguments}
+    wrong = [name for name in named if name not in known or name in given]
+    missing = [each.name for each in arguments if each.is_required and each.name not in given | named]
+    said = f"unexpected or repeated {wrong}" if wrong else f"missing {missing}" if missing else "too many values"
+    return f"{plan.cls.__qualname__}.__init__() does not take these arguments: {said}"
+
+
+def _setter(cls: type, field: Field) -> Callable[[Any, Any], None]:
+    """Return what sets one field of a new value; the slot itself, so that frozen classes are no obstacle."""
+    put: Callable[[Any, Any], None] = getattr(cls, field.name).__set__
+    make = field.default_factory
+    if make is _MISSING:
+        return put
+
+    def put_or_make(self: Any, value: Any) -> None:
+        put(self, make() if value is _MISSING else value)
+
+    return put_or_make
+
+
+def _and_post_init(setter: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def put_last(self: Any, value: Any) -> None:
+        setter(self, value)
+        self.__post_init__()
+
+    return put_last
+
+
+def _key(plan: _Plan) -> Callable[[Any], Any]:
+    """Return the function of a value that gives the tuple of its compared fields."""
+    names = tuple(each.name for each in plan.fields.values() if each.compare)
+    if len(names) >= len(_KEYS):
+        return attrgetter(*names)
+    template: Any = _KEYS[len(names)]
+    key: Callable[[Any], Any] = type(template)(template.__code__.replace(co_names=names), {})
+    return key
+
+
+def _eq(plan: _Plan) -> Callable[[Any, Any], bool]:
+    key = _key(plan)
+
+    def __eq__(self: Any, other: Any) -> bool:  # noqa: N807
+        return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
+
+    return __eq__
+
+
+def _hash(plan: _Plan) -> Callable[[Any], int]:
+    key = _key(plan)
+    return lambda self: hash(key(self))
+
+
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[_Plan], Callable[[Any, Any], bool]]:
+    def make(plan: _Plan) -> Callable[[Any, Any], bool]:
+        key = _key(plan)
+        return lambda self, other: (
+            compare(key(self), key(other)) if other.__class__ is self.__class__ else NotImplemented
+        )
+
+    return make
+
+
+_ORDER: Final = {f"__{each.__name__}__": _ordering(each) for each in (lt, le, gt, ge)}
+_METHODS: Final[dict[str, Callable[[_Plan], Callable[..., Any]]]] = {
+    "__init__": _init,
+    "__eq__": _eq,
+    "__hash__": _hash,
+    **_ORDER,
+}
+
+
+@recursive_repr()
+def _repr(self: Any) -> str:
+    shown = [each.name for each in getattr(self, _PLAN).fields.values() if each.repr]
+    return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+
+def _refuse_set(self: Any, name: str, value: object) -> None:
+    _refuse(self, name, "assign to")
+    object.__setattr__(self, name, value)
+
+
+def _refuse_delete(self: Any, name: str) -> None:
+    _refuse(self, name, "delete")
+    object.__delattr__(self, name)
+
+
+def _refuse(self: Any, name: str, deed: str) -> None:
+    if _PLAN in type(self).__dict__ or name in getattr(self, _PLAN).fields:
+        from dataclasses import FrozenInstanceError
+
+        raise FrozenInstanceError(f"cannot {deed} field {name!r}")
+
+
+def _get_state(self: Any) -> list[Any]:
+    return [getattr(self, name) for name in getattr(self, _PLAN).fields]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for name, value in zip(getattr(self, _PLAN).fields, state, strict=True):
+        object.__setattr__(self, name, value)
+
+
+class _Asked:
+    """An attribute that the standard library reads from dataclasses; worked out when it does."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[type], Any]) -> None:
+        self._find = find
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self._find(getattr(owner, _PLAN).twin)
+
+
+class _Signature(_Asked):
+    """The signature of a class; its values, which may be callable, have another one."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        return super().__get__(instance, owner)
+
+
+def _signature(twin: type) -> object:
+    import inspect
+
+    return inspect.signature(twin)
+
+
+_FROZEN: Final[dict[str, Any]] = {
+    "__setattr__": _refuse_set,
+    "__delattr__": _refuse_delete,
+    "__getstate__": _get_state,
+    "__setstate__": _set_state,
+}
+_STANDARD: Final[dict[str, Any]] = {
+    "__dataclass_fields__": _Asked(attrgetter("__dataclass_fields__")),
+    "__dataclass_params__": _Asked(attrgetter("__dataclass_params__")),
+    "__signature__": _Signature(_signature),
+}
+
+# ------------------------------------------------------------------------------------------------------- questions
+
+
+def _all_fields(value: Any) -> tuple[Field, ...]:
+    """Return the fields of a class or of a value, in their order."""
+    plan: _Plan = getattr(value, _PLAN)
+    return tuple(plan.fields.values())
+
+
+def _is_dataclass(value: object) -> bool:
+    """Tell whether this is a class of this module or a value of one."""
+    return hasattr(value, _PLAN)
+
+
+def _replace(value: Any, /, **changes: Any) -> Any:
+    """Return a value like this one with some fields changed; raises ValueError for a field that can not be given."""
+    for each in getattr(value, _PLAN).fields.values():
+        name = each.name
+        if not each.init:
+            if name in changes:
+                raise ValueError(f"field {name} is declared with init=False, it cannot be specified with replace()")
+        elif name not in changes:
+            changes[name] = getattr(value, name)
+    return value.__class__(**changes)
+
+
+if TYPE_CHECKING:
+    # to mypy they are what they stand for, so that it checks every class and every call
+    from dataclasses import dataclass, field, fields, is_dataclass, replace
+else:
+    dataclass, field, fields, is_dataclass, replace = _dataclass, _field, _all_fields, _is_dataclass, _replace

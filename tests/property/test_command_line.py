@@ -1,0 +1,39 @@
+"""The reading of plain command lines agrees with click, for the flags of the commands that have it."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyverno.cli.apply import apply
+from pyverno.cli.apply_flags import FLAGS
+from pyverno.cli.flags import read_plainly
+from tests.property.profile import examples
+
+NAMES = [name for flag in FLAGS for name in flag.names]
+WORDS = st.one_of(
+    st.sampled_from(NAMES),
+    st.sampled_from(
+        ["a.yaml", "b,c", ",", "", "yaml", "json", "text", "sarif", "3", "0x3", "-1", "1h", "²", "a b", "é"]
+    ),
+    st.sampled_from(
+        ["-", "--", "--help", "--resource=a", "-r=a", "-ra", "-pt", '"a,b"', "--v=4", "-v", "--table=false"]
+    ),
+)
+PAIRS = st.sampled_from([flag for flag in FLAGS if flag.kind != "switch"]).flatmap(
+    lambda flag: st.tuples(st.sampled_from(flag.names), st.sampled_from(["a", "b,c", "json", "7", "2h30m"]))
+)
+LINES = st.lists(st.one_of(WORDS.map(lambda word: (word,)), PAIRS), max_size=6).map(
+    lambda parts: [word for part in parts for word in part]
+)
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(LINES)
+def test_what_is_read_plainly_is_what_click_reads(words: list[str]) -> None:
+    """Arguments and values are equal, by type too; what click refuses is never answered."""
+    found = read_plainly(FLAGS, words)
+    if found is not None:
+        expected = dict(apply.make_context("apply", list(words)).params)
+        assert expected.pop("policies") == found[0]
+        assert repr(sorted(expected.items())) == repr(sorted(found[1].items()))
