@@ -4,3 +4,21 @@ It knows Kubernetes, not Kyverno: policies of Kyverno's kinds reach it as admiss
 What is Kubernetes' own (matchConditions, ValidatingAdmissionPolicy, MutatingAdmissionPolicy, Pod Security admission) it
 judges in process with the one engine. It must never be used to keep anything that matters: one process, no quorum.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyverno.sandbox.sandbox import Sandbox, Settings
+
+__all__ = ["Sandbox", "Settings"]
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for; the parts of the sandbox are for those who run one."""
+    if name in __all__:
+        from pyverno.sandbox import sandbox
+
+        return getattr(sandbox, name)
+    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")

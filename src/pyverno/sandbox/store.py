@@ -115,6 +115,11 @@ class Store:
         """The version of the newest change."""
         return self._revision
 
+    def changed_at(self, resource: str) -> int:
+        """Return the version of the newest change of a resource, or the version at start: what caches go by."""
+        shelf = self._resources.get(resource)
+        return shelf.changes[-1].revision if shelf and shelf.changes else self._start
+
     def get(self, key: Key) -> Stored | None:
         """Return the state of an object, None when there is none."""
         shelf = self._resources.get(key.resource)

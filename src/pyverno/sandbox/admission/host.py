@@ -1,0 +1,90 @@
+"""The world of the server's own policies: objects of the store, and the authorizer.
+
+This module must never write, and never open a connection.
+"""
+
+from __future__ import annotations
+
+import time
+
+from pyverno.engine.host import NoHost
+from pyverno.engine.request import User
+from pyverno.errors import HostError, ValueSyntaxError
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.selector import compile_selector
+from pyverno.lang.cel.world import AuthorizationCheck, Decision
+from pyverno.sandbox.admission.questions import labels_of
+from pyverno.sandbox.admission.world import decide_access
+from pyverno.sandbox.authorization.access import Authorizer
+from pyverno.sandbox.resources import ResourceTable, ResourceType
+from pyverno.sandbox.store import Key
+from pyverno.sandbox.view import ClusterView
+
+__all__ = ["StoreHost", "kinds_of"]
+
+
+class StoreHost(NoHost):
+    """Answers what a policy may ask about one request; what it can not answer, `NoHost` refuses."""
+
+    def __init__(self, cluster: ClusterView, authorizer: Authorizer, user: User, kinds: KindTable) -> None:
+        """Take the cluster, who answers `authorizer`, the user of the request, and the kinds that are served."""
+        self._cluster = cluster
+        self._authorizer = authorizer
+        self._user = user
+        self._kinds = kinds
+
+    def now(self) -> int:
+        """Return the wall clock in nanoseconds."""
+        return time.time_ns()
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that are served."""
+        return self._kinds
+
+    def authorize(self, check: AuthorizationCheck) -> Decision:
+        """Answer a question about the user, or about the service account that it names."""
+        return decide_access(check, self._user, self._authorizer)
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return one object in the version that is asked for."""
+        type = self._type(api_version, kind)
+        found = self._cluster.get(Key(type.key, namespace if type.namespaced else "", name))
+        return None if found is None else self._cluster.to_version(type, found.body)
+
+    def list_objects(
+        self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
+    ) -> tuple[JSONObject, ...]:
+        """Return the objects of a kind that a selector selects, all without one."""
+        type = self._type(api_version, kind)
+        try:
+            selects = compile_selector({} if selector is None else selector)
+        except ValueSyntaxError as error:
+            raise HostError(error.message) from error
+        found = (stored.body for stored in self._cluster.all(type.key, namespace if type.namespaced else ""))
+        return tuple(self._cluster.to_version(type, body) for body in found if selects(labels_of(body)))
+
+    def _type(self, api_version: str, kind: str) -> ResourceType:
+        found = self._cluster.table.by_kind(GVK(*parse_api_version(api_version), kind))
+        if found is None:
+            raise HostError(f'no matches for kind "{kind}" in version "{api_version}"')
+        return found
+
+
+def kinds_of(table: ResourceTable) -> KindTable:
+    """Return the kinds of all types that are served."""
+    return KindTable(
+        KindInfo(
+            group=type.group,
+            version=type.version,
+            kind=type.kind,
+            plural=type.plural,
+            singular=type.singular,
+            namespaced=type.namespaced,
+            short_names=type.short_names,
+            subresources=type.subresources,
+        )
+        for type in table
+    )

@@ -1,0 +1,73 @@
+"""Addresses and ports of services: which are free, and which one a service gets.
+
+The choice follows from the service's name, so that the same objects always give the same cluster. This module must
+never write to the store.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from pyverno.kube.json import JSONObject
+
+__all__ = ["SERVICE_RANGE", "Allocator"]
+
+SERVICE_RANGE: Final = ipaddress.IPv4Network("10.96.0.0/16")
+_NODE_PORTS: Final = range(30000, 32768)
+
+
+def _nothing() -> Iterable[JSONObject]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Allocator:
+    """What services may still take; `services` gives all services that are stored.
+
+    >>> Allocator().address("default/web")
+    '10.96.141.5'
+    """
+
+    services: Callable[[], Iterable[JSONObject]] = _nothing
+
+    def address(self, name: str) -> str:
+        """Return a free cluster address for a service."""
+        taken = {
+            address for service in self.services() for address in (service.get("spec") or {}).get("clusterIPs") or ()
+        }
+        size = SERVICE_RANGE.num_addresses - 2
+        start = crc32(name.encode()) % size
+        for step in range(size):
+            # the first addresses belong to the API server and the cluster's DNS
+            address = str(SERVICE_RANGE[1 + (start + step) % size])
+            if address not in taken and not address.startswith("10.96.0."):
+                return address
+        return ""
+
+    def node_port(self, name: str, own: Iterable[int] = ()) -> int:
+        """Return a free port of the nodes for a port of a service; `own` are those it has already."""
+        taken = {*own, *(port for service in self.services() for port in _node_ports(service))}
+        start = crc32(name.encode()) % len(_NODE_PORTS)
+        for step in range(len(_NODE_PORTS)):
+            port = _NODE_PORTS[(start + step) % len(_NODE_PORTS)]
+            if port not in taken:
+                return port
+        return 0
+
+    def holder(self, address: str) -> str:
+        """Return the name of the service that has an address, empty when it is free."""
+        for service in self.services():
+            if address in ((service.get("spec") or {}).get("clusterIPs") or ()):
+                metadata = service.get("metadata") or {}
+                return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+        return ""
+
+
+def _node_ports(service: JSONObject) -> Iterable[int]:
+    spec = service.get("spec") or {}
+    ports = (port.get("nodePort") for port in spec.get("ports") or ())
+    return (port for port in (*ports, spec.get("healthCheckNodePort")) if port)

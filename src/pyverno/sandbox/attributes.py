@@ -1,0 +1,54 @@
+"""One write or connection on its way through the server: who does what to which object.
+
+Admission plugins and webhooks read `Attributes`; what they want to tell the client goes into `Notes`. This module must
+never decide anything.
+"""
+
+from __future__ import annotations
+
+from pyverno.engine.request import Operation, User
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSONObject
+from pyverno.sandbox.resources import ResourceType
+from pyverno.value import dataclass, field, replace
+
+__all__ = ["Attributes", "Notes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """One request that may change something.
+
+    `object` is None on DELETE, `old` on CREATE; both are in the version of `type`, or of the subresource's kind
+    (`Scale`, `Eviction`), which is then `kind`. `name` is empty where a name is still to be generated. `options` is the
+    CreateOptions, UpdateOptions or DeleteOptions object of `meta.k8s.io/v1`.
+    """
+
+    operation: Operation
+    type: ResourceType
+    subresource: str
+    namespace: str
+    name: str
+    user: User
+    object: JSONObject | None
+    old: JSONObject | None
+    kind: GVK
+    options: JSONObject | None = None
+    dry_run: bool = False
+
+    def with_object(self, value: JSONObject | None) -> Attributes:
+        """Return the same request about a changed object."""
+        return replace(self, object=value)
+
+
+@dataclass(slots=True)
+class Notes:
+    """What one request leaves behind beside its answer: `Warning` headers and audit annotations."""
+
+    warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+    def warn(self, text: str) -> None:
+        """Add a warning that the client has not been told yet."""
+        if text not in self.warnings:
+            self.warnings.append(text)

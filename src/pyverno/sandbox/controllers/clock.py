@@ -1,0 +1,83 @@
+"""Time for controllers: what time it is, and a call when some of it has passed.
+
+Nothing here may sleep or poll; tests bring a clock that they move by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+__all__ = ["Clock", "SystemClock", "Timer", "seconds_since", "stamp", "stamp_micro", "time_of"]
+
+
+class Timer(Protocol):
+    """A call that will happen unless it is cancelled."""
+
+    def cancel(self) -> None:
+        """Forget the call."""
+
+
+class Clock(Protocol):
+    """The time, and calls in the future."""
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call a function when that much time has passed."""
+
+
+class SystemClock:
+    """The time of an event loop; `now` may be another source than the machine's."""
+
+    def __init__(self, now: Callable[[], datetime] | None = None) -> None:
+        """Take what tells the time."""
+        self._now = now or (lambda: datetime.now(UTC))
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+        return self._now()
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call a function of the running loop's thread later."""
+        return asyncio.get_running_loop().call_later(max(seconds, 0), call)
+
+
+def stamp(time: datetime) -> str:
+    """Write a time as objects carry it.
+
+    >>> stamp(datetime(2030, 1, 2, 3, 4, 5, 678, tzinfo=UTC))
+    '2030-01-02T03:04:05Z'
+    """
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stamp_micro(time: datetime) -> str:
+    """Write a time with microseconds, as Leases carry it.
+
+    >>> stamp_micro(datetime(2030, 1, 2, 3, 4, 5, 678, tzinfo=UTC))
+    '2030-01-02T03:04:05.000678Z'
+    """
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def time_of(text: str) -> datetime | None:
+    """Read a time that an object carries, None when it carries none.
+
+    >>> time_of("2030-01-02T03:04:05Z"), time_of("")
+    (datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc), None)
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def seconds_since(text: str, now: datetime) -> float:
+    """Return how long ago a stamp was, 0 when there is none."""
+    then = time_of(text)
+    return 0.0 if then is None else (now - then).total_seconds()

@@ -1,0 +1,123 @@
+"""Who is on duty: one row per controller, with its name, its user, and how it is made.
+
+This module must never start anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyverno.engine.request import User
+from pyverno.kube.json import JSONObject
+from pyverno.sandbox.controllers.certificatesigning import CertificateSigning, SignRequest
+from pyverno.sandbox.controllers.clusterroles import ClusterRoles
+from pyverno.sandbox.controllers.cronjobs import CronJobs
+from pyverno.sandbox.controllers.daemonsets import DaemonSets
+from pyverno.sandbox.controllers.deployments import Deployments
+from pyverno.sandbox.controllers.disruption import DisruptionBudgets
+from pyverno.sandbox.controllers.eventage import EventAge
+from pyverno.sandbox.controllers.garbage import GarbageCollector
+from pyverno.sandbox.controllers.jobs import Jobs
+from pyverno.sandbox.controllers.kubelet import Kubelet
+from pyverno.sandbox.controllers.loop import Controller
+from pyverno.sandbox.controllers.namespaces import Namespaces
+from pyverno.sandbox.controllers.node import NODE, THE_NODE, NodeKeeper
+from pyverno.sandbox.controllers.policychecks import PolicyChecks
+from pyverno.sandbox.controllers.quotas import Quotas
+from pyverno.sandbox.controllers.replicasets import ReplicaSets
+from pyverno.sandbox.controllers.scheduler import Scheduler
+from pyverno.sandbox.controllers.serviceaccounts import InEachNamespace, TokenSecrets, default_account, root_certificate
+from pyverno.sandbox.controllers.services import ENDPOINTS_FORM, SLICES_FORM, ServiceFollower
+from pyverno.sandbox.controllers.statefulsets import StatefulSets
+from pyverno.sandbox.controllers.volumes import THE_CLASS, Claims, Volumes
+from pyverno.sandbox.controllers.workbench import Workbench
+from pyverno.sandbox.store import Key
+from pyverno.value import dataclass
+
+__all__ = ["ROSTER", "Post", "Surroundings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What controllers need beside the server.
+
+    `certificate` is that of the authority (PEM), `sign_token` makes the token of a ServiceAccount for the name of a
+    Secret, `sign_request` signs certificates; without it CertificateSigningRequests stay unanswered.
+    """
+
+    kube_version: str
+    certificate: str
+    sign_token: Callable[[JSONObject, str], str]
+    sign_request: SignRequest | None = None
+
+
+Build = Callable[[Workbench, Surroundings], Controller]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One controller: `name` is also that of its ServiceAccount unless it has a `user` of its own.
+
+    `component` and `host` are those of its events; `first` are keys that it works on at the start.
+    """
+
+    name: str
+    build: Build
+    component: str = ""
+    user: User | None = None
+    host: str = ""
+    is_of_node: bool = False
+    first: tuple[Key, ...] = ()
+
+
+_NODE_USER = User(f"system:node:{NODE}", ("system:nodes",))
+_SCHEDULER = User("system:kube-scheduler")
+_SERVER = User("system:apiserver", ("system:masters",))
+_MANAGER = User("system:kube-controller-manager")
+
+ROSTER: tuple[Post, ...] = (
+    Post("namespace-controller", lambda bench, _: Namespaces(bench)),
+    Post("service-account-controller", lambda bench, _: InEachNamespace(bench, default_account())),
+    Post("root-ca-cert-publisher", lambda bench, around: InEachNamespace(bench, root_certificate(around.certificate))),
+    Post(
+        "tokens-controller",
+        lambda bench, around: TokenSecrets(bench, around.sign_token, around.certificate),
+        user=_MANAGER,
+    ),
+    Post("generic-garbage-collector", lambda bench, _: GarbageCollector(bench), "garbage-collector-controller"),
+    Post("clusterrole-aggregation-controller", lambda bench, _: ClusterRoles(bench)),
+    Post("deployment-controller", lambda bench, _: Deployments(bench), "deployment-controller"),
+    Post("replicaset-controller", lambda bench, _: ReplicaSets(bench), "replicaset-controller"),
+    Post(
+        "replication-controller",
+        lambda bench, _: ReplicaSets(bench, "replicationcontrollers", "ReplicationController"),
+        "replication-controller",
+    ),
+    Post("statefulset-controller", lambda bench, _: StatefulSets(bench), "statefulset-controller"),
+    Post("daemon-set-controller", lambda bench, _: DaemonSets(bench), "daemonset-controller"),
+    Post("job-controller", lambda bench, _: Jobs(bench), "job-controller"),
+    Post("cronjob-controller", lambda bench, _: CronJobs(bench), "cronjob-controller"),
+    Post("endpoint-controller", lambda bench, _: ServiceFollower(bench, ENDPOINTS_FORM), "endpoint-controller"),
+    Post("endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"),
+    Post("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
+    Post("persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)),
+    Post("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
+    Post("resourcequota-controller", lambda bench, _: Quotas(bench)),
+    Post(
+        "certificate-controller",
+        lambda bench, around: CertificateSigning(bench, around.sign_request),
+    ),
+    Post("policy-type-checker", lambda bench, around: PolicyChecks(bench, around.kube_version), user=_MANAGER),
+    Post("event-age", lambda bench, _: EventAge(bench), user=_SERVER),
+    Post(
+        "node",
+        lambda bench, around: NodeKeeper(bench, kube_version=around.kube_version),
+        "kubelet",
+        user=_NODE_USER,
+        host=NODE,
+        is_of_node=True,
+        first=(THE_NODE,),
+    ),
+    Post("scheduler", lambda bench, _: Scheduler(bench), "default-scheduler", user=_SCHEDULER, is_of_node=True),
+    Post("kubelet", lambda bench, _: Kubelet(bench), "kubelet", user=_NODE_USER, host=NODE, is_of_node=True),
+)

@@ -1,0 +1,6 @@
+"""What the API server fills in where an object of a built-in kind says nothing, because no schema says it.
+
+One function per type, as in Kubernetes (`SetDefaults_*`), in one file per family; `walk` finds the types inside an
+object. Defaults are idempotent. This package must never fill in what depends on other objects or on an older version of
+the object (see `preparation`).
+"""

@@ -1,0 +1,115 @@
+"""One HTTP request on its way: what was asked, by whom, the body, and the forms of its answer.
+
+This module must never know what an operation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from pyverno.engine.request import User
+from pyverno.kube.serverside import manager_name
+from pyverno.kube.status import StatusError
+from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.attributes import Notes
+from pyverno.sandbox.bodies import MAX_BYTES, MEDIA_TYPES, Body, media_type, read_body, too_large
+from pyverno.sandbox.http_replies import Form, Writer, status_bytes
+from pyverno.sandbox.requests import Target, WriteOptions, parse_target
+from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.reviews import Reviews
+from pyverno.sandbox.writes import Outcome, Write
+
+__all__ = ["Call", "not_allowed"]
+
+
+class Call:
+    """One request, and what is known about it so far."""
+
+    def __init__(self, request: web.BaseRequest, server: ApiServer, reviews: Reviews) -> None:
+        """Take the request and who carries it out."""
+        self.request = request
+        self.reviews = reviews
+        self.server = server
+        found = request.rel_url.query
+        self.query: Mapping[str, str] = {key: found[key] for key in found}
+        is_watch = self.query.get("watch", "").lower() in ("true", "1")
+        self.target: Target = parse_target(request.method, request.rel_url.raw_path, is_watch=is_watch)
+        self.notes = Notes()
+        self.user = User()
+        self.form = Form()
+
+    @property
+    def media_type(self) -> str:
+        """The media type of the body."""
+        return media_type(self.request.headers.get("Content-Type", ""))
+
+    def namespace(self, kind: ResourceType) -> str:
+        """Return the namespace of the objects that the path names; a Namespace is in none."""
+        return self.target.namespace if kind.namespaced else ""
+
+    def write(self, kind: ResourceType, options: WriteOptions) -> Write:
+        """Return the write that this request wants done."""
+        manager = manager_name(options.field_manager, self.request.headers.get("User-Agent", ""))
+        target = self.target
+        return Write(
+            type=kind,
+            namespace=self.namespace(kind),
+            name=target.name,
+            subresource=target.subresource,
+            user=self.user,
+            options=options,
+            notes=self.notes,
+            manager=manager,
+        )
+
+    async def data(self) -> bytes:
+        """Read the body, which may not be larger than an API server takes; raises StatusError 413."""
+        length = self.request.content_length
+        if length is not None and length > MAX_BYTES:
+            raise too_large()
+        data = bytearray()
+        async for chunk in self.request.content.iter_any():
+            data += chunk
+            if len(data) > MAX_BYTES:
+                raise too_large()
+        return bytes(data)
+
+    async def body(self, kind: str) -> Body:
+        """Read the object in the body; `kind` is the one that is expected."""
+        content_type = self.request.headers.get("Content-Type", "")
+        return read_body(await self.data(), content_type, kind=kind, accepted=MEDIA_TYPES)
+
+    def reply(self, kind: ResourceType, outcome: Outcome) -> web.Response:
+        """Answer with one object."""
+        return self.respond(self.writer(kind).one(outcome.body, outcome.state), outcome.status)
+
+    def writer(self, kind: ResourceType) -> Writer:
+        """Return who writes objects of a type as this client wants them."""
+        return Writer(kind, self.form, self.server.now(), self.server.definition_of(kind))
+
+    def respond(self, data: bytes, status: int = 200) -> web.Response:
+        """Answer with bytes in the form that was accepted, and with the warnings."""
+        response = web.Response(body=data, status=status, content_type=self.form.media_type)
+        for text in self.notes.warnings:
+            response.headers.add("Warning", _warning(text))
+        return response
+
+    def refuse(self, error: StatusError) -> web.Response:
+        """Answer with an error."""
+        response = self.respond(status_bytes(error, self.form), error.status)
+        if error.retry_after:
+            response.headers["Retry-After"] = str(error.retry_after)
+        return response
+
+
+def not_allowed() -> StatusError:
+    """Return 405: the path does not know this method."""
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+def _warning(text: str) -> str:
+    """Write a text as a Warning header does; line breaks would end the header."""
+    inner = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{inner}"'

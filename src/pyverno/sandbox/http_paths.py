@@ -1,0 +1,159 @@
+"""Answers at paths that name no objects: health, version, discovery, OpenAPI, metrics.
+
+This module must never read or write an object.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+import orjson
+from aiohttp import web
+
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError, path_not_found
+from pyverno.sandbox import discovery
+from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.http_replies import discovery_version
+from pyverno.sandbox.openapi import SWAGGER_MEDIA, OpenApi, swagger
+from pyverno.sandbox.requests import Target
+
+__all__ = ["Paths"]
+
+_HEALTH = ("healthz", "livez", "readyz")
+_CHECKS = ("ping", "log", "etcd")
+_GROUP_LIST = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+
+
+class Paths:
+    """Everything beside the objects."""
+
+    def __init__(self, server: ApiServer, documents: Mapping[str, Callable[[], JSONObject]]) -> None:
+        """Take the server whose types are told, and further documents by their path."""
+        self._documents = documents
+        self._server = server
+        self._openapi: OpenApi | None = None
+        self._made_for: tuple[object, object] = (None, None)
+        self.answered: Counter[tuple[str, int]] = Counter()
+        """How many requests of each verb ended with each code."""
+
+    async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        """Answer a request for a path that is no resource's."""
+        parts = [part for part in target.path.split("/") if part]
+        if request.method not in ("GET", "HEAD"):
+            raise StatusError(
+                405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
+            )
+        if target.path in self._documents:
+            return _json(self._documents[target.path]())
+        match parts:
+            case ["api" | "apis"]:
+                return self._groups(request, is_core=parts == ["api"])
+            case ["api", version]:
+                return _json(_found(discovery.resource_list(self._server.table, "", version)))
+            case ["apis", group]:
+                return _json_or_404(discovery.group(self._server.table, group))
+            case ["apis", group, _] if group not in self._server.table.group_versions():
+                return _json_or_404(None)
+            case ["apis", group, version]:
+                return _json(_found(discovery.resource_list(self._server.table, group, version)))
+            case ["openapi", "v3"]:
+                return self._openapi_answer(request, "")
+            case ["openapi", "v3", *rest]:
+                return self._openapi_answer(request, "/".join(rest))
+            case ["openapi", "v2"]:
+                data = swagger(self._server.kube_version)
+                return web.Response(body=data, headers={"Content-Type": SWAGGER_MEDIA})
+            case ["version"]:
+                return _json(discovery.version_info(self._server.kube_version))
+            case [name, *checks] if name in _HEALTH:
+                return _health(request, name, checks)
+            case ["metrics"]:
+                return web.Response(text="\n".join(self._metrics()) + "\n")
+            case []:
+                return _json({"paths": self._paths()})
+        return _json_or_404(None)
+
+    def _groups(self, request: web.BaseRequest, *, is_core: bool) -> web.Response:
+        table, version = self._server.table, discovery_version(request.headers)
+        if not version:
+            return _json(discovery.api_versions(request.host) if is_core else discovery.api_groups(table))
+        data = orjson.dumps(discovery.aggregated(table, is_core, version))
+        response = _tagged(request, data, f'"{hash(data) & (2**64 - 1):016X}"')
+        response.headers["Content-Type"] = _GROUP_LIST.format(version)
+        response.headers["Vary"] = "Accept"
+        return response
+
+    def _openapi_answer(self, request: web.BaseRequest, name: str) -> web.Response:
+        openapi = self._current_openapi()
+        if not name:
+            return _tagged(request, orjson.dumps(openapi.index()), openapi.etag(""))
+        try:
+            data, etag = openapi.document(name), openapi.etag(name)
+        except KeyError:
+            raise path_not_found() from None
+        wanted = request.rel_url.query.get("hash")
+        if wanted and wanted != etag.strip('"'):
+            place = f"{request.rel_url.raw_path}?hash={etag.strip(chr(34))}"
+            return web.Response(status=301, headers={"Location": place})
+        response = _tagged(request, data, etag)
+        if wanted:
+            response.headers["Cache-Control"] = "public, immutable"
+        return response
+
+    def _current_openapi(self) -> OpenApi:
+        present = (self._server.table, self._server.schemas)
+        if self._openapi is None or any(new is not old for new, old in zip(present, self._made_for, strict=True)):
+            self._openapi, self._made_for = OpenApi(*present), present
+        return self._openapi
+
+    def _paths(self) -> list[str]:
+        versions = self._server.table.group_versions()
+        groups = [f"/apis/{group}" for group in versions if group]
+        served = [f"/apis/{group}/{version}" for group in versions if group for version in versions[group]]
+        fixed = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version")
+        return sorted([*fixed, *groups, *served])
+
+    def _metrics(self) -> Iterator[str]:
+        yield "# HELP apiserver_request_total Requests by verb and code."
+        yield "# TYPE apiserver_request_total counter"
+        for (verb, code), count in sorted(self.answered.items()):
+            yield f'apiserver_request_total{{code="{code}",verb="{verb}"}} {count}'
+        yield "# HELP apiserver_resource_objects Objects by resource."
+        yield "# TYPE apiserver_resource_objects gauge"
+        for key in sorted({type.key for type in self._server.table}):
+            group, plural = (key.partition(".")[2], key.partition(".")[0])
+            count = len(self._server.store.all(key))
+            yield f'apiserver_resource_objects{{group="{group}",resource="{plural}"}} {count}'
+
+
+def _json(body: JSONObject) -> web.Response:
+    return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
+
+
+def _json_or_404(body: JSONObject | None) -> web.Response:
+    return web.Response(status=404, text="404 page not found\n") if body is None else _json(body)
+
+
+def _found(body: JSONObject | None) -> JSONObject:
+    if body is None:
+        raise path_not_found()
+    return body
+
+
+def _tagged(request: web.BaseRequest, data: bytes, etag: str) -> web.Response:
+    """Answer with an ETag, or with 304 when the client has it already."""
+    headers: Mapping[str, str] = {"ETag": etag, "Vary": "Accept"}
+    if request.headers.get("If-None-Match") == etag:
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=data, content_type="application/json", headers=headers)
+
+
+def _health(request: web.BaseRequest, name: str, checks: list[str]) -> web.Response:
+    if checks and checks[0] not in _CHECKS:
+        return web.Response(status=404, text="404 page not found\n")
+    if "verbose" not in request.rel_url.query:
+        return web.Response(text="ok")
+    lines = [*(f"[+]{check} ok" for check in _CHECKS), f"{name} check passed"]
+    return web.Response(text="\n".join(lines) + "\n")

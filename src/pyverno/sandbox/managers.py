@@ -1,0 +1,96 @@
+"""Who manages which fields of an object: `managedFields` at every write.
+
+The rules are those of `kube.serverside`; here stands which schema and which version they are applied with. This module
+must never decide whether a write happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from pyverno.kube.fieldset import FieldSet
+from pyverno.kube.json import JSONObject
+from pyverno.kube.schemas import SchemaSet
+from pyverno.kube.serverside import SchemaTree, apply, reset_fields, schema_tree_for, schema_tree_of, track
+from pyverno.sandbox.objects import timestamp
+from pyverno.sandbox.resources import ResourceType
+
+__all__ = ["Managers"]
+
+_FIELDS = ("metadata", "spec", "status")
+
+
+class Managers:
+    """Keeps the managed fields of objects; schema trees are made once per type and state of its definition."""
+
+    def __init__(
+        self,
+        schemas: SchemaSet,
+        *,
+        clock: Callable[[], datetime],
+        definition: Callable[[ResourceType], JSONObject | None],
+    ) -> None:
+        """Take the built-in schemas and who knows the CustomResourceDefinitions of custom types."""
+        self._schemas = schemas
+        self._clock = clock
+        self._definition = definition
+        self._trees: dict[ResourceType, tuple[str, SchemaTree]] = {}
+
+    def tracked(
+        self, type: ResourceType, before: JSONObject | None, after: JSONObject, *, manager: str, subresource: str = ""
+    ) -> JSONObject:
+        """Return the object after an ordinary write with its managed fields."""
+        return track(
+            before,
+            after,
+            manager=manager,
+            schema=self._tree(type),
+            version=type.api_version,
+            time=timestamp(self._clock()),
+            subresource=subresource,
+            ignored=_ignored(type, subresource),
+        )
+
+    def applied(
+        self,
+        type: ResourceType,
+        live: JSONObject | None,
+        wanted: JSONObject,
+        *,
+        manager: str,
+        force: bool,
+        subresource: str = "",
+    ) -> JSONObject:
+        """Return the object after server-side apply; raises StatusError 409 with all conflicts."""
+        return apply(
+            live,
+            wanted,
+            manager=manager,
+            schema=self._tree(type),
+            version=type.api_version,
+            time=timestamp(self._clock()),
+            force=force,
+            subresource=subresource,
+            ignored=_ignored(type, subresource),
+        )
+
+    def _tree(self, type: ResourceType) -> SchemaTree:
+        crd = self._definition(type)
+        version = crd["metadata"]["resourceVersion"] if crd else ""
+        known = self._trees.get(type)
+        if known is None or known[0] != version:
+            tree = schema_tree_for(self._schemas, type.gvk) if crd is None else _custom_tree(type, crd)
+            known = self._trees[type] = (version, tree)
+        return known[1]
+
+
+def _ignored(type: ResourceType, subresource: str) -> FieldSet:
+    """Return what can not be changed there: the status through the object, the spec through the status."""
+    return reset_fields(_FIELDS, subresource, has_status="status" in type.subresources)
+
+
+def _custom_tree(type: ResourceType, crd: JSONObject) -> SchemaTree:
+    versions: list[JSONObject] = crd["spec"]["versions"]
+    version = next(item for item in versions if item["name"] == type.version)
+    return schema_tree_of((version.get("schema") or {}).get("openAPIV3Schema") or {})

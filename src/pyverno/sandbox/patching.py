@@ -1,0 +1,128 @@
+"""The object that a patch makes of an object: JSON patch, merge patch and strategic merge patch.
+
+Server-side apply is `kube.serverside`; it needs the managers of fields. This module must never judge the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyverno.errors import DocumentError, PatchError
+from pyverno.kube.json import JSON, JSONObject, decode, encode
+from pyverno.kube.jsonpatch import apply_patch
+from pyverno.kube.mergepatch import apply_merge_patch
+from pyverno.kube.schemas import SchemaSet
+from pyverno.kube.status import FieldError, StatusError, bad_request, invalid, request_too_large, unsupported_media_type
+from pyverno.kube.strategicpatch import strategic_patch
+from pyverno.sandbox.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, go_quote
+
+__all__ = ["Patch", "read_patch"]
+
+_MAX_OPERATIONS = 10_000
+_BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+_CUSTOM_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A patch that was read; of server-side apply the value is the object that is applied."""
+
+    type: str
+    value: JSON
+
+    @property
+    def is_apply(self) -> bool:
+        """Tell whether this is server-side apply, which this module can not do."""
+        return self.type == APPLY_PATCH
+
+    def applied(self, document: JSONObject, *, schemas: SchemaSet, definition: str) -> JSONObject:
+        """Return the patched object; `definition` names the schema for strategic merge.
+
+        Raises StatusError with the texts of an API server for a patch that does not fit.
+        """
+        try:
+            match self.type:
+                case "application/json-patch+json":
+                    after = apply_patch(document, self.value)
+                case "application/merge-patch+json":
+                    after = apply_merge_patch(document, self.value)
+                case _:
+                    after = strategic_patch(document, self.value, schemas=schemas, definition=definition)
+        except PatchError as error:
+            raise self._refused(error.message) from None
+        if not isinstance(after, dict):
+            raise self._refused(f"json: cannot unmarshal {encode(after)} into an object")
+        return after
+
+    def _refused(self, why: str) -> StatusError:
+        if self.type == JSON_PATCH:
+            # upstream tells JSON patches that do not fit without a reason
+            text = "the server rejected our request due to an error in our request"
+            return StatusError(422, "Invalid", text)
+        return bad_patch_result(self.value, why)
+
+
+def bad_patch_result(value: JSON, why: str) -> StatusError:
+    """Return 422: what a patch makes is no object of its kind.
+
+    >>> str(bad_patch_result({}, "no"))
+    ' "" is invalid: patch: Invalid value: "{}": no'
+    """
+    return invalid("", "", "", [FieldError("patch", "Invalid value", why, go_quote(encode(value)))])
+
+
+def read_patch(data: bytes, media_type: str, *, is_custom: bool) -> Patch:
+    """Read the body of a PATCH; raises StatusError 400 for what is no patch and 415 for types that are not taken.
+
+    >>> read_patch(b'{"a": null}', MERGE_PATCH, is_custom=False)
+    Patch(type='application/merge-patch+json', value={'a': None})
+    """
+    accepted = _CUSTOM_TYPES if is_custom else _BUILTIN_TYPES
+    if media_type not in _BUILTIN_TYPES:
+        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    if media_type not in accepted:
+        raise unsupported_media_type(accepted)
+    if media_type == APPLY_PATCH:
+        return Patch(media_type, _applied_object(data))
+    try:
+        value = decode(data)
+    except DocumentError as error:
+        prefix = "" if media_type == STRATEGIC_PATCH else "error decoding patch: "
+        raise bad_request(f"{prefix}{error.message}") from None
+    if media_type == JSON_PATCH:
+        _check_operations(value)
+    elif not isinstance(value, dict):
+        why = f"json: cannot unmarshal {_kind(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding patch: {why}")
+    return Patch(media_type, value)
+
+
+def _check_operations(value: JSON) -> None:
+    if not isinstance(value, list):
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {_kind(value)} into Go value of type []handlers.jsonPatchOp"
+        )
+    if len(value) > _MAX_OPERATIONS:
+        raise request_too_large(
+            f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(value)}"
+        )
+
+
+def _applied_object(data: bytes) -> JSONObject:
+    from pyverno.sandbox.bodies import read_yaml, yaml_problem
+
+    try:
+        body = read_yaml(data)
+    except DocumentError as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {yaml_problem(error)}") from None
+    if body.duplicates:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {body.duplicates[0]}")
+    if not isinstance(body.value, dict):
+        raise bad_request("error decoding YAML: the applied configuration must be an object")
+    return body.value
+
+
+def _kind(value: JSON) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    return {dict: "object", list: "array", str: "string", int: "number", float: "number"}.get(type(value), "null")

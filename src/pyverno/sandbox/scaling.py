@@ -1,0 +1,70 @@
+"""The scale subresource: a small object of its own kind through which the number of replicas is read and changed.
+
+This module must never know which types can be scaled; the table says that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pyverno.engine.request import Operation
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import FieldError, invalid
+from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.identity import check_name, check_uid, check_version
+from pyverno.sandbox.objects import metadata_of
+from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.subresources import scale_of, scaled
+from pyverno.sandbox.writes import Outcome, Write
+
+__all__ = ["SCALE", "get_scale", "update_scale"]
+
+SCALE = GVK("autoscaling", "v1", "Scale")
+
+
+def get_scale(server: ApiServer, type: ResourceType, namespace: str, name: str) -> JSONObject:
+    """Return the Scale of an object; raises StatusError 404."""
+    body = server.in_version(type, server.get(type, namespace, name))
+    return scale_of(type, body, _paths(server, type))
+
+
+async def update_scale(server: ApiServer, write: Write, change: Callable[[JSONObject], JSONObject]) -> Outcome:
+    """Put what `change` makes of the present Scale in its place; admission judges the Scale."""
+    type = write.type
+    paths = _paths(server, type)
+
+    async def make(current: JSONObject) -> tuple[JSONObject, bool]:
+        before = scale_of(type, current, paths)
+        after = change(before)
+        metadata = metadata_of(after)
+        check_name(metadata.get("name"), write.name)
+        check_uid(type, current, metadata.get("uid"))
+        version = metadata.get("resourceVersion") or ""
+        is_new = version != metadata_of(current).get("resourceVersion")
+        is_pinned = check_version(type, current, version) and is_new
+        attributes = replace(write.attributes(Operation.UPDATE, after, before), kind=SCALE)
+        after = await server.mutated(attributes, write.notes)
+        _check(after)
+        await server.admission.validate(attributes.with_object(after), write.notes)
+        return scaled(current, after, paths), is_pinned
+
+    outcome = await server.rewritten(write, make, is_admitted=True)
+    return Outcome(scale_of(type, outcome.body, paths), outcome.status)
+
+
+def _check(scale: JSONObject) -> None:
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        why = FieldError("spec.replicas", "Invalid value", "must be greater than or equal to 0", str(replicas))
+        raise invalid("autoscaling", "Scale", metadata_of(scale).get("name", ""), [why])
+
+
+def _paths(server: ApiServer, type: ResourceType) -> Mapping[str, str] | None:
+    crd = server.definition_of(type)
+    if crd is None:
+        return None
+    version = next(item for item in crd["spec"]["versions"] if item["name"] == type.version)
+    found: Mapping[str, str] = version["subresources"]["scale"]
+    return found

@@ -1,0 +1,26 @@
+"""Where in a document something stands: a chain of keys and indexes that costs next to nothing until it is printed.
+
+A place is None (the root) or a pair of the place around it and a key or an index. This module must never look at a
+value.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+__all__ = ["Place", "place_text"]
+
+Place: TypeAlias = "tuple[Place, str | int] | None"
+
+
+def place_text(place: Place) -> str:
+    """Write a place as Kubernetes does.
+
+    >>> place_text((((None, "spec"), "containers"), 0))
+    'spec.containers[0]'
+    """
+    steps: list[str] = []
+    while place is not None:
+        place, step = place
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".")

@@ -1,0 +1,203 @@
+"""The HTTP server: who asks, may they, what do they want, and the answer.
+
+One request after another per connection, any number of connections; TLS with client certificates. Whatever goes wrong
+inside becomes an InternalError for the client and a log entry here. This module must never change an object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from time import perf_counter
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from aiohttp import web
+
+from pyverno.engine.request import User
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.status import StatusError, bad_request, internal_error, not_found, path_not_found
+from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.authentication import Authenticator, impersonated
+from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, forbidden_access
+from pyverno.sandbox.http_call import Call, not_allowed
+from pyverno.sandbox.http_operations import operation_of
+from pyverno.sandbox.http_paths import Paths
+from pyverno.sandbox.http_replies import accepted_form
+from pyverno.sandbox.requests import Target
+from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.reviews import Reviews
+
+__all__ = ["HttpServer"]
+
+_log = logging.getLogger(__name__)
+_MAX_HEADER = 1 << 20
+_SHUTDOWN_SECONDS = 1.0
+
+
+class HttpServer:
+    """Serves an `ApiServer` over HTTPS."""
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        reviews: Reviews,
+        documents: Mapping[str, Callable[[], JSONObject]] | None = None,
+        log_request: Callable[[str], None] | None = None,
+    ) -> None:
+        """Take the operations, who judges requests and who answers questions about that.
+
+        `documents` are further answers by their path; `log_request` gets one line per request.
+        """
+        self._reviews = reviews
+        self._server = server
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._log_request = log_request
+        self._paths = Paths(server, documents or {})
+        self._watches: set[asyncio.Task[Any]] = set()
+        self._certificates: WeakKeyDictionary[Any, Mapping[str, JSON] | None] = WeakKeyDictionary()
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, address: str, port: int, context: ssl.SSLContext | None) -> int:
+        """Begin to listen and return the port; port 0 takes a free one."""
+        handler = web.Server(
+            self._answer,
+            handler_cancellation=True,
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
+            access_log=None,
+        )
+        self._runner = web.ServerRunner(handler, shutdown_timeout=_SHUTDOWN_SECONDS, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, address, port, ssl_context=context).start()
+        found: int = self._runner.addresses[0][1]
+        return found
+
+    async def stop(self) -> None:
+        """End all watches, let the other requests finish, and close."""
+        for task in self._watches:
+            task.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        started = perf_counter()
+        call = Call(request, self._server, self._reviews)
+        try:
+            response = await self._routed(call)
+        except StatusError as error:
+            response = call.refuse(error)
+        except RecursionError:
+            response = call.refuse(bad_request("the request is nested too deeply"))
+        except (ConnectionResetError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            _log.exception("request failed", extra={"method": request.method, "path": request.path})
+            response = call.refuse(internal_error(type(error).__name__))
+        self._paths.answered[call.target.verb, response.status] += 1
+        if self._log_request is not None:
+            milliseconds = (perf_counter() - started) * 1000
+            user = call.user.username or "-"
+            self._log_request(f"{request.method} {request.path_qs} {response.status} {milliseconds:.1f}ms {user}")
+        return response
+
+    async def _routed(self, call: Call) -> web.StreamResponse:
+        target = call.target
+        call.user = self._user(call.request)
+        self._authorize(call)
+        if not target.is_resource:
+            return await self._paths.answer(call.request, target)
+        call.form = accepted_form(call.request.headers, call.query)
+        kind = self._server.table.find(target.group, target.version, target.plural)
+        if kind is None or not _is_served(kind, target):
+            if kind is not None and kind.is_custom and target.name and target.subresource:
+                raise not_found(kind.group, kind.plural, target.name)
+            raise path_not_found()
+        operation = operation_of(kind, target.verb, target.subresource) if _is_allowed(kind, target) else None
+        if operation is None or call.request.method == "HEAD":
+            raise not_allowed()
+        if target.verb != "watch":
+            return await operation(call, kind)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # a coroutine that runs has one
+        self._watches.add(task)
+        try:
+            return await operation(call, kind)
+        finally:
+            self._watches.discard(task)
+
+    def _user(self, request: web.BaseRequest) -> User:
+        user = self._authenticator.authenticate(request.headers, self._certificate(request))
+        if any(name.lower().startswith("impersonate-") for name in request.headers):
+            return impersonated(user, request.headers, self._authorizer)
+        return user
+
+    def _certificate(self, request: web.BaseRequest) -> Mapping[str, JSON] | None:
+        """Return what the client certificate says; it is the same for all requests of a connection."""
+        connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        if connection is None:
+            return None
+        if connection not in self._certificates:
+            found = connection.getpeercert()
+            raw = connection.getpeercert(binary_form=True)
+            self._certificates[connection] = {**found, "sha256": sha256(raw).hexdigest()} if found else None
+        return self._certificates[connection]
+
+    def _authorize(self, call: Call) -> None:
+        target = call.target
+        if target.is_resource:
+            attributes = AccessAttributes(
+                user=call.user,
+                verb=target.verb,
+                group=target.group,
+                version=target.version,
+                resource=target.plural,
+                subresource=target.subresource,
+                namespace=target.namespace,
+                name=target.name or _selected_name(call),
+            )
+        else:
+            attributes = AccessAttributes(call.user, target.verb, path=target.path)
+        access = self._authorizer.authorize(attributes)
+        if not access.allowed:
+            raise forbidden_access(attributes, access.reason)
+
+
+def _is_served(kind: ResourceType, target: Target) -> bool:
+    """Tell whether a path fits its type: its scope, and its subresource."""
+    if kind.key != "namespaces":
+        if target.name and kind.namespaced != bool(target.namespace):
+            return False
+        if target.namespace and not kind.namespaced:
+            return False
+    if target.rest and target.subresource != "proxy":
+        return False
+    return not target.subresource or target.subresource in kind.subresources
+
+
+def _is_allowed(kind: ResourceType, target: Target) -> bool:
+    """Tell whether a verb can be meant at a path: collections and objects have different ones."""
+    if target.subresource or target.verb in ("get", "list", "watch"):
+        return True
+    is_whole = kind.namespaced and not target.namespace
+    if target.verb in ("create", "deletecollection"):
+        return not target.name and not is_whole
+    return bool(target.name)
+
+
+def _selected_name(call: Call) -> str:
+    """Return the one name that a list or watch selects: permissions may be granted for names."""
+    if call.target.verb not in ("list", "watch", "deletecollection"):
+        return ""
+    for term in call.query.get("fieldSelector", "").split(","):
+        key, _, value = term.partition("=")
+        if key == "metadata.name":
+            return value.removeprefix("=")
+    return ""

@@ -1,0 +1,92 @@
+"""Which checks belong to which resource: two tables.
+
+This module must never hold a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.sandbox.customresources import definition_update_errors, validate_definition
+from pyverno.sandbox.validation import access, admission, plain, pods, services, storage, workloads
+from pyverno.sandbox.validation.check import Check, Errors
+
+__all__ = ["KIND_CHECKS", "UPDATE_CHECKS", "Update"]
+
+Update: TypeAlias = Callable[[JSONObject, JSONObject, str, Errors], bool]
+"""The new object, the stored one, the subresource, and errors: tells whether nothing more is to be judged."""
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def _definition(body: JSON, path: str, errors: Errors) -> None:
+    errors += validate_definition(body)
+
+
+def _definition_update(body: JSONObject, old: JSONObject, subresource: str, errors: Errors) -> bool:
+    errors += definition_update_errors(body, old)
+    return False
+
+
+KIND_CHECKS: Final[Mapping[str, Check]] = {
+    "configmaps": plain.config_map,
+    "endpoints": plain.endpoints,
+    "limitranges": plain.limit_range,
+    "persistentvolumeclaims": storage.claim,
+    "persistentvolumes": storage.persistent_volume,
+    "pods": pods.pod,
+    "replicationcontrollers": workloads.replication_controller,
+    "resourcequotas": plain.resource_quota,
+    "secrets": plain.secret,
+    "services": services.service,
+    "daemonsets.apps": workloads.daemon_set,
+    "deployments.apps": workloads.deployment,
+    "replicasets.apps": workloads.replica_set,
+    "statefulsets.apps": workloads.stateful_set,
+    "horizontalpodautoscalers.autoscaling": plain.autoscaler,
+    "certificatesigningrequests.certificates.k8s.io": plain.signing_request,
+    "cronjobs.batch": workloads.cron_job,
+    "jobs.batch": workloads.job,
+    "leases.coordination.k8s.io": plain.lease,
+    "endpointslices.discovery.k8s.io": plain.endpoint_slice,
+    "runtimeclasses.node.k8s.io": plain.runtime_class,
+    "ingressclasses.networking.k8s.io": services.ingress_class,
+    "ingresses.networking.k8s.io": services.ingress,
+    "networkpolicies.networking.k8s.io": services.network_policy,
+    "poddisruptionbudgets.policy": plain.disruption_budget,
+    f"clusterrolebindings.{_RBAC}": access.binding(is_namespaced=False),
+    f"clusterroles.{_RBAC}": access.cluster_role,
+    f"rolebindings.{_RBAC}": access.binding(is_namespaced=True),
+    f"roles.{_RBAC}": access.role,
+    "priorityclasses.scheduling.k8s.io": plain.priority_class,
+    "storageclasses.storage.k8s.io": storage.storage_class,
+    f"mutatingadmissionpolicies.{_ADMISSION}": admission.mutating_policy,
+    f"mutatingadmissionpolicybindings.{_ADMISSION}": admission.policy_binding(is_validating=False),
+    f"mutatingwebhookconfigurations.{_ADMISSION}": admission.webhook_configuration,
+    f"validatingadmissionpolicies.{_ADMISSION}": admission.validating_policy,
+    f"validatingadmissionpolicybindings.{_ADMISSION}": admission.policy_binding(is_validating=True),
+    f"validatingwebhookconfigurations.{_ADMISSION}": admission.webhook_configuration,
+    _DEFINITIONS: _definition,
+}
+
+UPDATE_CHECKS: Final[Mapping[str, Update]] = {
+    "configmaps": plain.config_map_update,
+    "persistentvolumeclaims": storage.claim_update,
+    "pods": pods.pod_update,
+    "secrets": plain.secret_update,
+    "services": services.service_update,
+    "daemonsets.apps": workloads.daemon_set_update,
+    "deployments.apps": workloads.deployment_update,
+    "replicasets.apps": workloads.replica_set_update,
+    "statefulsets.apps": workloads.stateful_set_update,
+    "jobs.batch": workloads.job_update,
+    f"clusterrolebindings.{_RBAC}": access.binding_update,
+    f"rolebindings.{_RBAC}": access.binding_update,
+    "priorityclasses.scheduling.k8s.io": plain.priority_class_update,
+    "storageclasses.storage.k8s.io": storage.storage_class_update,
+    _DEFINITIONS: _definition_update,
+}

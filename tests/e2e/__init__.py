@@ -1,0 +1,1 @@
+"""Processes that talk to each other: the sandbox and its clients."""

@@ -1,0 +1,1 @@
+"""The sandbox over HTTPS, as clients see it."""

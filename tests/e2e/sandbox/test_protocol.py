@@ -1,0 +1,348 @@
+"""The protocol: paths, methods, media types, errors, watches, documents."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from pyverno.sandbox import Sandbox
+from tests.e2e.sandbox.client import Client
+from tests.unit.sandbox.serving import definition, widget
+
+NOT_FOUND = (404, "the server could not find the requested resource")
+NOT_ALLOWED = (405, "the server does not allow this method on the requested resource")
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    """Return a ConfigMap."""
+    return {"metadata": {"name": name}, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("GET", "/api/v1/foos", NOT_FOUND),
+        ("GET", "/api/v1/nodes/x/y", NOT_FOUND),
+        ("GET", "/apis/apps/v9", NOT_FOUND),
+        ("GET", "/api/v1/pods/x", NOT_FOUND),
+        ("GET", "/api/v1/namespaces/default/nodes", NOT_FOUND),
+        ("GET", "/api/v1/namespaces/default/pods/x/exec/y", NOT_FOUND),
+        ("POST", "/api/v1/pods", NOT_ALLOWED),
+        ("PUT", "/api/v1/namespaces/default/pods", NOT_ALLOWED),
+        ("PATCH", "/api/v1/namespaces/default/pods", NOT_ALLOWED),
+        ("DELETE", "/api/v1/pods", NOT_ALLOWED),
+        ("OPTIONS", "/api/v1/namespaces/default/pods", NOT_ALLOWED),
+        ("POST", "/api/v1/namespaces/default/pods/x", NOT_ALLOWED),
+        ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", NOT_ALLOWED),
+        ("POST", "/api", NOT_ALLOWED),
+    ],
+)
+def test_paths_and_methods_that_are_not_served(
+    client: Client, method: str, path: str, expected: tuple[int, str]
+) -> None:
+    """A Status with the API server's text."""
+    answer = client.send(method, path, {})
+    assert expected == (answer.status, answer.message)
+
+
+def test_paths_that_are_nobodys_are_plain_text(client: Client) -> None:
+    """As Go's server answers."""
+    for path in ("/nothing", "/apis/nothing", "/apis/nothing/v1", "/openapi/v2", "/readyz/nothing"):
+        answer = client.get(path)
+        assert (404, "text/plain; charset=utf-8", b"404 page not found\n") == (
+            answer.status,
+            answer.headers["Content-Type"],
+            answer.data,
+        )
+
+
+def test_bodies_have_a_limit(client: Client, namespace: str) -> None:
+    """3 MiB, and the connection lives on."""
+    answer = client.post(f"{namespace}/configmaps", b'{"data": "' + b"x" * (3 << 20))
+    assert (413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728") == (
+        answer.status,
+        answer.body["reason"],
+        answer.message,
+    )
+    client.close()
+    assert 200 == client.get(f"{namespace}/configmaps").status
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "status"),
+    [
+        (b'{"a":', "application/json", 400),
+        (b"a: [", "application/yaml", 400),
+        (b"\xff\xff", "application/json", 400),
+        (b"[" * 100_000, "application/json", 400),
+        (b'{"a":' * 9000, "application/json", 400),
+        (b"k8s\x00\xff\xff\xff", "application/vnd.kubernetes.protobuf", 400),
+        (b"nonsense", "application/vnd.kubernetes.protobuf", 400),
+        (b"{}", "text/plain", 415),
+    ],
+)
+def test_bodies_that_can_not_be_read(client: Client, namespace: str, data: bytes, kind: str, status: int) -> None:
+    """Never an InternalError, never a traceback."""
+    answer = client.send("POST", f"{namespace}/configmaps", data, kind)
+    assert (status, "Status") == (answer.status, answer.body["kind"])
+
+
+def test_deep_objects_are_refused(client: Client, namespace: str) -> None:
+    """In built-in kinds unknown parts are dropped, whatever their depth."""
+    deep = b'{"metadata": {"name": "deep"}, "x": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001
+    answer = client.post(f"{namespace}/configmaps", deep)
+    assert answer.status in (201, 400)
+    client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", preserving())
+    path = f"/apis/deep.example.com/v1/namespaces/{namespace.rpartition('/')[2]}/deeps"
+    head = b'{"apiVersion": "deep.example.com/v1", "kind": "Deep", "metadata": {"name": "d"}, "x": '
+    for depth, status in ((100, 201), (400, 400), (9000, 400)):
+        answer = client.post(path, head + b'{"a":' * depth + b"1" + b"}" * (depth + 1))
+        assert status == answer.status, answer.data[:200]
+
+
+def preserving() -> dict[str, Any]:
+    """Return a definition whose objects may hold anything."""
+    crd = definition(
+        "deeps", "Deep", schema={"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    )
+    crd["metadata"]["name"] = "deeps.deep.example.com"
+    crd["spec"]["group"] = "deep.example.com"
+    del crd["spec"]["versions"][0]["subresources"]
+    return crd
+
+
+def test_objects_live_and_die(client: Client, namespace: str) -> None:
+    """Create, read, replace, patch, delete; with the codes of HTTP."""
+    path = f"{namespace}/configmaps"
+    made = client.post(path, config_map("a", x="1"))
+    assert (201, {"x": "1"}) == (made.status, made.body["data"])
+    assert 409 == client.post(path, config_map("a")).status
+    read = client.get(f"{path}/a").body
+    assert ("ConfigMap", made.body["metadata"]["uid"]) == (read["kind"], read["metadata"]["uid"])
+    assert {"x": "2"} == client.send("PUT", f"{path}/a", {**read, "data": {"x": "2"}}).body["data"]
+    assert 409 == client.send("PUT", f"{path}/a", read).status
+    assert {"x": "2", "y": "3"} == client.merge(f"{path}/a", {"data": {"y": "3"}}).body["data"]
+    gone = client.delete(f"{path}/a")
+    assert (200, "Success") == (gone.status, gone.body["status"])
+    assert (404, f'configmaps "a" not found') == (client.get(f"{path}/a").status, client.get(f"{path}/a").message)
+
+
+def test_warnings_are_headers(client: Client, namespace: str) -> None:
+    """One per unknown field; strict clients are refused instead."""
+    body = {"metadata": {"name": "w"}, "dat": {}, "kin": 1}
+    answer = client.post(f"{namespace}/configmaps?dryRun=All", body)
+    assert ('299 - "unknown field \\"dat\\""', '299 - "unknown field \\"kin\\""') == answer.warnings
+    strict = client.post(f"{namespace}/configmaps?fieldValidation=Strict", body)
+    assert (400, ()) == (strict.status, strict.warnings)
+
+
+def test_apply_creates_and_changes(client: Client, namespace: str) -> None:
+    """YAML is fine; a second manager is told about conflicts."""
+    path = f"{namespace}/configmaps/s"
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}\ndata: {a: b}\n"
+    kind = "application/apply-patch+yaml"
+    assert [201, 200] == [client.send("PATCH", f"{path}?fieldManager=one", text, kind).status for _ in range(2)]
+    other = client.send("PATCH", f"{path}?fieldManager=two", text.replace(b"b}", b"c}"), kind)
+    assert (409, ["FieldManagerConflict"]) == (
+        other.status,
+        [cause["reason"] for cause in other.body["details"]["causes"]],
+    )
+    assert 200 == client.send("PATCH", f"{path}?fieldManager=two&force=true", text.replace(b"b}", b"c}"), kind).status
+
+
+def test_lists_come_in_pages(client: Client, namespace: str) -> None:
+    """All pages together are the list."""
+    path = f"{namespace}/configmaps"
+    for number in range(7):
+        client.post(path, config_map(f"c{number}"))
+    names, token = [], ""
+    while True:
+        page = client.get(f"{path}?limit=3&continue={token}").body
+        names += [item["metadata"]["name"] for item in page["items"]]
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+    assert [f"c{number}" for number in range(7)] == names
+
+
+def test_tables_are_for_people(client: Client, namespace: str) -> None:
+    """With the rows' objects as they are asked for."""
+    client.post(f"{namespace}/configmaps", config_map("a", x="1", y="2"))
+    table = client.get(f"{namespace}/configmaps?includeObject=None", Accept=TABLE).body
+    assert ["Name", "Data", "Age"] == [column["name"] for column in table["columnDefinitions"]]
+    assert [["a", 2]] == [row["cells"][:2] for row in table["rows"]]
+
+
+def test_a_watch_tells_what_happens(client: Client, namespace: str) -> None:
+    """From the version of a list on."""
+    path = f"{namespace}/configmaps"
+    version = client.get(path).body["metadata"]["resourceVersion"]
+    events = client.watch(f"{path}?watch=true&resourceVersion={version}&timeoutSeconds=5")
+    client.post(path, config_map("a"))
+    client.merge(f"{path}/a", {"data": {"x": "1"}})
+    client.delete(f"{path}/a")
+    seen = [next(events) for _ in range(3)]
+    assert ["ADDED", "MODIFIED", "DELETED"] == [event["type"] for event in seen]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in seen]
+    assert versions == sorted({*versions})
+    events.close()  # type: ignore[attr-defined]  # a generator
+
+
+def test_a_watch_list_ends_its_beginning_with_a_bookmark(client: Client, namespace: str) -> None:
+    """Newer informers hang without it."""
+    path = f"{namespace}/configmaps"
+    client.post(path, config_map("a"))
+    query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    events = client.watch(f"{path}?{query}&timeoutSeconds=5")
+    added, bookmark = next(events), next(events)
+    assert ("ADDED", "BOOKMARK") == (added["type"], bookmark["type"])
+    assert {"k8s.io/initial-events-end": "true"} == bookmark["object"]["metadata"]["annotations"]
+    events.close()  # type: ignore[attr-defined]  # a generator
+
+
+def test_a_watch_ends_when_its_time_is_up(client: Client, namespace: str) -> None:
+    """Without an error."""
+    started = time.monotonic()
+    assert [] == list(client.watch(f"{namespace}/configmaps?watch=true&timeoutSeconds=1"))
+    assert 0.9 < time.monotonic() - started < 5
+
+
+def test_a_version_that_is_too_old_is_an_error_event(client: Client, namespace: str) -> None:
+    """410 in a Status, then the end."""
+    (event,) = client.watch(f"{namespace}/configmaps?watch=true&resourceVersion=0000000000000000001")
+    assert ("ERROR", 410, "Expired") == (event["type"], event["object"]["code"], event["object"]["reason"])
+
+
+def test_slow_watchers_hold_up_nobody(sandbox: Sandbox, client: Client, namespace: str) -> None:
+    """One that never reads: writers go on."""
+    path = f"{namespace}/configmaps"
+    place = urlsplit(sandbox.url)
+    raw = socket.create_connection((place.hostname, place.port))
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow = client.context.wrap_socket(raw, server_hostname=place.hostname)
+    slow.sendall(f"GET {path}?watch=true HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    body = {"metadata": {"name": "big"}, "data": {"x": "y" * 500_000}}
+    client.post(path, body)
+    started = time.monotonic()
+    for number in range(20):
+        assert 200 == client.merge(f"{path}/big", {"data": {"n": str(number)}}).status
+    assert time.monotonic() - started < 10
+    slow.close()
+
+
+def test_answers_are_one_after_another_on_one_connection(client: Client) -> None:
+    """Keep-alive, also after errors."""
+    for path, status in (("/healthz", 200), ("/nothing", 404), ("/api/v1/pods", 200), ("/api/v1/foos", 404)):
+        assert status == client.get(path).status
+        assert client.connection.sock is not None
+
+
+def test_documents_that_were_seen_are_not_sent_again(client: Client) -> None:
+    """ETags of discovery and OpenAPI; a hash in the query makes it immutable."""
+    index = client.get("/openapi/v3")
+    assert 304 == client.get("/openapi/v3", If_None_Match=index.headers["ETag"]).status
+    place = index.body["paths"]["apis/apps/v1"]["serverRelativeURL"]
+    document = client.get(place)
+    assert ("public, immutable", "3.0.0") == (document.headers["Cache-Control"], document.body["openapi"])
+    assert 304 == client.get(place, If_None_Match=document.headers["ETag"]).status
+    moved = client.get(f"{place.partition('?')[0]}?hash=OLD")
+    assert (301, place) == (moved.status, moved.headers["Location"])
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    groups = client.get("/apis", Accept=accept)
+    assert "APIGroupDiscoveryList" == groups.body["kind"]
+    assert 304 == client.get("/apis", Accept=accept, If_None_Match=groups.headers["ETag"]).status
+
+
+def test_the_server_says_how_it_is(client: Client) -> None:
+    """Health, version, metrics, keys of tokens."""
+    assert (b"ok", b"ok", b"ok") == tuple(client.get(path).data for path in ("/healthz", "/livez", "/readyz/ping"))
+    assert b"readyz check passed" in client.get("/readyz?verbose").data
+    assert "v1.35.0" == client.get("/version").body["gitVersion"]
+    assert b'apiserver_resource_objects{group="",resource="namespaces"}' in client.get("/metrics").data
+    assert "RS256" == client.get("/openid/v1/jwks").body["keys"][0]["alg"]
+    assert "/apis/apps/v1" in client.get("/").body["paths"]
+
+
+def test_definitions_are_served_at_once_and_gone_at_once(client: Client, namespace: str) -> None:
+    """Discovery, OpenAPI, objects, tables."""
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    column = {"name": "Color", "type": "string", "jsonPath": ".spec.color"}
+    client.post(crds, definition("widgets", "Widget", additionalPrinterColumns=[column]))
+    path = f"/apis/example.com/v1/namespaces/{namespace.rpartition('/')[2]}/widgets"
+    assert 201 == client.post(path, widget("w", replicas=1)).status
+    assert [["w", "grey"]] == [row["cells"] for row in client.get(path, Accept=TABLE).body["rows"]]
+    names = [item["name"] for item in client.get("/apis/example.com/v1").body["resources"]]
+    assert ["widgets", "widgets/status", "widgets/scale"] == names
+    assert "apis/example.com/v1" in client.get("/openapi/v3").body["paths"]
+    assert 415 == client.send("PATCH", f"{path}/w", {}, "application/strategic-merge-patch+json").status
+    assert 200 == client.delete(f"{crds}/widgets.example.com").status
+    assert 404 == client.get(path).status
+    assert "apis/example.com/v1" not in client.get("/openapi/v3").body["paths"]
+
+
+def test_pods_without_containers_have_no_insides(client: Client, namespace: str) -> None:
+    """Logs are a text, exec and its kin are not implemented, and say so."""
+    pods = f"{namespace}/pods"
+    spec = {"containers": [{"name": "a", "image": "nginx"}]}
+    client.post(pods, {"metadata": {"name": "p"}, "spec": spec})
+    assert b"the sandbox runs no containers, so there are no logs\n" == client.get(f"{pods}/p/log").data
+    for name in ("exec", "attach", "portforward", "proxy"):
+        answer = client.post(f"{pods}/p/{name}", b"")
+        assert (501, "NotImplemented") == (answer.status, answer.body["reason"])
+
+
+def test_who_asks_decides(sandbox: Sandbox, client: Client, namespace: str) -> None:
+    """Certificates, tokens, impersonation, nobody."""
+    anonymous = Client(sandbox.kubeconfig, is_anonymous=True)
+    assert 200 == anonymous.get("/healthz").status
+    answer = anonymous.get(f"{namespace}/pods")
+    assert 403 == answer.status
+    assert answer.message.startswith('pods is forbidden: User "system:anonymous" cannot list resource "pods"')
+    assert 401 == Client(sandbox.kubeconfig, token="nonsense").get("/api").status
+    name = namespace.rpartition("/")[2]
+    issued = client.post(f"{namespace}/serviceaccounts/default/token", {"spec": {}}).body["status"]["token"]
+    account = Client(sandbox.kubeconfig, token=issued)
+    answer = account.get(f"{namespace}/pods")
+    assert f'User "system:serviceaccount:{name}:default" cannot list' in answer.message
+    asked = client.get(f"{namespace}/pods", Impersonate_User="jane")
+    assert 'User "jane" cannot list resource "pods"' in asked.message
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    review = client.send("POST", path, {}, Impersonate_User="jane", Impersonate_Group="devs")
+    assert (201, "jane") == (review.status, review.body["status"]["userInfo"]["username"])
+    question = {"spec": {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": name}}}
+    review = account.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", question)
+    assert (201, False) == (review.status, review.body["status"]["allowed"])
+
+
+def test_certificates_of_strangers_are_not_accepted(sandbox: Sandbox) -> None:
+    """Only those that the sandbox has signed."""
+    place = urlsplit(sandbox.url)
+    context = ssl.create_default_context()
+    with pytest.raises(ssl.SSLCertVerificationError), socket.create_connection((place.hostname, place.port)) as raw:
+        context.wrap_socket(raw, server_hostname=place.hostname)
+
+
+def test_many_clients_at_once(sandbox: Sandbox, client: Client, namespace: str) -> None:
+    """Everybody gets through, every version is used once."""
+    versions: list[str] = []
+
+    def work(number: int) -> None:
+        own = Client(sandbox.kubeconfig)
+        for index in range(10):
+            answer = own.post(f"{namespace}/configmaps", config_map(f"c-{number}-{index}"))
+            versions.append(answer.body["metadata"]["resourceVersion"])
+        own.close()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 40 == len({*versions}) == len(client.get(f"{namespace}/configmaps").body["items"])

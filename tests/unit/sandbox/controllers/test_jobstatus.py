@@ -1,0 +1,110 @@
+"""How far a Job is."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.kube.json import JSONObject
+from pyverno.sandbox.controllers.jobs import counted
+from pyverno.sandbox.controllers.jobstatus import (
+    failure_delay,
+    indexes_of,
+    job_pod,
+    missing_indexes,
+    verdict,
+    wanted_active,
+    written_indexes,
+)
+from tests.unit.sandbox.controllers.cluster import START
+
+
+def job(status: JSONObject | None = None, **spec: object) -> JSONObject:
+    metadata = {"name": "work", "namespace": "n", "uid": "u"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec, "status": status or {}}
+
+
+def ended(phase: str, time: str) -> JSONObject:
+    return {"status": {"phase": phase, "containerStatuses": [{"state": {"terminated": {"finishedAt": time}}}]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "succeeded", "active", "expected"),
+    [
+        ({"parallelism": 3, "completions": 5}, 0, 0, 3),
+        ({"parallelism": 3, "completions": 5}, 4, 0, 1),
+        ({"parallelism": 3, "completions": 5}, 5, 0, 0),
+        ({"parallelism": 3}, 0, 0, 3),
+        ({"parallelism": 3}, 1, 2, 2),  # a queue of work: after the first success nothing new begins
+        ({"parallelism": 3, "suspend": True}, 0, 3, 0),
+    ],
+)
+def test_so_many_pods_shall_run(spec: JSONObject, succeeded: int, active: int, expected: int) -> None:
+    """No more than allowed at once, no more than are left to do."""
+    assert expected == wanted_active(job(**spec), succeeded=succeeded, active=active)
+
+
+@pytest.mark.parametrize(
+    ("body", "succeeded", "failed", "active", "expected"),
+    [
+        (job(completions=2), 1, 0, 0, None),
+        (job(completions=2), 2, 0, 0, "CompletionsReached"),
+        (job(), 1, 0, 1, None),
+        (job(), 1, 0, 0, "CompletionsReached"),
+        (job(backoffLimit=1), 0, 1, 0, None),
+        (job(backoffLimit=1), 0, 2, 0, "BackoffLimitExceeded"),
+        (job({"startTime": "2030-01-01T11:59:00Z"}, activeDeadlineSeconds=61), 0, 0, 1, None),
+        (job({"startTime": "2030-01-01T11:59:00Z"}, activeDeadlineSeconds=60), 0, 0, 1, "DeadlineExceeded"),
+        (job({"conditions": [{"type": "FailureTarget", "status": "True", "reason": "X"}]}), 9, 0, 0, "X"),
+    ],
+)
+def test_a_job_ends_for_a_reason(
+    body: JSONObject, succeeded: int, failed: int, active: int, expected: str | None
+) -> None:
+    """What was announced is not taken back."""
+    found = verdict(body, succeeded=succeeded, failed=failed, active=active, now=START)
+    assert expected == (found and found.reason)
+
+
+def test_failures_in_a_row_are_waited_for() -> None:
+    """A success in between starts over."""
+    first, second = ended("Failed", "2030-01-01T11:59:50Z"), ended("Failed", "2030-01-01T11:59:55Z")
+    success = ended("Succeeded", "2030-01-01T11:59:52Z")
+    found = [failure_delay(job(), pods, START) for pods in ([], [success], [second], [first, second])]
+    assert [0, 0, 5, 15] == found
+    assert 5 == failure_delay(job(), [first, success, second], START)
+
+
+def test_numbers_of_completions_are_written_as_ranges() -> None:
+    """And read back."""
+    for numbers, text in (
+        (set[int](), ""),
+        ({0}, "0"),
+        ({0, 1}, "0,1"),
+        ({0, 1, 2}, "0-2"),
+        ({1, 3, 4, 5, 9}, "1,3-5,9"),
+    ):
+        assert (text, numbers) == (written_indexes(numbers), indexes_of(text))
+    body = job({"completedIndexes": "0-2"}, completions=6)
+    active = [{"metadata": {"annotations": {"batch.kubernetes.io/job-completion-index": "4"}}}]
+    assert [3, 5] == missing_indexes(body, active, 9)
+    assert [3] == missing_indexes(body, active, 1)
+
+
+def test_a_pod_knows_its_job_and_its_number() -> None:
+    """By labels, by name and by its environment."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
+    body = job_pod(job(template=template), 7)
+    assert ("work-7-", "work-7") == (body["metadata"]["generateName"], body["spec"]["hostname"])
+    assert {"a": "b", "job-name": "work", "controller-uid": "u"}.items() <= body["metadata"]["labels"].items()
+    assert ["batch.kubernetes.io/job-tracking"] == body["metadata"]["finalizers"]
+    assert ["JOB_COMPLETION_INDEX"] == [item["name"] for item in body["spec"]["containers"][0]["env"]]
+    plain = job_pod(job(template=template))
+    assert ("work-", None) == (plain["metadata"]["generateName"], plain["spec"].get("hostname"))
+
+
+def test_noted_pods_become_counts_once() -> None:
+    """Also those that a run before noted and did not come to count."""
+    status = {"succeeded": 1, "uncountedTerminatedPods": {"succeeded": ["a"], "failed": ["b", "c"]}}
+    expected = {"succeeded": 2, "failed": 2, "uncountedTerminatedPods": {}}
+    assert expected == counted(job(status), [])
+    assert expected == counted(job(expected), [])

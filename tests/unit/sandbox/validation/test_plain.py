@@ -1,0 +1,16 @@
+"""Tests of `validation.plain`."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.kube.json import JSONObject
+from tests.unit.sandbox.validation.cases import claims, errors_of, refusals
+
+ROWS = refusals("plain")
+
+
+@pytest.mark.parametrize(("body", "expected"), ROWS, ids=claims(ROWS))
+def test_what_is_wrong_is_said_in_the_words_of_an_api_server(body: JSONObject, expected: list[str]) -> None:
+    """Every row of the table is refused with exactly these errors."""
+    assert sorted(expected) == sorted(errors_of(body))
