@@ -1,7 +1,8 @@
 """`make demo`: runs the real command line on the manifests of docs/guide/demo and checks what comes back.
 
-Exit code 0 means that every outcome was the expected one. Prints plain text when its output is not a terminal. It must
-never judge by itself: everything shown was printed by `pyverno`.
+After that `demo_cluster` shows policies at work in a cluster. Exit code 0 means that every outcome was the expected
+one. Prints plain text when its output is not a terminal. It must never judge by itself: everything shown was printed by
+`pyverno`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.demo_cluster import SCENES, play
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = "docs/guide/demo"
@@ -80,12 +83,14 @@ def main() -> int:
     """Run all steps; return 1 when an outcome is not the expected one."""
     started = time.perf_counter()
     wrong = [problem for number, step in enumerate(STEPS, 1) for problem in _show(number, step)]
+    wrong += play(_heading)
     seconds = time.perf_counter() - started
     _heading("Result")
     for problem in wrong:
         print(_painted(_RED, f"unexpected: {problem}"))
     if not wrong:
-        print(_painted(_GREEN, f"All {len(STEPS)} outcomes are the expected ones ({seconds:.1f} s)."))
+        count = len(STEPS) + sum(len(scene.acts) for scene in SCENES)
+        print(_painted(_GREEN, f"All {count} outcomes are the expected ones ({seconds:.1f} s)."))
     return 1 if wrong else 0
 
 

@@ -128,6 +128,7 @@ class AdmissionController:
         self._tls: ServerTls | None = None
         self._server: WebhookServer | None = None
         self._configured = False
+        self._is_written = False
         self.ready = asyncio.Event()
         """Set when the webhooks are in place for the first time."""
 
@@ -143,6 +144,24 @@ class AdmissionController:
         if self._leaf is None or self._leaf.parsed()[0].not_valid_after_utc <= datetime.now(UTC):
             return "there is no valid certificate"
         return ""
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether this replica leads and has written everything that follows from what its watches brought."""
+        return self._is_written and not self._changed.is_set() and not self._definitions_changed.is_set()
+
+    def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:
+        """Tell whether the watches have brought an object in this version or a later one, or with "" that it is gone.
+
+        What is not watched is taken as seen.
+        """
+        informer = next((each for each in self._informers.values() if _same_objects(each.gvr, gvr)), None)
+        if informer is None or (informer.gvr == _CONFIG_MAPS and namespace != self._settings.namespace):
+            return True
+        found = informer.get(name, namespace)
+        if found is None or not version:
+            return found is None and not version
+        return int(found["metadata"]["resourceVersion"]) >= int(version)
 
     # ---------------------------------------------------------------------------------------------------------- run
 
@@ -319,6 +338,7 @@ class AdmissionController:
 
     async def _reconcile(self) -> None:
         await self._changed.wait()
+        self._is_written = False
         await asyncio.sleep(_SETTLE_SECONDS)
         self._changed.clear()
         controller = WebhookController(self._client)
@@ -335,6 +355,7 @@ class AdmissionController:
             await controller.apply(wanted)
         self._configured = True
         await self._write_status()
+        self._is_written = True
         self.ready.set()
 
     def _endpoint(self) -> Endpoint:
@@ -364,6 +385,11 @@ class AdmissionController:
             if info is not None and (info.api_version, info.kind) == (body.get("apiVersion"), body.get("kind")):
                 return gvr
         return None
+
+
+def _same_objects(one: GVR, other: GVR) -> bool:
+    """Tell whether two resources are versions of the same one."""
+    return (one.group, one.resource) == (other.group, other.resource)
 
 
 def _without_schema(body: JSONObject) -> JSONObject:

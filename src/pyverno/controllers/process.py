@@ -14,7 +14,7 @@ from aiohttp import web
 
 from pyverno.value import dataclass
 
-__all__ = ["MetricsPort", "run_process"]
+__all__ = ["MetricsPort", "loop_factory", "run_process"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,12 @@ def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], metr
 
     Whatever the work raises is raised.
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(work, metrics))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes a fast event loop, None where the usual one has to do."""
     try:
         import uvloop  # type: ignore[import-not-found, unused-ignore]  # an extra of this package
     except ImportError:

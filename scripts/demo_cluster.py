@@ -1,0 +1,158 @@
+"""The second half of `make demo`: a cluster in this process, policies at work in it, and a person at kubectl.
+
+The person is real kubectl where it is installed (1.27 or newer), and `scripts.kubectl_stand_in` where it is not. Every
+answer is checked; what is printed came back from the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.kubectl_stand_in import run as stand_in
+
+ROOT = Path(__file__).resolve().parent.parent
+MANIFESTS = "docs/guide/demo/cluster"
+POLICIES = "docs/guide/demo/policies"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One command, whether it must succeed, and what it must print; `settles` waits until the policy is at work."""
+
+    arguments: tuple[str, ...]
+    succeeds: bool = True
+    prints: tuple[str, ...] = ()
+    settles: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Some commands that belong together."""
+
+    title: str
+    why: str
+    acts: tuple[Act, ...]
+
+
+_DENIAL = (
+    'admission webhook "validate.kyverno.svc-fail" denied the request: \n'
+    "\n"
+    "resource Deployment/default/nginx was blocked due to the following policies \n"
+    "\n"
+    "require-labels:\n"
+    "  autogen-check-team: 'validation error: label ''team'' is required. "
+    "rule autogen-check-team failed at path /spec/template/metadata/labels/team/'"
+)
+
+SCENES = (
+    Scene(
+        "A policy refuses",
+        "Every pod needs a team. The Deployment is refused for the pods that it would make.",
+        (
+            Act(("create", "-f", f"{POLICIES}/require-labels.yaml"), prints=("require-labels created",), settles=True),
+            Act(("create", "deployment", "nginx", "--image=nginx"), succeeds=False, prints=(_DENIAL,)),
+            Act(("run", "nginx", "--image", "nginx", "--labels", "team=backend"), prints=("pod/nginx created",)),
+            Act(("delete", "-f", f"{POLICIES}/require-labels.yaml"), prints=("deleted",), settles=True),
+        ),
+    ),
+    Scene(
+        "A policy changes",
+        "The label is added where it is missing, and left alone where it is not.",
+        (
+            Act(("create", "-f", f"{POLICIES}/add-labels.yaml"), prints=("add-labels created",), settles=True),
+            Act(("run", "redis", "--image", "redis"), prints=("pod/redis created",)),
+            Act(("get", "pod", "redis", "--show-labels"), prints=("run=redis,team=bravo",)),
+            Act(("run", "newredis", "--image", "redis", "-l", "team=alpha"), prints=("pod/newredis created",)),
+            Act(("get", "pod", "newredis", "--show-labels"), prints=("team=alpha",)),
+        ),
+    ),
+    Scene(
+        "Kubernetes' own policy, two bindings",
+        "At most 3 replicas where the namespace is labelled environment=test, 100 elsewhere.",
+        (
+            Act(("create", "-f", f"{MANIFESTS}/replica-limit.yaml"), prints=("created",)),
+            Act(("create", "-f", f"{MANIFESTS}/replica-limit-policy.yaml"), prints=("created",)),
+            Act(
+                ("create", "-n", "testing", "-f", f"{MANIFESTS}/five-replicas.yaml"),
+                succeeds=False,
+                prints=(
+                    "ValidatingAdmissionPolicy 'replicalimit-policy.example.com' with binding "
+                    "'replicalimit-binding-test.example.com' denied request: "
+                    "failed expression: object.spec.replicas <= params.maxReplicas",
+                ),
+            ),
+            Act(("create", "-n", "production", "-f", f"{MANIFESTS}/five-replicas.yaml"), prints=("five created",)),
+        ),
+    ),
+    Scene(
+        "A policy of a wrong form",
+        "The cluster refuses it and names the field; `pyverno apply` names file, line and column.",
+        (
+            Act(
+                ("create", "-f", f"{MANIFESTS}/wrong-policy.yaml"),
+                succeeds=False,
+                prints=("spec.rules[0].validate.patern: unknown field `patern`: did you mean `pattern`?",),
+            ),
+        ),
+    ),
+)
+
+
+def play(heading: Callable[[str], None]) -> list[str]:
+    """Start the cluster, play all scenes and stop it; return what was not as expected."""
+    return asyncio.run(_play(heading))
+
+
+async def _play(heading: Callable[[str], None]) -> list[str]:
+    from pyverno.controllers.policysandbox import PolicySandbox
+    from pyverno.sandbox.sandbox import Sandbox
+    from pyverno.webhook.observers import Observers
+
+    heading("A cluster with policies at work")
+    began = time.perf_counter()
+    async with PolicySandbox(Sandbox(), Observers()) as cluster:
+        print(f"API server and admission controller are ready after {time.perf_counter() - began:.1f} s.")
+        person = shutil.which("kubectl") or ""
+        print("The commands are run by kubectl." if person else "There is no kubectl: a stand-in speaks for it.")
+        wrong: list[str] = []
+        for scene in SCENES:
+            heading(scene.title)
+            print(f"{scene.why}\n")
+            for act in scene.acts:
+                wrong += await _perform(act, person, cluster.sandbox.kubeconfig)
+        return wrong
+
+
+async def _perform(act: Act, person: str, kubeconfig: str) -> list[str]:
+    shown = f"kubectl {shlex.join(act.arguments)}"
+    print(f"$ {shown}", flush=True)
+    code, output = await asyncio.to_thread(_run, act.arguments, person, kubeconfig)
+    print(output.strip("\n") + "\n")
+    if act.settles:
+        await asyncio.sleep(1)
+    wrong = [f"`{shown}` does not print `{text}`" for text in act.prints if text not in output]
+    if act.succeeds != (code == 0):
+        wrong.append(f"`{shown}` ends with {code}")
+    return wrong
+
+
+def _run(arguments: tuple[str, ...], person: str, kubeconfig: str) -> tuple[int, str]:
+    if not person:
+        return stand_in(arguments, kubeconfig, ROOT)
+    done = subprocess.run(
+        [person, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "KUBECONFIG": kubeconfig},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
