@@ -84,8 +84,15 @@ class HttpServer:
         """End all watches, let the other requests finish, and close."""
         for task in self._watches:
             task.cancel()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._runner is None or self._runner.server is None:
+            return
+        transports = [connection.transport for connection in self._runner.server.connections]
+        await self._runner.cleanup()
+        for transport in transports:
+            # closing politely would wait for clients to say good-bye
+            if transport is not None:
+                transport.abort()
+        await asyncio.sleep(0)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         started = perf_counter()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pyverno.kube.json import JSONObject
 from pyverno.sandbox.admission.accounts import ServiceAccounts
@@ -15,9 +16,9 @@ from pyverno.sandbox.admission.caller import WebhookCaller
 from pyverno.sandbox.admission.classes import admit_classes, admit_runtime_class
 from pyverno.sandbox.admission.lifecycle import check_namespace
 from pyverno.sandbox.admission.limits import admit_limits, check_limits
-from pyverno.sandbox.admission.podsecurity import PodSecurity
 from pyverno.sandbox.admission.policies import AdmissionPolicies
 from pyverno.sandbox.admission.priority import admit_priority, check_priority_class
+from pyverno.sandbox.admission.questions import labels_of, namespace_object
 from pyverno.sandbox.admission.quota import check_quota
 from pyverno.sandbox.admission.services import ServiceMap
 from pyverno.sandbox.admission.signers import admit_requestor, check_signers
@@ -28,7 +29,12 @@ from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.authorization.escalation import check_escalation
 from pyverno.sandbox.view import ClusterView
 
+if TYPE_CHECKING:
+    from pyverno.sandbox.admission.podsecurity import PodSecurity
+
 __all__ = ["Admission"]
+
+_STANDARDS = "pod-security.kubernetes.io/"
 
 _UNTOUCHED = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 """Groups whose objects are questions to the server: policies and webhooks may refuse, plugins have no say."""
@@ -59,7 +65,7 @@ class Admission:
         self._authorizer = authorizer
         self._caller = WebhookCaller(cluster, mapped=services)
         self._accounts = ServiceAccounts(cluster, make_suffix, waits_for_default=waits_for_accounts)
-        self._pod_security = PodSecurity(cluster)
+        self._pod_security: PodSecurity | None = None
         self._policies = AdmissionPolicies(cluster, authorizer) if judges_policies else None
         self._webhooks = Webhooks(cluster, authorizer, self._caller, make_id=make_id, kube_version=version)
 
@@ -89,7 +95,7 @@ class Admission:
             check_escalation(attributes, cluster, self._authorizer)
             check_limits(attributes, cluster)
             await self._accounts.check(attributes)
-            self._pod_security.check(attributes, notes)
+            self._check_pod_security(attributes, notes)
             check_priority_class(attributes, cluster)
             check_signers(attributes, self._authorizer)
         if self._policies is not None:
@@ -97,6 +103,18 @@ class Admission:
         await self._webhooks.validate(attributes, notes)
         if attributes.type.group not in _UNTOUCHED:
             check_quota(attributes, cluster)
+
+    def _check_pod_security(self, attributes: Attributes, notes: Notes) -> None:
+        """Hold a request to the standards of its namespace; they are imported when the first namespace has some."""
+        if self._pod_security is None:
+            if not any(
+                label.startswith(_STANDARDS) for label in labels_of(namespace_object(attributes, self._cluster))
+            ):
+                return
+            from pyverno.sandbox.admission.podsecurity import PodSecurity
+
+            self._pod_security = PodSecurity(self._cluster)
+        self._pod_security.check(attributes, notes)
 
     async def _mutated(
         self,

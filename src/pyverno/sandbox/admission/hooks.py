@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pyverno.engine.constraints import ResourceRule
 from pyverno.engine.request import Operation
@@ -15,13 +16,15 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.selector import LabelTest, compile_selector
 from pyverno.kube.status import internal_error, not_found
-from pyverno.sandbox.admission.conditions import MatchConditions
 from pyverno.sandbox.admission.questions import kind_in, labels_of, namespace_object, question, refused
 from pyverno.sandbox.attributes import Attributes
 from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.resources import ResourceTable, ResourceType
 from pyverno.sandbox.view import ClusterView
 from pyverno.value import dataclass
+
+if TYPE_CHECKING:
+    from pyverno.sandbox.admission.conditions import MatchConditions
 
 __all__ = ["ClientConfig", "Hook", "HookSource", "Invocation"]
 
@@ -96,8 +99,12 @@ class Hook:
 
     @cached_property
     def conditions(self) -> MatchConditions | None:
-        """The match conditions, compiled when they are first asked."""
-        return MatchConditions(self._body, self._kube_version) if self._body.get("matchConditions") else None
+        """The match conditions, compiled when they are first asked; most servers never need the language."""
+        if not self._body.get("matchConditions"):
+            return None
+        from pyverno.sandbox.admission.conditions import MatchConditions
+
+        return MatchConditions(self._body, self._kube_version)
 
 
 @dataclass(frozen=True, slots=True)

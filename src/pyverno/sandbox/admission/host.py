@@ -6,6 +6,7 @@ This module must never write, and never open a connection.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from pyverno.engine.host import NoHost
 from pyverno.engine.request import User
@@ -14,13 +15,15 @@ from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.selector import compile_selector
-from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.sandbox.admission.questions import labels_of
 from pyverno.sandbox.admission.world import decide_access
 from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.resources import ResourceTable, ResourceType
 from pyverno.sandbox.store import Key
 from pyverno.sandbox.view import ClusterView
+
+if TYPE_CHECKING:
+    from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
 __all__ = ["StoreHost", "kinds_of"]
 

@@ -7,18 +7,13 @@ module must never word a verdict of its own where Kubernetes has words for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyverno.compiler.compile import compile_documents
-from pyverno.engine.engine import Engine
-from pyverno.engine.phases import MUTATING, VALIDATING, Phase
-from pyverno.engine.policyset import PolicySet
 from pyverno.engine.result import CelDetail, RuleResult, Status
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON, JSONObject, encode, equal
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import Cause, StatusError, forbidden
-from pyverno.sandbox.admission.host import StoreHost, kinds_of
 from pyverno.sandbox.admission.questions import question, shown_name
 from pyverno.sandbox.admission.webhooks import Redefault, Rounds, is_exempt
 from pyverno.sandbox.attributes import Attributes, Notes
@@ -26,6 +21,11 @@ from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.resources import ResourceTable
 from pyverno.sandbox.view import ClusterView
 from pyverno.value import dataclass
+
+if TYPE_CHECKING:
+    # the engine and the language are imported when the first policy is bound; most servers have none
+    from pyverno.engine.phases import Phase
+    from pyverno.engine.policyset import PolicySet
 
 __all__ = ["AdmissionPolicies"]
 
@@ -66,7 +66,7 @@ class _Policies:
         self._resources = (f"{kind}policies.{_GROUP}", f"{kind}policybindings.{_GROUP}")
         self._cluster = cluster
         self._made_at: tuple[int, ...] = ()
-        self.set = PolicySet()
+        self.set: PolicySet | None = None
         self.bodies: dict[str, JSONObject] = {}
 
     def refresh(self) -> bool:
@@ -81,10 +81,15 @@ class _Policies:
         policies, bindings = ([stored.body for stored in self._cluster.all(resource)] for resource in self._resources)
         bound = {(body.get("spec") or {}).get("policyName") for body in bindings}
         wanted = [body for body in policies if body["metadata"]["name"] in bound]
+        self.bodies = {body["metadata"]["name"]: body for body in wanted}
+        if not wanted:
+            return
+        from pyverno.compiler.compile import compile_documents
+        from pyverno.engine.policyset import PolicySet
+
         found = compile_documents(Document(body) for body in (*wanted, *bindings))
         # what does not compile is kept: it errs, and failurePolicy says what that means
         self.set = PolicySet(tuple(item.policy for item in found.items if item.policy is not None))
-        self.bodies = {body["metadata"]["name"]: body for body in wanted}
 
 
 class AdmissionPolicies:
@@ -102,6 +107,8 @@ class AdmissionPolicies:
         """Return the request with the object as the mutating policies want it; raises 403."""
         if attributes.object is None or is_exempt(attributes) or not self._mutating.refresh():
             return attributes
+        from pyverno.engine.phases import MUTATING
+
         results, changed = self._judged(attributes, self._mutating, MUTATING)
         failed = [result for result in results if result.status in _BAD and _counts(result)]
         if failed:
@@ -117,6 +124,8 @@ class AdmissionPolicies:
         """Judge a request by the validating policies; raises the StatusError of the first denial."""
         if is_exempt(attributes) or not self._validating.refresh():
             return
+        from pyverno.engine.phases import VALIDATING
+
         results, _ = self._judged(attributes, self._validating, VALIDATING)
         denied: _Verdict | None = None
         recorded: list[JSON] = []
@@ -135,11 +144,17 @@ class AdmissionPolicies:
     def _judged(
         self, attributes: Attributes, policies: _Policies, phases: Sequence[Phase]
     ) -> tuple[tuple[RuleResult, ...], JSON]:
+        from pyverno.engine.engine import Engine
+        from pyverno.sandbox.admission.host import StoreHost
+
+        assert policies.set is not None  # noqa: S101  # `refresh` said that there are policies
         host = StoreHost(self._cluster, self._authorizer, attributes.user, self._served_kinds())
         review = Engine(policies.set, host).review(question(attributes, self._cluster), phases)
         return review.results, review.resource
 
     def _served_kinds(self) -> KindTable:
+        from pyverno.sandbox.admission.host import kinds_of
+
         table = self._cluster.table
         if self._kinds is None or self._kinds[0] is not table:
             self._kinds = (table, kinds_of(table))

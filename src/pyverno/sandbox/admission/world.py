@@ -5,17 +5,21 @@ This module must never read the store or the network.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyverno.engine.request import User
-from pyverno.lang.cel.world import NO_CEL_WORLD, AuthorizationCheck, CelWorld, Decision
 from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer
+
+if TYPE_CHECKING:
+    from pyverno.lang.cel.world import AuthorizationCheck, CelWorld, Decision
 
 __all__ = ["authorizing_world", "decide_access"]
 
 
 def decide_access(check: AuthorizationCheck, user: User, authorizer: Authorizer) -> Decision:
     """Answer a question of an expression on behalf of a user, or of the service account that it names."""
+    from pyverno.lang.cel.world import Decision
+
     if check.service_account is not None:
         namespace, name = check.service_account
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
@@ -53,4 +57,6 @@ class _AuthorizingWorld:
         return decide_access(check, self._user, self._authorizer)
 
     def __getattr__(self, name: str) -> Any:
+        from pyverno.lang.cel.world import NO_CEL_WORLD
+
         return getattr(NO_CEL_WORLD, name)

@@ -331,7 +331,8 @@ def bootstrap_objects() -> Iterator[JSONObject]:
         role = _head("ClusterRole", name, part_of=part_of)
         # the rules are what the aggregation controller finds; it is to find them already there
         parts = [each for part in _collected(name) for each in _ROLES[f"system:aggregate-to-{part}"]]
-        yield {**role, "aggregationRule": {"clusterRoleSelectors": [selector]}, "rules": [_rule(text) for text in parts]}
+        rule = {"clusterRoleSelectors": [selector]}
+        yield {**role, "aggregationRule": rule, "rules": [_rule(text) for text in parts]}
     for name, rules in _CONTROLLERS.items():
         full = f"system:controller:{name}"
         yield {**_head("ClusterRole", full), "rules": [_rule(text) for text in rules]}

@@ -1,7 +1,6 @@
-"""All controllers of a sandbox, started and stopped together, and the readers that tell them what changes.
+"""All controllers of a sandbox, started and stopped together; each is woken by the changes that it watches.
 
-One reader per resource wakes those who watch it; resources that definitions add are read from the moment they are
-served. This module must never do a controller's work.
+This module must never do a controller's work.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from pyverno.sandbox.authentication import authenticated, service_account_user
 from pyverno.sandbox.controllers.client import Client
 from pyverno.sandbox.controllers.clock import Clock, SystemClock
 from pyverno.sandbox.controllers.loop import EVERYTHING, Controller, Keys, Loop
+from pyverno.sandbox.controllers.readers import Readers
 from pyverno.sandbox.controllers.recorder import Recorder
 from pyverno.sandbox.controllers.roster import ROSTER, Post, Surroundings
 from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.resources import ResourceTable
-from pyverno.sandbox.store import Change, Key, TooOldError
+from pyverno.sandbox.store import Change, Key
 
 if TYPE_CHECKING:
     from pyverno.sandbox.apiserver import ApiServer
 
 __all__ = ["ControllerSet"]
 
-_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _UNWATCHED = frozenset({"events"})
 """What EVERYTHING leaves out, as upstream's collector does."""
 PATIENCE = 5.0
@@ -51,10 +50,8 @@ class ControllerSet:
         self._posts = tuple(post for post in ROSTER if kubelet or not post.is_of_node)
         self._loops: list[Loop] = []
         self._recorders: list[Recorder] = []
-        self._readers: dict[str, asyncio.Task[None]] = {}
+        self._readers: Readers | None = None
         self._listeners: dict[str, list[tuple[Loop, Keys]]] = {}
-        self._types: Callable[[], ResourceTable] = lambda: ResourceTable(())
-        self._client: Client | None = None
 
     async def start(self, server: ApiServer) -> None:
         """Start all controllers on a server; first objects (accounts, the node) are there when this returns."""
@@ -67,22 +64,18 @@ class ControllerSet:
 
     def start_with(self, client_of: Callable[[User], Client], types: Callable[[], ResourceTable]) -> None:
         """Start all controllers with clients; `types` tells what is served now."""
-        self._types = types
-        self._client = client_of(authenticated(User("system:kube-controller-manager")))
         for post in self._posts:
-            self._employ(post, client_of(_user_of(post)))
-        self._read_all()
+            self._employ(post, client_of(_user_of(post)), types)
+        self._readers = Readers(client_of(authenticated(User("system:kube-controller-manager"))), types, self._tell)
+        self._readers.start()
         for loop, post in zip(self._loops, self._posts, strict=True):
             for key in post.first:
                 loop.add(key)
 
     async def stop(self) -> None:
         """End everything; what is not done yet is found again at the next start."""
-        readers = list(self._readers.values())
-        for task in readers:
-            task.cancel()
-        await asyncio.gather(*readers, return_exceptions=True)
-        self._readers.clear()
+        if self._readers is not None:
+            await self._readers.stop()
         for loop in self._loops:
             await loop.stop()
         for recorder in self._recorders:
@@ -99,9 +92,9 @@ class ControllerSet:
             quiet = quiet + 1 if is_idle else 0
             await asyncio.sleep(0 if is_idle else 0.001)
 
-    def _employ(self, post: Post, client: Client) -> None:
+    def _employ(self, post: Post, client: Client, types: Callable[[], ResourceTable]) -> None:
         recorder = Recorder(client, self._clock, post.component, host=post.host)
-        bench = Workbench(client, self._clock, recorder, self._types)
+        bench = Workbench(client, self._clock, recorder, types)
         controller: Controller = post.build(bench, self.surroundings)
         loop = Loop(post.name, controller, self._clock)
         self._loops.append(loop)
@@ -109,27 +102,7 @@ class ControllerSet:
         for resource, keys in controller.watches.items():
             self._listeners.setdefault(resource, []).append((loop, keys))
 
-    def _read_all(self) -> None:
-        served = {item.key for item in self._types() if "watch" in item.verbs}
-        wanted = {*(served - _UNWATCHED), *(served & self._listeners.keys()), _CRDS}
-        for gone in self._readers.keys() - wanted:
-            self._readers.pop(gone).cancel()
-        for resource in sorted(wanted - self._readers.keys()):
-            self._readers[resource] = asyncio.create_task(self._read(resource), name=f"reader of {resource}")
-
-    async def _read(self, resource: str) -> None:
-        """Tell listeners of every change, for ever; after falling behind, of everything that is there."""
-        assert self._client is not None  # noqa: S101  # readers start after the client is there
-        while True:
-            try:
-                async for change in self._client.changes(resource):
-                    self._tell(resource, change)
-            except TooOldError:
-                _LOG.warning("controllers fell behind", extra={"resource": resource})
-
     def _tell(self, resource: str, change: Change) -> None:
-        if resource == _CRDS:
-            self._read_all()
         for loop, keys in self._listening(resource):
             try:
                 found: Iterable[Key] = keys(change)

@@ -32,15 +32,7 @@ from pyverno.sandbox.controllers.rollout import DESIRED, MAX, Sizes, max_surge, 
 from pyverno.sandbox.controllers.workbench import Workbench, is_namespace_ending
 from pyverno.sandbox.store import Change, Key
 
-__all__ = [
-    "HASH",
-    "REVISION",
-    "Deployments",
-    "find_new",
-    "new_replica_set",
-    "revised_annotations",
-    "unneeded",
-]
+__all__ = ["REVISION", "Deployments", "find_new", "new_replica_set", "revised_annotations", "unneeded"]
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

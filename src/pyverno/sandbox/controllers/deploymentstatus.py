@@ -15,7 +15,7 @@ from pyverno.sandbox.controllers.objects import at, name_of, number_at
 from pyverno.sandbox.controllers.pods import conditions_of
 from pyverno.sandbox.controllers.rollout import max_unavailable, replicas_of, total
 
-__all__ = ["counts_of", "deadline_in", "deployment_status", "is_complete", "with_progress"]
+__all__ = ["deadline_in", "deployment_status", "is_complete", "with_progress"]
 
 NO_DEADLINE = 2**31 - 1
 FAILED_CREATE = "FailedCreate"

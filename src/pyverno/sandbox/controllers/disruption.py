@@ -27,7 +27,7 @@ from pyverno.sandbox.controllers.rollout import replicas_of, scaled
 from pyverno.sandbox.controllers.workbench import Workbench, selector_of
 from pyverno.sandbox.store import Change, Key
 
-__all__ = ["DisruptionBudgets", "budget_status", "expected_pods"]
+__all__ = ["DisruptionBudgets", "budget_status"]
 
 BUDGETS = "poddisruptionbudgets.policy"
 EVICTION_SECONDS = 120

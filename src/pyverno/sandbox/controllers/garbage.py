@@ -24,7 +24,7 @@ from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.store import Change, ChangeKind, Key
 from pyverno.value import dataclass
 
-__all__ = ["FOREGROUND", "ORPHAN", "GarbageCollector", "Owners"]
+__all__ = ["GarbageCollector"]
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

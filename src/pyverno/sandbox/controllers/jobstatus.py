@@ -16,12 +16,12 @@ from pyverno.sandbox.controllers.pods import conditions_of, is_terminal, phase_o
 from pyverno.value import dataclass
 
 __all__ = [
-    "INDEX",
     "TRACKING",
     "Verdict",
     "failure_delay",
     "index_of",
     "indexes_of",
+    "is_counted_as_failed",
     "is_finished",
     "is_indexed",
     "job_pod",

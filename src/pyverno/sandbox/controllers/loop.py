@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from http import HTTPStatus
 from typing import Protocol, TypeAlias
 
 from pyverno.kube.status import StatusError
@@ -156,8 +157,14 @@ class Loop:
         count = self._failures[key] = self._failures.get(key, 0) + 1
         fields = {"controller": self.name, "resource": key.resource, "namespace": key.namespace, "object": key.name}
         if isinstance(error, StatusError):
-            level = logging.DEBUG if error.reason in _EXPECTED else logging.WARNING
-            _LOG.log(level, "reconcile refused: %s", error, extra=fields)
+            _LOG.log(_level(error), "reconcile refused: %s", error, extra=fields)
         else:
             _LOG.error("reconcile failed: %s %s", self.name, "/".join(key), exc_info=error, extra=fields)
         return backoff(count)
+
+
+def _level(error: StatusError) -> int:
+    """Return how loud a refusal is: lost races are no news, refusals stand in events, failures of the server matter."""
+    if error.reason in _EXPECTED:
+        return logging.DEBUG
+    return logging.INFO if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING

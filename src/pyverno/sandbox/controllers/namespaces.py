@@ -18,7 +18,7 @@ from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.store import Change, Key
 
-__all__ = ["FINALIZER", "Namespaces", "deletion_conditions"]
+__all__ = ["Namespaces", "deletion_conditions"]
 
 FINALIZER = "kubernetes"
 

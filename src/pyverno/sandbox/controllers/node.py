@@ -18,7 +18,7 @@ from pyverno.sandbox.controllers.pods import conditions_of
 from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.store import Change, Key
 
-__all__ = ["HOST", "NODE", "THE_NODE", "NodeKeeper", "lease_of", "node_object", "node_status"]
+__all__ = ["HOST", "NODE", "THE_NODE", "NodeKeeper"]
 
 NODE = "sandbox"
 THE_NODE = Key("nodes", "", NODE)

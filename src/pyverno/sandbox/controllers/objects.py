@@ -14,6 +14,7 @@ from pyverno.value import dataclass
 
 __all__ = [
     "Claim",
+    "adoption",
     "annotations_of",
     "at",
     "claim",

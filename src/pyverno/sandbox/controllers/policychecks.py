@@ -13,7 +13,7 @@ from pyverno.sandbox.controllers.objects import key_of, number_at
 from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.store import Change, Key
 
-__all__ = ["PolicyChecks", "checked_status"]
+__all__ = ["PolicyChecks"]
 
 POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"

@@ -31,7 +31,6 @@ __all__ = [
     "history_excess",
     "keep_revisions",
     "revision_of",
-    "safe_text",
     "short_hash",
     "sorted_revisions",
     "template_of",

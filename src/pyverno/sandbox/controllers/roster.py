@@ -15,6 +15,7 @@ from pyverno.sandbox.controllers.cronjobs import CronJobs
 from pyverno.sandbox.controllers.daemonsets import DaemonSets
 from pyverno.sandbox.controllers.deployments import Deployments
 from pyverno.sandbox.controllers.disruption import DisruptionBudgets
+from pyverno.sandbox.controllers.ephemeralclaims import EphemeralClaims
 from pyverno.sandbox.controllers.eventage import EventAge
 from pyverno.sandbox.controllers.garbage import GarbageCollector
 from pyverno.sandbox.controllers.jobs import Jobs
@@ -101,6 +102,7 @@ ROSTER: tuple[Post, ...] = (
     Post("endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"),
     Post("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
     Post("persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)),
+    Post("ephemeral-volume-controller", lambda bench, _: EphemeralClaims(bench)),
     Post("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
     Post("resourcequota-controller", lambda bench, _: Quotas(bench)),
     Post(

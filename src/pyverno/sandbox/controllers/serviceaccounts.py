@@ -16,7 +16,7 @@ from pyverno.sandbox.controllers.workbench import Workbench, is_namespace_ending
 from pyverno.sandbox.store import Change, ChangeKind, Key
 from pyverno.value import dataclass
 
-__all__ = ["InEachNamespace", "Standing", "TokenSecrets", "default_account", "filled_secret", "root_certificate"]
+__all__ = ["InEachNamespace", "Standing", "TokenSecrets", "default_account", "root_certificate"]
 
 DEFAULT = "default"
 ROOT_CA = "kube-root-ca.crt"

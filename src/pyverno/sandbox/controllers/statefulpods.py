@@ -23,7 +23,7 @@ from pyverno.sandbox.controllers.revision import template_of
 from pyverno.sandbox.controllers.rollout import replicas_of
 from pyverno.value import dataclass
 
-__all__ = ["REVISION_LABEL", "Step", "claim_name", "claims_of", "next_step", "ordinal_of", "pod_of", "revision_label"]
+__all__ = ["Step", "claims_of", "needs_current", "next_step", "ordinal_of", "pod_of", "revision_label"]
 
 REVISION_LABEL = "controller-revision-hash"
 

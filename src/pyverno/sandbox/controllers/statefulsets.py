@@ -35,7 +35,7 @@ from pyverno.sandbox.controllers.statefulpods import (
 from pyverno.sandbox.controllers.workbench import Workbench, is_namespace_ending
 from pyverno.sandbox.store import Key
 
-__all__ = ["StatefulSets", "stateful_status"]
+__all__ = ["StatefulSets"]
 
 SETS = "statefulsets.apps"
 CLAIMS = "persistentvolumeclaims"

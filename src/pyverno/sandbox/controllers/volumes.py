@@ -26,7 +26,7 @@ from pyverno.sandbox.controllers.pods import phase_of
 from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.store import Change, Key
 
-__all__ = ["STORAGE_CLASS", "THE_CLASS", "Claims", "Volumes", "made_up_volume", "storage_class", "suitable"]
+__all__ = ["THE_CLASS", "Claims", "Volumes", "suitable"]
 
 CLAIMS = "persistentvolumeclaims"
 VOLUMES = "persistentvolumes"

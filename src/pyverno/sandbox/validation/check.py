@@ -9,13 +9,12 @@ several errors read the same. This module must never know a kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
-from pyverno.kube.quantity import try_quantity
 from pyverno.kube.status import FieldError
 from pyverno.sandbox.fielderrors import child, duplicate, forbidden, go_value, invalid, required, unsupported
 from pyverno.sandbox.validation.names import Form
@@ -26,23 +25,17 @@ __all__ = [
     "Needed",
     "all_of",
     "at_least",
-    "at_most_one_of",
     "between",
     "each",
-    "each_value",
-    "exactly_one_of",
     "form",
     "immutable",
-    "is_set",
     "label_selector",
     "labels",
     "needed",
     "not_negative",
     "one_of",
-    "path_map_key",
     "port_number",
     "port_or_name",
-    "quantity",
     "struct",
     "unique",
 ]
@@ -65,11 +58,6 @@ class Needed:
 def needed(check: Check | None = None, detail: str = "") -> Needed:
     """Mark a field as required."""
     return Needed(check, detail)
-
-
-def is_set(value: JSON) -> bool:
-    """Tell whether a value is anything but null, false, zero or empty."""
-    return bool(value) or value == {}
 
 
 def struct(fields: Mapping[str, Check | Needed], *rules: Check) -> Check:
@@ -109,22 +97,6 @@ def each(element: Check) -> Check:
                 element(item, f"{path}[{index}]", errors)
 
     return check
-
-
-def each_value(element: Check) -> Check:
-    """Return the check of a map whose values are checked."""
-
-    def check(value: JSON, path: str, errors: Errors) -> None:
-        if type(value) is dict:
-            for key, item in value.items():
-                element(item, f"{path}[{key}]", errors)
-
-    return check
-
-
-def path_map_key(path: str, key: str) -> str:
-    """Return the path of an entry of a map."""
-    return f"{path}[{key}]"
 
 
 def all_of(*checks: Check) -> Check:
@@ -223,13 +195,6 @@ def port_or_name(value: JSON, path: str, errors: Errors) -> None:
         port_number(value, path, errors)
 
 
-def quantity(value: JSON, path: str, errors: Errors) -> None:
-    """Check a quantity, which must not be negative."""
-    found = try_quantity(str(value))
-    if found is not None and found.sign() < 0:
-        errors.append(invalid(path, str(value), MUST_NOT_BE_NEGATIVE))
-
-
 def labels(value: JSON, path: str, errors: Errors) -> None:
     """Check a map of labels."""
     for key, item in (value if type(value) is dict else {}).items():
@@ -272,30 +237,6 @@ def _requirement(item: JSONObject, path: str, errors: Errors) -> None:
     for index, text in enumerate(values):
         problems = label_value_problems(str(text))
         errors.extend(invalid(f"{path}.values[{index}]", text, problem) for problem in problems)
-
-
-def exactly_one_of(fields: Iterable[str], none: str, more: str) -> Check:
-    """Return the check that exactly one of several fields is set; the texts are for none and for every further one."""
-    rows = tuple(fields)
-
-    def check(value: JSON, path: str, errors: Errors) -> None:
-        found = [key for key in rows if value.get(key) is not None]
-        errors.extend(forbidden(child(path, key), more) for key in found[1:])
-        if not found:
-            errors.append(required(path, none))
-
-    return check
-
-
-def at_most_one_of(fields: Iterable[str], text: str) -> Check:
-    """Return the check that at most one of several fields is set."""
-    rows = tuple(fields)
-
-    def check(value: JSON, path: str, errors: Errors) -> None:
-        found = [key for key in rows if value.get(key) is not None]
-        errors.extend(forbidden(child(path, key), text) for key in found[1:])
-
-    return check
 
 
 def immutable(new: JSON, old: JSON, path: str, errors: Errors, detail: str = IMMUTABLE) -> None:

@@ -195,7 +195,8 @@ def test_a_mutation_that_fails_refuses_the_request():
     """The status is that of a cluster: code 403, reason Invalid."""
     error = refusal(config_map(), mutation('Object{data: {"a": object.nope}}'), mutation_binding())
     assert (403, "Invalid") == (error.status, error.reason)
-    assert error.message.startswith("policy 'm' with binding 'mb' denied request: ")
+    why = "expression 'Object{data: {\"a\": object.nope}}' resulted in error: no such key: nope"
+    assert f"policy 'm' with binding 'mb' denied request: {why}" == error.message
     ignoring = mutation('Object{data: {"a": object.nope}}', failurePolicy="Ignore")
     assert config_map() == sent(config_map(), ignoring, mutation_binding())
 

@@ -1,0 +1,49 @@
+"""Tests of `sandbox.allocation`."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from pyverno.kube.json import JSONObject
+from pyverno.sandbox.allocation import SERVICE_RANGE, Allocator
+
+
+def service(name: str, address: str = "", node_port: int = 0) -> JSONObject:
+    """A stored service."""
+    ports = [{"port": 80, "nodePort": node_port}] if node_port else []
+    return {
+        "metadata": {"namespace": "a", "name": name},
+        "spec": {"clusterIPs": [address] if address else [], "ports": ports},
+    }
+
+
+def test_an_address_is_always_the_same_unless_it_is_taken() -> None:
+    """And then the next one."""
+    free = Allocator()
+    first = free.address("a/web")
+    assert first == free.address("a/web")
+    second = Allocator(lambda: [service("other", first)]).address("a/web")
+    assert int(ip_address(first)) + 1 == int(ip_address(second))
+
+
+def test_addresses_are_those_of_services() -> None:
+    """Not those of the API server and of the cluster's DNS."""
+    for number in range(200):
+        address = Allocator().address(f"a/{number}")
+        assert ip_address(address) in SERVICE_RANGE
+        assert not address.startswith("10.96.0.")
+
+
+def test_a_port_of_the_nodes_is_given_once() -> None:
+    """Neither one of another service nor one of the same."""
+    free = Allocator()
+    first = free.node_port("a/web:80")
+    assert 30000 <= first < 32768
+    assert first != Allocator(lambda: [service("other", node_port=first)]).node_port("a/web:80")
+    assert first != free.node_port("a/web:80", {first})
+
+
+def test_an_address_has_a_holder() -> None:
+    """Who asks for a taken one is told."""
+    allocator = Allocator(lambda: [service("web", "10.96.1.1")])
+    assert ("a/web", "") == (allocator.holder("10.96.1.1"), allocator.holder("10.96.1.2"))

@@ -1,0 +1,12 @@
+"""Tests of `validation.kinds`."""
+
+from __future__ import annotations
+
+from pyverno.sandbox.validation.kinds import KIND_CHECKS, UPDATE_CHECKS
+from tests.unit.sandbox.validation.cases import TABLE
+
+
+def test_checks_belong_to_resources_that_are_served() -> None:
+    """A misspelled key would judge nothing."""
+    known = {type_.key for type_ in TABLE}
+    assert set() == {*KIND_CHECKS, *UPDATE_CHECKS} - known
