@@ -204,8 +204,10 @@ def rewrite_text(text: str, config: str) -> str:
     """
     # COMPAT: plain text replacement, so messages and look-alikes such as `myobject.specX` change as well
     template = ".".join(("spec", *_TEMPLATES[config]))
-    text = _SPEC.sub(rf"\1.{template}.spec", text)
-    return _METADATA.sub(rf"\1.{template}.metadata", text)
+    spec, metadata = f".{template}.spec", f".{template}.metadata"
+    # functions rather than templates, which Python would parse for each text
+    text = _SPEC.sub(lambda found: found[1] + spec, text)
+    return _METADATA.sub(lambda found: found[1] + metadata, text)
 
 
 def _rewritten(value: JSON, rewrite: Callable[[str], str]) -> JSON:

@@ -162,7 +162,7 @@ class _Base:
         for steps, pattern in _TEMPLATES:
             if steps not in text:
                 continue
-            origin = self.find(pattern.sub(r"\1", text), expected, fields)
+            origin = self.find(pattern.sub(lambda found: found[1], text), expected, fields)
             if origin is not None:
                 ends = [match.end(1) - index * len(steps) for index, match in enumerate(pattern.finditer(text))]
                 return look_deeper(origin.checked, ends, steps[1:].split("."))

@@ -118,14 +118,14 @@ class Compilation:
 def compile_document(document: Document, *, old: Document | None = None, kinds: KindTable | None = None) -> Compiled:
     """Compile one policy document by itself; never raises for a bad document.
 
-    `old` is what an update replaces, so that fields that may not change are looked at. `kinds` is what a cluster serves:
-    rules about other kinds are warned about.
+    `old` is what an update replaces, so that fields that may not change are looked at. `kinds` is what a cluster
+    serves: rules about other kinds are warned about.
     """
     decoded = decode(document)
     if decoded.policy is None:
         return Compiled(document, errors=decoded.errors, warnings=decoded.warnings)
     before = decode(old).policy if old is not None else None
-    return _compiled(document, decoded.policy, decoded.errors, decoded.warnings, {}, before, kinds)
+    return _compiled(document, decoded.policy, decoded.errors, decoded.warnings, {}, old=before, kinds=kinds)
 
 
 def compile_documents(documents: Iterable[Document]) -> Compilation:
@@ -153,6 +153,7 @@ def _compiled(
     errors: Sequence[PolicyError],
     warnings: tuple[str, ...],
     bindings: dict[tuple[str, str], list[Any]],
+    *,
     old: AnyPolicy | None = None,
     kinds: KindTable | None = None,
 ) -> Compiled:

@@ -55,13 +55,19 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A checked tree: types by node id, references of names, resolutions of calls, full names of struct literals."""
+    """A checked tree: types by node id, references of names, resolutions of calls, full names of struct literals.
+
+    `collections` are the literals of lists and maps, `calls` those of functions that take a text with a syntax of its
+    own or format one (see `literal_checks`).
+    """
 
     root: ast.Node
     types: dict[int, Type]
     references: dict[int, Reference]
     resolutions: dict[int, Resolution]
     struct_names: dict[int, str] = field(default_factory=dict)
+    collections: tuple[ast.ListLiteral | ast.MapLiteral, ...] = ()
+    calls: tuple[ast.Call, ...] = ()
 
     @property
     def type(self) -> Type:
@@ -94,6 +100,8 @@ class _Checker:
         self._references: dict[int, Reference] = {}
         self._resolutions: dict[int, Resolution] = {}
         self._struct_names: dict[int, str] = {}
+        self._collections: list[ast.ListLiteral | ast.MapLiteral] = []
+        self._calls: list[ast.Call] = []
         self.issues: list[Issue] = []
 
     def result(self, root: ast.Node) -> Checked:
@@ -102,7 +110,15 @@ class _Checker:
             id_: resolve(type_, to_dyn=True) if type_.params or type_.kind == "param" else type_
             for id_, type_ in self._types.items()
         }
-        return Checked(root, types, self._references, self._resolutions, self._struct_names)
+        return Checked(
+            root,
+            types,
+            self._references,
+            self._resolutions,
+            self._struct_names,
+            tuple(self._collections),
+            tuple(self._calls),
+        )
 
     def _report(self, node: ast.Node, message: str) -> Type:
         if self._lenient:
@@ -194,6 +210,8 @@ class _Checker:
     # calls
 
     def _call(self, node: ast.Call) -> Type:
+        if node.function in _TEXT_FUNCTIONS:
+            self._calls.append(node)
         args = tuple(self.visit(arg) for arg in node.args)
         if node.target is None:
             found = self._names.function(node.function)
@@ -307,6 +325,7 @@ class _Checker:
     # literals with parts
 
     def _list(self, node: ast.ListLiteral) -> Type:
+        self._collections.append(node)
         element: Type | None = None
         for index, item in enumerate(node.elements):
             type_ = self.visit(item)
@@ -329,6 +348,7 @@ class _Checker:
         return DYN
 
     def _map(self, node: ast.MapLiteral) -> Type:
+        self._collections.append(node)
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
@@ -442,6 +462,7 @@ class _Checker:
         return self._conditional(node, (BOOL, body, optional_of(self._known.fresh())))
 
 
+_TEXT_FUNCTIONS: Final = frozenset({"duration", "timestamp", "matches", "format"})
 _LITERAL_TYPES: Final = {
     "null_type": Type("null"),
     "bool": BOOL,

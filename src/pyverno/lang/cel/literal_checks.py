@@ -33,7 +33,11 @@ def literal_issues(checked: Checked, *, homogeneous: bool, formats: bool) -> tup
     """Return what is wrong with the literals of a checked expression: mixed types, texts that do not parse."""
     if not homogeneous and not formats:
         return ()
-    calls, literals = _of_interest(checked.root)
+    if any(call.function in _EXEMPT for call in checked.calls):
+        calls, literals = _of_interest(checked.root)
+    else:
+        calls = [call for call in checked.calls if call.args]
+        literals = list(checked.collections)
     found = tuple(issue for node in calls for issue in _formats(node)) if formats else ()
     return (*found, *(issue for node in literals for issue in _mixtures(checked, node))) if homogeneous else found
 
