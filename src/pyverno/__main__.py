@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 __all__ = ["main"]
@@ -19,15 +20,20 @@ def main() -> None:
 
         sys.stdout.write(f"pyverno {__version__}\n")
         raise SystemExit(0)
+    # a plain run makes a great many objects and no cycles worth finding, not even when the interpreter ends
+    gc.disable()
     from pyverno.cli.lazily import load_later
     from pyverno.cli.plainly import run_plainly
 
     load_later()
     code = run_plainly(arguments)
     if code is None:
+        gc.enable()
         from pyverno.cli.root import run
 
         code = run(arguments)
+    else:
+        gc.freeze()
     raise SystemExit(code)
 
 

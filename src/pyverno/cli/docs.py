@@ -86,12 +86,12 @@ def _docs(*, output: str, website: bool, **flags: bool) -> None:
     if not output:
         raise UsageError('required flag(s) "output" not set')
     folder = Path(output)
-    links = flags["markdownLinks"] or not website
+    links = flags["markdownlinks"] or not website
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in pages(root, markdown_links=links):
-            front = _front_matter(name, date=not flags["noDate"]) if website else ""
-            note = "<!-- written by `pyverno docs`, do not edit -->\n\n" if flags["autogenTag"] else ""
+            front = _front_matter(name, date=not flags["nodate"]) if website else ""
+            note = "<!-- written by `pyverno docs`, do not edit -->\n\n" if flags["autogentag"] else ""
             (folder / name).write_text(f"{front}{note}{text}", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write into `{output}`: {(error.strerror or str(error)).lower()}") from error

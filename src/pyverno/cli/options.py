@@ -107,7 +107,7 @@ def comma_list(*names: str, help: str, hidden: bool = False) -> click.Option:
 def flag(*names: str, help: str, default: bool = False, hidden: bool = False) -> click.Option:
     """Return a flag without value; `--name=false` switches it off."""
     long = next(name for name in names if name.startswith("--"))
-    field = long.removeprefix("--").replace("-", "_")
+    field = long.removeprefix("--").replace("-", "_").lower()
     off = f"--not{long.removeprefix('--')}"
     written = [field, *names[:-1], f"{names[-1]}/{off}"]
     return _Switch(written, default=default, help=help, hidden=hidden)

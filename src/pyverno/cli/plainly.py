@@ -5,7 +5,6 @@ This module must never import click.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,17 +25,9 @@ def run_plainly(words: Sequence[str]) -> int | None:
     """
     if not words or words[0] not in PLAIN or os.name == "nt" or any(name.startswith("_PYVERNO") for name in os.environ):
         return None
-    # the collector stays off: a run makes a great many objects and no cycles worth finding before it ends
-    gc.disable()
     plain: Callable[[Sequence[str]], Callable[[], int] | None] = import_module(PLAIN[words[0]]).plain
     run = plain(words[1:])
-    if run is None:
-        gc.enable()
-        return None
-    code = guarded(lambda: _as_click_runs(run))
-    # nor are they worth a last search when the interpreter ends
-    gc.freeze()
-    return code
+    return None if run is None else guarded(lambda: _as_click_runs(run))
 
 
 def _as_click_runs(run: Callable[[], int]) -> int:

@@ -16,13 +16,15 @@ __all__ = ["sandbox"]
 _HELP = """Run a Kubernetes API server in one process and print how to reach it.
 
 Real kubectl and Helm talk to it over HTTPS. It has namespaces, RBAC, custom resources, admission webhooks and policies,
-the controllers of workloads, and one made-up node whose pods become ready without running anything. Ctrl+C ends it;
-with --exec it runs one command and ends with its exit code.
+the controllers of workloads, and one made-up node whose pods become ready without running anything. With
+--with-controllers the definitions of policies are there as well, and the admission controller judges every request.
+Ctrl+C ends it; with --exec it runs one command and ends with its exit code.
 """
 
 _EXAMPLES = """\b
 Examples:
   pyverno sandbox
+  pyverno sandbox --with-controllers
   pyverno sandbox --kube-version 1.33 --load crds.yaml --load apps.yaml
   pyverno sandbox --data-dir ./cluster --port 6443 --kubeconfig ./kubeconfig
   pyverno sandbox --map-service kyverno/kyverno-svc=127.0.0.1:9443 --log-requests
@@ -50,6 +52,15 @@ _CLUSTER = (
         "--map-service", help="Where a service really is: NAMESPACE/NAME=HOST:PORT, for webhooks that run outside."
     ),
 )
+_POLICIES = (
+    flag("--with-controllers", help="Install the definitions of policies and run the admission controller."),
+    flag("--enablePolicyException", help="With --with-controllers: use PolicyExceptions."),
+    value(
+        "--exceptionNamespace",
+        help="With --with-controllers: the only namespace of PolicyExceptions; `*` for any.",
+        metavar="NAME",
+    ),
+)
 _LIFE = (
     value("--data-dir", help="Keep objects and keys in this folder between runs.", metavar="FOLDER"),
     flag("--exec", help="Run the command that follows with KUBECONFIG set, then stop and end with its exit code."),
@@ -66,7 +77,7 @@ sandbox = command(
     "sandbox",
     _HELP,
     _sandbox,
-    {"Server": _SERVER, "Cluster": _CLUSTER, "Life": _LIFE},
+    {"Server": _SERVER, "Cluster": _CLUSTER, "Policies": _POLICIES, "Life": _LIFE},
     click.Argument(["words"], nargs=-1, metavar="[COMMAND]..."),
     epilog=_EXAMPLES,
 )

@@ -1,22 +1,27 @@
 """The work of `pyverno sandbox`: settings from flags, start, wait or run a command, stop.
 
+With `--with-controllers` the admission controller runs beside the server, and what it has to say goes to stderr.
+
 This module must never know what the server does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from pyverno.errors import UsageError
 from pyverno.sandbox import Sandbox, Settings
+from pyverno.value import dataclass
 
 __all__ = ["run_sandbox", "settings_of"]
 
@@ -33,7 +38,8 @@ def run_sandbox(words: Sequence[str], flags: Mapping[str, Any]) -> int:
         raise UsageError(f'unknown command "{words[0]}" for "pyverno sandbox"')
     settings = settings_of(flags)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    return asyncio.run(_run(settings, words, Path(flags["kubeconfig"]) if flags["kubeconfig"] else None))
+    cluster = _with_controllers(settings, flags) if flags["with_controllers"] else _alone(settings)
+    return asyncio.run(_run(cluster, words, Path(flags["kubeconfig"]) if flags["kubeconfig"] else None))
 
 
 def settings_of(flags: Mapping[str, Any]) -> Settings:
@@ -66,20 +72,54 @@ def _log(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-async def _run(settings: Settings, words: Sequence[str], kubeconfig: Path | None) -> int:
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """A started sandbox, what waits until a part of it ends by itself, and whether policies are at work in it."""
+
+    sandbox: Sandbox
+    wait: Callable[[], Awaitable[object]]
+    has_policies: bool
+
+
+@asynccontextmanager
+async def _alone(settings: Settings) -> AsyncIterator[_Cluster]:
+    async with Sandbox(settings) as sandbox:
+        yield _Cluster(sandbox, asyncio.Event().wait, has_policies=False)
+
+
+@asynccontextmanager
+async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> AsyncIterator[_Cluster]:
+    # imported here: a sandbox alone needs none of it, and it takes as long to import as the rest
+    from pyverno.controllers.admission import AdmissionSettings
+    from pyverno.controllers.policysandbox import PolicySandbox
+    from pyverno.webhook.documents import ExceptionSettings
+    from pyverno.webhook.logs import AnswerLog, set_up_logging
+    from pyverno.webhook.observers import Observers
+
+    set_up_logging("text", logging.INFO if flags["log_requests"] else logging.WARNING)
+    exceptions = ExceptionSettings(flags["enablepolicyexception"], flags["exceptionnamespace"])
+    alone = dataclasses.replace(settings, load=())  # what is loaded may be policies, which need their definitions
+    both = PolicySandbox(Sandbox(alone), Observers(AnswerLog()), AdmissionSettings(exceptions=exceptions))
+    async with both:
+        await both.sandbox.load(settings.load)
+        await both.settle()
+        yield _Cluster(both.sandbox, both.wait, has_policies=True)
+
+
+async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[str], kubeconfig: Path | None) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    async with Sandbox(settings) as sandbox:
-        path = sandbox.kubeconfig
+    async with starting as cluster:
+        path = cluster.sandbox.kubeconfig
         if kubeconfig is not None:
-            path = _copied(Path(sandbox.kubeconfig), kubeconfig)
+            path = _copied(Path(path), kubeconfig)
         if words:
             return await _exec(words, path, stopping)
-        sys.stdout.write(_greeting(sandbox, path))
+        sys.stdout.write(_greeting(cluster, path))
         sys.stdout.flush()
-        await stopping.wait()
+        await _first(stopping.wait(), cluster.wait())
     return 0
 
 
@@ -92,15 +132,34 @@ def _copied(source: Path, target: Path) -> str:
     return str(target.absolute())
 
 
-def _greeting(sandbox: Sandbox, path: str) -> str:
-    return (
-        f"Kubernetes {sandbox.settings.kube_version} is ready at {sandbox.url}\n\n"
-        f"  export KUBECONFIG={path}\n"
-        "  kubectl get nodes\n"
-        "  kubectl create deployment web --image=nginx\n"
-        "  kubectl get pods --watch\n\n"
-        "Ctrl+C stops it.\n"
-    )
+async def _first(*waiting: Awaitable[object]) -> None:
+    """Wait until one of these ends, and raise what it raised."""
+    tasks = [asyncio.ensure_future(each) for each in waiting]
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in others:
+        task.cancel()
+    for task in done:
+        task.result()
+
+
+_WORKLOADS = (
+    "kubectl get nodes",
+    "kubectl create deployment web --image=nginx",
+    "kubectl get pods --watch",
+)
+_POLICIES = (
+    "kubectl apply -f POLICY.yaml",
+    "kubectl get clusterpolicies,validatingpolicies,mutatingpolicies",
+    "kubectl create deployment web --image=nginx",
+)
+
+
+def _greeting(cluster: _Cluster, path: str) -> str:
+    settings = cluster.sandbox.settings
+    is_ready = "is ready, with policies at work," if cluster.has_policies else "is ready"
+    lines = (f"export KUBECONFIG={path}", *(_POLICIES if cluster.has_policies else _WORKLOADS))
+    commands = "".join(f"  {line}\n" for line in lines)
+    return f"Kubernetes {settings.kube_version} {is_ready} at {cluster.sandbox.url}\n\n{commands}\nCtrl+C stops it.\n"
 
 
 async def _exec(words: Sequence[str], kubeconfig: str, stopping: asyncio.Event) -> int:
