@@ -128,6 +128,8 @@ async def _play(heading: Callable[[str], None]) -> list[str]:
             print(f"{scene.why}\n")
             for act in scene.acts:
                 wrong += await _perform(act, person, cluster.sandbox.kubeconfig)
+                if act.settles:
+                    await cluster.settle()
         return wrong
 
 
@@ -136,8 +138,6 @@ async def _perform(act: Act, person: str, kubeconfig: str) -> list[str]:
     print(f"$ {shown}", flush=True)
     code, output = await asyncio.to_thread(_run, act.arguments, person, kubeconfig)
     print(output.strip("\n") + "\n")
-    if act.settles:
-        await asyncio.sleep(1)
     wrong = [f"`{shown}` does not print `{text}`" for text in act.prints if text not in output]
     if act.succeeds != (code == 0):
         wrong.append(f"`{shown}` ends with {code}")

@@ -27,7 +27,7 @@ def run(arguments: Sequence[str], kubeconfig: str, folder: Path) -> tuple[int, s
 
     Raises SystemExit for a command that is none of the demo's.
     """
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return 0, asyncio.run(_run(options, kubeconfig, folder))
     except StatusError as error:
@@ -36,9 +36,10 @@ def run(arguments: Sequence[str], kubeconfig: str, folder: Path) -> tuple[int, s
         return 1, f"error: {error.message}\n"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kubectl")
-    verbs = parser.add_subparsers(dest="verb", required=True)
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the commands; it raises SystemExit for one that it does not know."""
+    found = argparse.ArgumentParser(prog="kubectl")
+    verbs = found.add_subparsers(dest="verb", required=True)
     for verb in ("create", "delete"):
         each = verbs.add_parser(verb)
         each.add_argument("words", nargs="*")
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument("kind", choices=["pod"])
     shown.add_argument("name")
     shown.add_argument("--show-labels", action="store_true")
-    return parser
+    return found
 
 
 async def _run(options: argparse.Namespace, kubeconfig: str, folder: Path) -> str:

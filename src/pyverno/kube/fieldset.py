@@ -61,7 +61,7 @@ class FieldSet:
     def to_json(self) -> JSONObject:
         """Write FieldsV1, fields before items and each kind in order of its text."""
         written: JSONObject = {}
-        for step in sorted({*self.members, *self.children}, key=_order):
+        for step in _sorted({*self.members, *self.children}):
             below = self.children.get(step)
             if below is None:
                 written[step] = {}
@@ -95,6 +95,8 @@ class FieldSet:
         """Return the fields of either set."""
         if not other:
             return self
+        if not self:
+            return other
         children = dict(self.children)
         for step, theirs in other.children.items():
             ours = children.get(step)
@@ -184,6 +186,12 @@ def _step_text(step: str) -> str:
 
 def _order(step: str) -> tuple[int, str]:
     return _KINDS[step[0]], step
+
+
+def _sorted(steps: Iterable[str]) -> list[str]:
+    """Put steps in order; those of one kind, as they mostly are, need no look at their kinds."""
+    found = sorted(steps)
+    return found if not found or found[0][0] == found[-1][0] else sorted(found, key=_order)
 
 
 def _without_empty(children: dict[str, FieldSet]) -> dict[str, FieldSet]:

@@ -126,9 +126,33 @@ def compare(before: JSON, after: JSON, type: SchemaTree) -> Comparison:
     >>> compare({"a": 1, "b": [1]}, {"b": [2], "c": {}}, ANYTHING).modified.to_json()
     {'f:b': {}}
     """
-    walk = _Walk([], [], [])
+    walk = _Walk([], [], [], [])
     walk.visit(before, after, type, ())
-    return Comparison(FieldSet.of(walk.removed), FieldSet.of(walk.modified), FieldSet.of(walk.added))
+    added = FieldSet.of(walk.added)
+    for path, below in walk.grown:
+        for step in reversed(path):
+            below = FieldSet(frozenset(), {step: below})  # noqa: PLW2901  # one step further up
+        added = added.union(below)
+    return Comparison(FieldSet.of(walk.removed), FieldSet.of(walk.modified), added)
+
+
+def _parts(value: JSON, type: SchemaTree) -> FieldSet:
+    """Return all that lies below a value: what is added with it."""
+    shape = type.shape(value)
+    if shape == "map" and type.map is not None and not type.map.is_atomic and isinstance(value, dict):
+        below = {field_step(name): _parts(item, type.map.child(name) or ANYTHING) for name, item in value.items()}
+    elif shape == "list" and type.list is not None and not type.list.is_atomic and isinstance(value, list):
+        element = type.list.element
+        below = {
+            step: _parts(items[0], element) if len(items) == 1 else _NOTHING
+            for step, items in _grouped(value, type.list).items()
+        }
+    else:
+        return _NOTHING
+    return FieldSet(frozenset(below), {step: fields for step, fields in below.items() if fields})
+
+
+_NOTHING = FieldSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +160,20 @@ class _Walk:
     removed: list[FieldPath]
     modified: list[FieldPath]
     added: list[FieldPath]
+    grown: list[tuple[FieldPath, FieldSet]]
+    """What lies below those that were added."""
 
     def visit(self, before: _Value, after: _Value, type: SchemaTree, path: FieldPath) -> None:
         if before is after:
+            return
+        if len(path) == 1 and equal(before, after):
+            # most writes leave most of an object alone, and to see that is quicker than to walk through it
+            return
+        if before is _MISSING and after is not _MISSING:
+            self.added.append(path)
+            below = _parts(after, type)
+            if below:
+                self.grown.append((path, below))
             return
         shape = type.shape(before if after is _MISSING else after)
         has_parts = self._descended(shape, before, after, type, path)
@@ -148,15 +183,11 @@ class _Walk:
                 has_parts = self._descended(other, before, after, type, path) and has_parts
         if not has_parts:
             self._leaf(before, after, path)
-        elif before is _MISSING:
-            self.added.append(path)
         elif after is _MISSING:
             self.removed.append(path)
 
     def _leaf(self, before: _Value, after: _Value, path: FieldPath) -> None:
-        if before is _MISSING:
-            self.added.append(path)
-        elif after is _MISSING:
+        if after is _MISSING:
             self.removed.append(path)
         elif not (equal(before, after) if before.__class__ is not str else before == after):
             self.modified.append(path)

@@ -58,14 +58,6 @@ class Allocator:
                 return port
         return 0
 
-    def holder(self, address: str) -> str:
-        """Return the name of the service that has an address, empty when it is free."""
-        for service in self.services():
-            if address in ((service.get("spec") or {}).get("clusterIPs") or ()):
-                metadata = service.get("metadata") or {}
-                return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-        return ""
-
 
 def _node_ports(service: JSONObject) -> Iterable[int]:
     spec = service.get("spec") or {}

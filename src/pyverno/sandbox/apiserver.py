@@ -79,6 +79,22 @@ _CONDITIONAL = frozenset(
 )
 """Built-in resources that can only be updated by those who say which version they have seen."""
 
+_MADE_BY_UPDATE = frozenset(
+    {
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "endpoints",
+        "events",
+        "leases.coordination.k8s.io",
+        "limitranges",
+        "rolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "runtimeclasses.node.k8s.io",
+        "services",
+    }
+)
+"""Resources whose objects an update creates when they are not there."""
+
 
 class ApiServer:
     """Objects of all types, and what can be done to them."""
@@ -110,6 +126,8 @@ class ApiServer:
         self._builtin = schema_set(kube_version)
         self.now = clock
         """The time of this server."""
+        self.on_withdrawn: Callable[[str], None] = lambda _name: None
+        """Called with the name of a definition that is gone: nobody can watch its objects any more."""
 
     @property
     def table(self) -> ResourceTable:
@@ -210,6 +228,8 @@ class ApiServer:
         type = write.type
         found = self.decoded(write, body)
         identity.check_name(metadata_of(found).get("name"), write.name)
+        if type.key in _MADE_BY_UPDATE and not write.subresource and self.store.get(write.key) is None:
+            return await self.create(write, body)
         wanted = self.schemas.default(type, identity.placed(type, write.namespace, found))
         metadata = metadata_of(wanted)
 
@@ -447,6 +467,7 @@ class ApiServer:
         last = self.store.remove(state.key, to_version(self.table.versions_of(type.key)[0], body))
         if type.key == CRDS:
             self._served.withdraw(state.key.name)
+            self.on_withdrawn(state.key.name)
         elif type.is_custom:
             self._empty_definition(type.crd)
         return Outcome(to_version(type, last.body), 200, last)

@@ -39,6 +39,8 @@ class Call:
         self.notes = Notes()
         self.user = User()
         self.form = Form()
+        self.is_ending = False
+        """Whether the server ends this request, a watch, from its side."""
 
     @property
     def media_type(self) -> str:
@@ -69,6 +71,9 @@ class Call:
         length = self.request.content_length
         if length is not None and length > MAX_BYTES:
             raise too_large()
+        if self.request.headers.get("Expect", "").lower() == "100-continue":
+            await self.request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.request.writer.output_size = 0
         data = bytearray()
         async for chunk in self.request.content.iter_any():
             data += chunk

@@ -5,6 +5,7 @@ This module must never decide who may do what.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
@@ -59,9 +60,13 @@ async def _watch(call: Call, kind: ResourceType) -> web.StreamResponse:
                 is_first = False
             events = await anext(groups)
     except StopAsyncIteration:
-        await response.write_eof()
+        pass
+    except asyncio.CancelledError:
+        if not call.is_ending:
+            raise
     finally:
         await groups.aclose()
+    await response.write_eof()
     return response
 
 

@@ -38,7 +38,8 @@ class SqliteJournal:
 
     def __init__(self, path: Path) -> None:
         """Open or make the file; raises UsageError when another process has it or it is no journal."""
-        self._path = path
+        if not path.exists():
+            path.touch(mode=0o600)
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=0.5)
         try:
             self._open()

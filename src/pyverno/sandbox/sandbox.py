@@ -168,7 +168,13 @@ class Sandbox:
             log_request=settings.log_request,
         )
         self.certificate = keys.authority.certificate
-        port = await self._http.start(settings.address, settings.port, keys.server_context(self.now()))
+        try:
+            port = await self._http.start(
+                settings.address, settings.port, keys.server_context(self.now(), settings.address)
+            )
+        except OSError as error:
+            place = f"{settings.address}:{settings.port}"
+            raise UsageError(f"can not listen on {place}: {(error.strerror or str(error)).lower()}") from None
         self._write_kubeconfig(folder, keys, port)
         await self._create_first(port)
         if settings.controllers:
@@ -182,7 +188,7 @@ class Sandbox:
             )
             self._controllers = ControllerSet(surroundings, kubelet=settings.kubelet)
             await self._controllers.start(self.server)
-        await self._load()
+        await self.load(self.settings.load)
 
     async def stop(self) -> None:
         """Stop everything; what was acknowledged is in the journal, if there is one."""
@@ -299,12 +305,13 @@ class Sandbox:
             if client.get(resource, metadata["name"], metadata.get("namespace", "")) is None:
                 await client.create(resource, body)
 
-    async def _load(self) -> None:
-        for path in self.settings.load:
+    async def load(self, paths: Iterable[Path]) -> None:
+        """Create the objects of these files in order, those that are there already left out; raises UsageError."""
+        for path in paths:
             try:
                 documents = load_documents(path.read_bytes(), file=str(path))
             except OSError as error:
-                raise UsageError(f"`{path}` can not be read: {error.strerror}") from None
+                raise UsageError(f"`{path}` can not be read: {(error.strerror or str(error)).lower()}") from None
             for document in expand_lists(documents):
                 await self._create_one(document.value, str(document.location()))
 
@@ -312,8 +319,10 @@ class Sandbox:
         kind = body.get("kind") if isinstance(body, dict) else None
         group, version = parse_api_version(str(body.get("apiVersion"))) if kind else ("", "")
         found = self.server.table.by_kind(GVK(group, version, str(kind)))
+        if kind is None:
+            raise UsageError(f"{place}: this is no Kubernetes object")
         if found is None:
-            raise UsageError(f"{place}: no kind `{kind}` is served in `{body.get('apiVersion')}`" if kind else place)
+            raise UsageError(f"{place}: no kind `{kind}` is served in `{body.get('apiVersion')}`")
         namespace = (metadata_of(body).get("namespace") or "default") if found.namespaced else ""
         try:
             await self.server.create(Write(found, namespace, "", _ADMIN, manager="pyverno-sandbox"), body)
@@ -352,8 +361,8 @@ class _Keys:
             _write_secret(path, content)
         return cls(authority, signer, folder)
 
-    def server_context(self, now: datetime, hosts: Iterable[str] = SERVER_HOSTS) -> ssl.SSLContext:
-        pair = self.authority.issue("kube-apiserver", now=now, hosts=hosts)
+    def server_context(self, now: datetime, address: str) -> ssl.SSLContext:
+        pair = self.authority.issue("kube-apiserver", now=now, hosts=dict.fromkeys((*SERVER_HOSTS, address)))
         path = self.folder / "server.pem"
         _write_secret(path, pair.certificate + pair.key)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=self.authority.certificate.decode())

@@ -36,6 +36,7 @@ __all__ = ["HttpServer"]
 _log = logging.getLogger(__name__)
 _MAX_HEADER = 1 << 20
 _SHUTDOWN_SECONDS = 1.0
+_LAST_EVENTS_SECONDS = 0.1
 
 
 class HttpServer:
@@ -60,8 +61,9 @@ class HttpServer:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._log_request = log_request
+        server.on_withdrawn = self._end_watches_of
         self._paths = Paths(server, documents or {})
-        self._watches: set[asyncio.Task[Any]] = set()
+        self._watches: dict[asyncio.Task[Any], tuple[Call, ResourceType]] = {}
         self._certificates: WeakKeyDictionary[Any, Mapping[str, JSON] | None] = WeakKeyDictionary()
         self._runner: web.ServerRunner | None = None
 
@@ -82,8 +84,7 @@ class HttpServer:
 
     async def stop(self) -> None:
         """End all watches, let the other requests finish, and close."""
-        for task in self._watches:
-            task.cancel()
+        self._end_watches(lambda _: True)
         if self._runner is None or self._runner.server is None:
             return
         transports = [connection.transport for connection in self._runner.server.connections]
@@ -134,11 +135,22 @@ class HttpServer:
             return await operation(call, kind)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # a coroutine that runs has one
-        self._watches.add(task)
+        self._watches[task] = call, kind
         try:
             return await operation(call, kind)
         finally:
-            self._watches.discard(task)
+            del self._watches[task]
+
+    def _end_watches_of(self, name: str) -> None:
+        """End the watches of a definition that is gone, after they have told the end of its objects."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(_LAST_EVENTS_SECONDS, self._end_watches, lambda kind: kind.crd == name)
+
+    def _end_watches(self, is_meant: Callable[[ResourceType], bool]) -> None:
+        for task, (call, kind) in self._watches.items():
+            if is_meant(kind):
+                call.is_ending = True
+                task.cancel()
 
     def _user(self, request: web.BaseRequest) -> User:
         user = self._authenticator.authenticate(request.headers, self._certificate(request))

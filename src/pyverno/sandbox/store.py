@@ -8,7 +8,6 @@ loop and none of them waits, but `Watcher.next`. This module must never judge an
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -234,10 +233,14 @@ class _Shelf:
     def since(self, revision: int) -> Sequence[Change]:
         if revision < self.oldest:
             raise TooOldError(revision, self.oldest)
-        if not self.changes or self.changes[-1].revision <= revision:
-            return ()
-        recent = list(self.changes)
-        return recent[bisect_right(recent, revision, key=lambda change: change.revision) :]
+        # from the end: whoever watches asks for the last few of many
+        found: list[Change] = []
+        for change in reversed(self.changes):
+            if change.revision <= revision:
+                break
+            found.append(change)
+        found.reverse()
+        return found
 
 
 class Watcher:

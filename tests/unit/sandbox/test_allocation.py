@@ -41,9 +41,3 @@ def test_a_port_of_the_nodes_is_given_once() -> None:
     assert 30000 <= first < 32768
     assert first != Allocator(lambda: [service("other", node_port=first)]).node_port("a/web:80")
     assert first != free.node_port("a/web:80", {first})
-
-
-def test_an_address_has_a_holder() -> None:
-    """Who asks for a taken one is told."""
-    allocator = Allocator(lambda: [service("web", "10.96.1.1")])
-    assert ("a/web", "") == (allocator.holder("10.96.1.1"), allocator.holder("10.96.1.2"))

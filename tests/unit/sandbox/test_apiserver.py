@@ -242,6 +242,15 @@ def test_updates_must_mean_the_object_of_the_path() -> None:
     refused(lambda: update(server, MAPS, config_map("nope")), 404, 'configmaps "nope" not found')
 
 
+def test_updates_create_objects_of_some_kinds() -> None:
+    """Roles and services among them; most kinds must be there."""
+    server = api_server()
+    key = "clusterroles.rbac.authorization.k8s.io"
+    where = write(server, key, "", "r")
+    outcome = run(server.update(where, {"metadata": {"name": "r"}, "rules": []}))
+    assert (201, "r") == (outcome.status, outcome.body["metadata"]["name"])
+
+
 def test_generation_counts_what_is_wanted_only() -> None:
     """Neither labels nor status; the status has a door of its own."""
     server = api_server()

@@ -168,6 +168,7 @@ OBJECT_DEFAULTS: Final[Hooks] = {
             ("NamedRuleWithOperations", absent(scope="*")),
         )
     },
+    f"{_ADMISSION}.v1alpha1.ParamRef": absent(parameterNotFoundAction="Deny"),
     f"{_EXTENSIONS}.CustomResourceDefinition": _definition,
     f"{_EXTENSIONS}.ServiceReference": _PORT,
     "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference": _PORT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import FieldError
@@ -18,7 +18,10 @@ from pyverno.sandbox.schema.correlation import UNRELATED, related_field
 from pyverno.sandbox.schema.embedded import EmbeddedCheck, compile_embedded
 from pyverno.sandbox.schema.listtypes import ListCheck, compile_list_types
 from pyverno.sandbox.schema.pruning import Defaulter, Pruner, compile_defaults, compile_pruning
-from pyverno.sandbox.schema.rules import Rules, compile_rules
+from pyverno.sandbox.schema.rulesearch import has_rules
+
+if TYPE_CHECKING:
+    from pyverno.sandbox.schema.rules import Rules
 
 __all__ = ["CustomSchema"]
 
@@ -127,4 +130,8 @@ class CustomSchema:
 
     @cached_property
     def _rules(self) -> Rules | None:
+        if not has_rules(self.schema):
+            return None
+        from pyverno.sandbox.schema.rules import compile_rules  # loads CEL
+
         return compile_rules(self.schema, self._version)

@@ -26,6 +26,7 @@ from pyverno.lang.cel.types import Type, optional_of
 from pyverno.lang.cel.values import NONE, Duration, Optional, Timestamp, Value
 from pyverno.sandbox.fielderrors import child, duplicate, forbidden, invalid, required
 from pyverno.sandbox.schema.correlation import UNRELATED, related_field, related_items
+from pyverno.sandbox.schema.rulesearch import has_rules
 
 __all__ = ["Rules", "compile_rules", "rule_problems", "with_root_metadata"]
 
@@ -89,7 +90,7 @@ def compile_rules(schema: JSONObject, version: tuple[int, int]) -> Rules | None:
     >>> [str(error) for error in compile_rules(schema, (1, 35))({"spec": {"n": 1}}, UNRELATED)]
     ['spec: Invalid value: too few']
     """
-    if not _has_rules(schema):
+    if not has_rules(schema):
         return None
     node = _node(with_root_metadata(schema), kubernetes_environment(version))
     if node is None:
@@ -112,15 +113,9 @@ def rule_problems(schema: JSONObject, version: tuple[int, int], *, is_root: bool
             yield index, rule.problem
 
 
-def _has_rules(schema: JSON) -> bool:
-    if isinstance(schema, dict):
-        return "x-kubernetes-validations" in schema or any(_has_rules(value) for value in schema.values())
-    return isinstance(schema, list) and any(_has_rules(value) for value in schema)
-
-
 def _node(schema: JSONObject, environment: Environment) -> Node | None:
     """Return what judges a value and everything below it, None when there is no rule."""
-    if not _has_rules(schema):
+    if not has_rules(schema):
         return None
     own = _own_rules(schema, environment)
     properties = schema.get("properties") or {}
@@ -155,7 +150,7 @@ def _node(schema: JSONObject, environment: Environment) -> Node | None:
 
 def _nested(schema: JSONObject, part: JSONObject, environment: Environment) -> Node | None:
     """Rules inside `allOf` see the types of the schema around them."""
-    return _node({**schema, "allOf": None, **part}, environment) if _has_rules(part) else None
+    return _node({**schema, "allOf": None, **part}, environment) if has_rules(part) else None
 
 
 def _own_rules(schema: JSONObject, environment: Environment) -> Node | None:

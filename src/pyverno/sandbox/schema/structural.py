@@ -13,11 +13,10 @@ from typing import Final
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import FieldError
-from pyverno.lang.cel.regex import compile_pattern
 from pyverno.sandbox.fielderrors import forbidden, go_struct, invalid, required, unsupported
 from pyverno.sandbox.schema.checking import compile_check
 from pyverno.sandbox.schema.correlation import UNRELATED
-from pyverno.sandbox.schema.rules import rule_problems
+from pyverno.sandbox.schema.rulesearch import has_rules
 
 __all__ = ["schema_errors"]
 
@@ -56,7 +55,7 @@ def schema_errors(schema: JSONObject, path: str, version: tuple[int, int]) -> li
     errors = sorted((*_level(schema, path, "root"), *_completeness(schema, schema, path)), key=str)
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    return errors or list(_rules(schema, path, version, is_root=True))
+    return errors or (list(_rules(schema, path, version, is_root=True)) if has_rules(schema) else [])
 
 
 def _level(schema: JSONObject, path: str, level: str) -> Iterator[FieldError]:
@@ -212,6 +211,8 @@ def _junctors(schema: JSONObject, path: str) -> Iterator[FieldError]:
         yield from _nested(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
     if pattern:
+        from pyverno.lang.cel.regex import compile_pattern  # loads CEL
+
         try:
             compile_pattern(pattern)
         except EvaluationError as error:
@@ -272,6 +273,8 @@ def _default(schema: JSONObject, path: str) -> Iterator[FieldError]:
 
 
 def _rules(schema: JSONObject, path: str, version: tuple[int, int], *, is_root: bool = False) -> Iterator[FieldError]:
+    from pyverno.sandbox.schema.rules import rule_problems  # loads CEL
+
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         if not str(rule.get("rule", "")).strip():
             yield required(f"{path}.x-kubernetes-validations[{index}].rule", "rule is not specified")

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.labelsyntax import label_key_problems
-from pyverno.lang.cel import types
-from pyverno.lang.cel.types import list_of
-from pyverno.lang.cel.types import struct as struct_type
 from pyverno.sandbox.fielderrors import duplicate, forbidden, invalid, required, unsupported
 from pyverno.sandbox.validation.check import Check, Errors, label_selector
-from pyverno.sandbox.validation.expressions import Expressions, match_conditions
 from pyverno.sandbox.validation.names import dns_label_1035_problems, dns_subdomain_problems, path_segment_problems
+from pyverno.sandbox.validation.results import Result
+
+if TYPE_CHECKING:
+    from pyverno.sandbox.validation.expressions import Expressions
 
 __all__ = ["mutating_policy", "policy_binding", "validating_policy", "webhook_configuration"]
 
-_VERSION: Final = (1, 35)
+Version: TypeAlias = tuple[int, int]
+"""The version of Kubernetes, whose CEL expressions are written in."""
+
 _FAILURE: Final = ("Fail", "Ignore")
 _MATCH: Final = ("Equivalent", "Exact")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
@@ -32,6 +34,19 @@ _REVIEWS: Final = ("v1", "v1beta1")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 _URL_FORM: Final = "; desired format: https://host[/path]"
+
+
+def _expressions(version: Version, *, has_params: bool = False, mutation: bool = False) -> Expressions:
+    from pyverno.sandbox.validation.expressions import Expressions  # loads CEL
+
+    return Expressions(version, has_params=has_params, mutation=mutation)
+
+
+def _conditions(value: JSON, path: str, errors: Errors, version: Version, *, has_params: bool = False) -> None:
+    if value:
+        from pyverno.sandbox.validation.expressions import match_conditions  # loads CEL
+
+        match_conditions(value, path, errors, _expressions(version, has_params=has_params), label_key_problems)
 
 
 def _in(value: JSON, path: str, supported: Iterable[str], errors: Errors) -> None:
@@ -149,7 +164,7 @@ def _reviews(versions: list[str], path: str, errors: Errors) -> None:
         errors.append(invalid(path, versions, f"must include at least one of {', '.join(_REVIEWS)}"))
 
 
-def _webhook(hook: JSONObject, path: str, errors: Errors) -> None:
+def _webhook(hook: JSONObject, path: str, errors: Errors, version: Version) -> None:
     name = str(hook.get("name") or "")
     _qualified_name(name, f"{path}.name", errors)
     for index, rule in enumerate(hook.get("rules") or ()):
@@ -170,8 +185,7 @@ def _webhook(hook: JSONObject, path: str, errors: Errors) -> None:
     _client(hook.get("clientConfig") or {}, f"{path}.clientConfig", errors)
     _reviews(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions", errors)
     if hook.get("matchConditions"):
-        place = f"{path}.matchConditions"
-        match_conditions(hook["matchConditions"], place, errors, Expressions(_VERSION), label_key_problems)
+        _conditions(hook["matchConditions"], f"{path}.matchConditions", errors, version)
 
 
 def _qualified_name(name: str, path: str, errors: Errors) -> None:
@@ -185,11 +199,11 @@ def _qualified_name(name: str, path: str, errors: Errors) -> None:
         errors.append(invalid(path, name, "should be a domain with at least three segments separated by dots"))
 
 
-def webhook_configuration(body: JSON, path: str, errors: Errors) -> None:
+def webhook_configuration(body: JSON, path: str, errors: Errors, *, version: Version) -> None:
     """Check a ValidatingWebhookConfiguration or MutatingWebhookConfiguration."""
     names: set[str] = set()
     for index, hook in enumerate(body.get("webhooks") or ()):
-        _webhook(hook, f"webhooks[{index}]", errors)
+        _webhook(hook, f"webhooks[{index}]", errors, version)
         name = hook.get("name") or ""
         if name and name in names:
             errors.append(duplicate(f"webhooks[{index}].name", name))
@@ -266,11 +280,11 @@ def _validation(value: JSONObject, path: str, expressions: Expressions, errors: 
     if not text:
         errors.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        expressions.check(text, f"{path}.expression", errors, expected=types.BOOL)
+        expressions.check(text, f"{path}.expression", errors, expected=Result.CONDITION)
     if from_text and not from_text.strip():
         errors.append(invalid(f"{path}.messageExpression", from_text, "must be non-empty if specified"))
     elif from_text:
-        expressions.check(from_text.strip(), f"{path}.messageExpression", errors, expected=types.STRING)
+        expressions.check(from_text.strip(), f"{path}.messageExpression", errors, expected=Result.MESSAGE)
     if message and not message.strip():
         errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip():
@@ -281,14 +295,13 @@ def _validation(value: JSONObject, path: str, expressions: Expressions, errors: 
     _in(value.get("reason"), f"{path}.reason", _REASONS, errors)
 
 
-def validating_policy(body: JSON, path: str, errors: Errors) -> None:
+def validating_policy(body: JSON, path: str, errors: Errors, *, version: Version) -> None:
     """Check a ValidatingAdmissionPolicy."""
     spec = body.get("spec") or {}
     _head(spec, errors)
     has_params = spec.get("paramKind") is not None
-    conditions = Expressions(_VERSION, has_params=has_params)
-    match_conditions(spec.get("matchConditions"), "spec.matchConditions", errors, conditions, label_key_problems)
-    expressions = Expressions(_VERSION, has_params=has_params)
+    _conditions(spec.get("matchConditions"), "spec.matchConditions", errors, version, has_params=has_params)
+    expressions = _expressions(version, has_params=has_params)
     _variables(spec, expressions, errors)
     validations, annotations = spec.get("validations") or [], spec.get("auditAnnotations") or []
     if not validations and not annotations:
@@ -312,21 +325,19 @@ def _annotation(value: JSONObject, policy: str, path: str, expressions: Expressi
     if not text:
         errors.append(required(f"{path}.valueExpression", "valueExpression is not specified"))
     else:
-        wanted = (types.STRING, types.NULL)
-        expressions.check(text, f"{path}.valueExpression", errors, expected=wanted)
+        expressions.check(text, f"{path}.valueExpression", errors, expected=Result.ANNOTATION)
 
 
 _PATCHES: Final = {"JSONPatch": "jsonPatch", "ApplyConfiguration": "applyConfiguration"}
 
 
-def mutating_policy(body: JSON, path: str, errors: Errors) -> None:
+def mutating_policy(body: JSON, path: str, errors: Errors, *, version: Version) -> None:
     """Check a MutatingAdmissionPolicy."""
     spec = body.get("spec") or {}
     _head(spec, errors, operations=("CREATE", "UPDATE"))
     has_params = spec.get("paramKind") is not None
-    conditions = Expressions(_VERSION, has_params=has_params)
-    match_conditions(spec.get("matchConditions"), "spec.matchConditions", errors, conditions, label_key_problems)
-    expressions = Expressions(_VERSION, has_params=has_params, mutation=True)
+    _conditions(spec.get("matchConditions"), "spec.matchConditions", errors, version, has_params=has_params)
+    expressions = _expressions(version, has_params=has_params, mutation=True)
     _variables(spec, expressions, errors)
     mutations = spec.get("mutations") or []
     if not mutations:
@@ -354,7 +365,7 @@ def _mutation(value: JSONObject, path: str, expressions: Expressions, errors: Er
         errors.append(required(f"{path}.{own}", f"must be specified when patchType is {kind}"))
     else:
         text = str(value[own].get("expression") or "").strip()
-        wanted = struct_type("Object") if kind == "ApplyConfiguration" else list_of(struct_type("JSONPatch"))
+        wanted = Result.CONFIGURATION if kind == "ApplyConfiguration" else Result.PATCH
         if not text:
             errors.append(required(f"{path}.{own}.expression", "expression is not specified"))
         else:

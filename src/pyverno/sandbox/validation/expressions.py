@@ -5,6 +5,7 @@ This module must never evaluate an expression.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyverno.compiler.celenvironment import CelCompiler
@@ -14,15 +15,23 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.cel import CompileError, types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.lang.cel.types import Type
+from pyverno.lang.cel.types import Type, list_of, struct
 from pyverno.policy.validate import NamedExpression
 from pyverno.sandbox.fielderrors import duplicate, invalid, required, too_many
 from pyverno.sandbox.validation.check import Errors
 from pyverno.sandbox.validation.names import Form
+from pyverno.sandbox.validation.results import Result
 
 __all__ = ["Expressions", "match_conditions"]
 
 _MOST_CONDITIONS = 64
+_TYPES: Mapping[Result, tuple[Type, ...]] = {
+    Result.CONDITION: (types.BOOL,),
+    Result.MESSAGE: (types.STRING,),
+    Result.ANNOTATION: (types.STRING, types.NULL),
+    Result.CONFIGURATION: (struct("Object"),),
+    Result.PATCH: (list_of(struct("JSONPatch")),),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +55,14 @@ class Expressions:
         environment = kubernetes_environment(version, mutation=mutation)
         self._compiler = CelCompiler(environment, Parser(_NoFile()), names=names)
 
-    def check(self, text: str, path: str, errors: Errors, *, expected: Type | tuple[Type, ...] | None = None) -> None:
-        """Add an error when an expression does not compile to one of the expected types."""
+    def check(self, text: str, path: str, errors: Errors, *, expected: Result | None = None) -> None:
+        """Add an error when an expression does not compile, or not to what is expected."""
         try:
             found = self._compiler.environment.check(text).type
         except CompileError as error:
             errors.append(invalid(path, text, f"compilation failed: {error}"))
             return
-        wanted = (expected,) if isinstance(expected, Type) else expected or ()
+        wanted = _TYPES[expected] if expected is not None else ()
         if wanted and found not in wanted and found != types.DYN:
             names = " or ".join(map(str, wanted))
             errors.append(invalid(path, text, f"must evaluate to {names} but got {found}"))
@@ -75,7 +84,7 @@ def match_conditions(value: JSON, path: str, errors: Errors, expressions: Expres
         if not text:
             errors.append(required(f"{place}.expression"))
         else:
-            expressions.check(text, f"{place}.expression", errors, expected=types.BOOL)
+            expressions.check(text, f"{place}.expression", errors, expected=Result.CONDITION)
         if not name:
             errors.append(required(f"{place}.name"))
         else:

@@ -15,7 +15,7 @@ from pyverno.kube.status import FieldError
 from pyverno.sandbox.fielderrors import invalid, required
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.validation.check import Check
-from pyverno.sandbox.validation.kinds import KIND_CHECKS, UPDATE_CHECKS, Update
+from pyverno.sandbox.validation.kinds import UPDATE_CHECKS, Update, kind_checks
 from pyverno.sandbox.validation.names import (
     Form,
     dns_label_1035_problems,
@@ -56,7 +56,7 @@ class BuiltinValidation:
     def __init__(self, schemas: SchemaSet, version: tuple[int, int]) -> None:
         self._schemas = schemas
         self._required = RequiredFields(schemas)
-        self.version = version
+        self._checks = kind_checks(version)
 
     def errors(
         self, type_: ResourceType, body: JSONObject, old: JSONObject | None = None, subresource: str = ""
@@ -70,7 +70,7 @@ class BuiltinValidation:
         update: Update | None = UPDATE_CHECKS.get(type_.key)
         if old is not None and update is not None and update(body, old, subresource, errors):
             return errors
-        check: Check | None = KIND_CHECKS.get(type_.key)
+        check: Check | None = self._checks.get(type_.key)
         if check is not None:
             check(body, "", errors)
         else:

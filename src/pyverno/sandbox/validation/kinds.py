@@ -6,6 +6,7 @@ This module must never hold a check.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
@@ -13,7 +14,7 @@ from pyverno.sandbox.customresources import definition_update_errors, validate_d
 from pyverno.sandbox.validation import access, admission, plain, pods, services, storage, workloads
 from pyverno.sandbox.validation.check import Check, Errors
 
-__all__ = ["KIND_CHECKS", "UPDATE_CHECKS", "Update"]
+__all__ = ["UPDATE_CHECKS", "Update", "kind_checks"]
 
 Update: TypeAlias = Callable[[JSONObject, JSONObject, str, Errors], bool]
 """The new object, the stored one, the subresource, and errors: tells whether nothing more is to be judged."""
@@ -23,8 +24,8 @@ _ADMISSION: Final = "admissionregistration.k8s.io"
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-def _definition(body: JSON, path: str, errors: Errors) -> None:
-    errors += validate_definition(body)
+def _definition(body: JSON, path: str, errors: Errors, *, version: tuple[int, int]) -> None:
+    errors += validate_definition(body, version)
 
 
 def _definition_update(body: JSONObject, old: JSONObject, subresource: str, errors: Errors) -> bool:
@@ -32,7 +33,7 @@ def _definition_update(body: JSONObject, old: JSONObject, subresource: str, erro
     return False
 
 
-KIND_CHECKS: Final[Mapping[str, Check]] = {
+_CHECKS: Final[Mapping[str, Check]] = {
     "configmaps": plain.config_map,
     "endpoints": plain.endpoints,
     "limitranges": plain.limit_range,
@@ -64,14 +65,22 @@ KIND_CHECKS: Final[Mapping[str, Check]] = {
     f"roles.{_RBAC}": access.role,
     "priorityclasses.scheduling.k8s.io": plain.priority_class,
     "storageclasses.storage.k8s.io": storage.storage_class,
-    f"mutatingadmissionpolicies.{_ADMISSION}": admission.mutating_policy,
     f"mutatingadmissionpolicybindings.{_ADMISSION}": admission.policy_binding(is_validating=False),
-    f"mutatingwebhookconfigurations.{_ADMISSION}": admission.webhook_configuration,
-    f"validatingadmissionpolicies.{_ADMISSION}": admission.validating_policy,
     f"validatingadmissionpolicybindings.{_ADMISSION}": admission.policy_binding(is_validating=True),
-    f"validatingwebhookconfigurations.{_ADMISSION}": admission.webhook_configuration,
-    _DEFINITIONS: _definition,
 }
+
+
+def kind_checks(version: tuple[int, int]) -> Mapping[str, Check]:
+    """Return the checks of all resources; expressions are those of a version of Kubernetes."""
+    return {
+        **_CHECKS,
+        f"mutatingadmissionpolicies.{_ADMISSION}": partial(admission.mutating_policy, version=version),
+        f"mutatingwebhookconfigurations.{_ADMISSION}": partial(admission.webhook_configuration, version=version),
+        f"validatingadmissionpolicies.{_ADMISSION}": partial(admission.validating_policy, version=version),
+        f"validatingwebhookconfigurations.{_ADMISSION}": partial(admission.webhook_configuration, version=version),
+        _DEFINITIONS: partial(_definition, version=version),
+    }
+
 
 UPDATE_CHECKS: Final[Mapping[str, Update]] = {
     "configmaps": plain.config_map_update,

@@ -215,7 +215,6 @@ def _host_alias(value: JSON, path: str, errors: Errors) -> None:
         form(dns_subdomain_problems)(name, f"{path}.hostnames", errors)
 
 
-_HEAD: Final[Check] = struct({"terminationGracePeriodSeconds": needed()})
 _TAIL: Final[Check] = struct(
     {
         "restartPolicy": needed(one_of("Always", "OnFailure", "Never")),
@@ -251,6 +250,16 @@ def _dns(value: JSONObject, path: str, errors: Errors) -> None:
             errors.append(required(f"{path}.dnsConfig.nameservers", what))
 
 
+def _proc_mounts(value: JSONObject, path: str, errors: Errors) -> None:
+    if value.get("hostUsers") is False:
+        return
+    for key in ("containers", "initContainers", "ephemeralContainers"):
+        for index, container in enumerate(value.get(key) or ()):
+            if (container.get("securityContext") or {}).get("procMount") == "Unmasked":
+                place = f"{path}.{key}[{index}].securityContext.procMount"
+                errors.append(invalid(place, "Unmasked", "`hostUsers` must be false to use `Unmasked`"))
+
+
 def _host_network(value: JSONObject, path: str, errors: Errors) -> None:
     if not value.get("hostNetwork"):
         return
@@ -265,11 +274,13 @@ def _host_network(value: JSONObject, path: str, errors: Errors) -> None:
 
 def pod_spec(value: JSON, path: str, errors: Errors, extra_volumes: frozenset[str] = frozenset()) -> None:
     """Check the specification of a Pod; `extra_volumes` are those that somebody else adds."""
-    _HEAD(value, path, errors)
+    if value.get("terminationGracePeriodSeconds") is None:
+        errors.append(required(f"{path}.terminationGracePeriodSeconds"))
     volumes = volumes_errors(value.get("volumes"), f"{path}.volumes", errors) | extra_volumes
     containers_errors(value, volumes, f"{path}.containers", errors)
     init_container_errors(value, volumes, f"{path}.initContainers", errors)
     ephemeral_errors(value, volumes, f"{path}.ephemeralContainers", errors)
+    _proc_mounts(value, path, errors)
     _host_network(value, path, errors)
     _TAIL(value, path, errors)
     _dns(value, path, errors)

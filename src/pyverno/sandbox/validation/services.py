@@ -8,6 +8,7 @@ from typing import Final
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.labelsyntax import label_key_problems
 from pyverno.kube.status import FieldError
+from pyverno.sandbox.allocation import SERVICE_RANGE
 from pyverno.sandbox.fielderrors import duplicate, forbidden, go_struct, invalid, required, unsupported
 from pyverno.sandbox.validation.check import (
     Errors,
@@ -77,6 +78,15 @@ def _external_name(spec: JSONObject, errors: Errors) -> None:
 def service(body: JSON, path: str, errors: Errors) -> None:
     """Check a Service."""
     spec = body.get("spec") or {}
+    foreign = _foreign_address(spec)
+    if foreign:
+        # Kubernetes takes the address before it looks at anything else
+        what = (
+            f"failed to allocate IP {foreign}: the provided IP ({foreign}) is not in the valid range. "
+            f"The range of valid IPs is {SERVICE_RANGE}"
+        )
+        errors.append(invalid("spec.clusterIPs", spec["clusterIPs"], what))
+        return
     kind, ports = spec.get("type") or "", spec.get("ports") or []
     if not ports and not _is_headless(spec) and kind != "ExternalName":
         errors.append(required("spec.ports"))
@@ -105,6 +115,15 @@ def service(body: JSON, path: str, errors: Errors) -> None:
     _policies(spec, kind, errors)
 
 
+def _foreign_address(spec: JSONObject) -> str:
+    """Return an address that this cluster does not give to services, empty when there is none."""
+    for address in spec.get("clusterIPs") or ():
+        is_v4 = address != "None" and ":" not in address and not address_problems(address)
+        if is_v4 and ipaddress.ip_address(address) not in SERVICE_RANGE:
+            return str(address)
+    return ""
+
+
 def _addresses(spec: JSONObject, errors: Errors) -> None:
     addresses = spec.get("clusterIPs") or []
     first = spec.get("clusterIP") or ""
@@ -112,9 +131,8 @@ def _addresses(spec: JSONObject, errors: Errors) -> None:
         what = "first value must match `clusterIP`"
         errors.append(invalid("spec.clusterIPs[0]", addresses[0], what))
     for index, address in enumerate(addresses):
-        if address != "None":
-            path = f"spec.clusterIPs[{index}]"
-            errors.extend(invalid(path, address, problem) for problem in address_problems(address))
+        problems = address_problems(address) if address != "None" else ()
+        errors.extend(invalid(f"spec.clusterIPs[{index}]", address, problem) for problem in problems)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         path = f"spec.externalIPs[{index}]"
         errors.extend(invalid(path, address, problem) for problem in address_problems(address))

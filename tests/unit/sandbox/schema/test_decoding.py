@@ -21,24 +21,54 @@ def decode(kind: str, body: JSONObject, group: str = "") -> Decoded:
 @pytest.mark.parametrize(
     ("kind", "body", "text"),
     [
-        ("Deployment", {"spec": {"replicas": "x"}}, "string into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        ("Deployment", {"spec": {"replicas": 1.5}}, "number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        ("Deployment", {"metadata": {"labels": {"x": 1}}}, "number into Go struct field ObjectMeta.metadata.labels of type string"),
+        (
+            "Deployment",
+            {"spec": {"replicas": "x"}},
+            "string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            "Deployment",
+            {"spec": {"replicas": 1.5}},
+            "number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            "Deployment",
+            {"metadata": {"labels": {"x": 1}}},
+            "number into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
         ("Deployment", {"metadata": "a"}, "string into Go struct field Deployment.metadata of type v1.ObjectMeta"),
         ("Deployment", {"spec": []}, "array into Go struct field Deployment.spec of type v1.DeploymentSpec"),
-        ("Pod", {"spec": {"containers": ["x"]}}, "string into Go struct field PodSpec.spec.containers of type v1.Container"),
-        ("Pod", {"spec": {"containers": {}}}, "object into Go struct field PodSpec.spec.containers of type []v1.Container"),
-        ("Pod", {"spec": {"containers": [{"imagePullPolicy": 1}]}},
-         "number into Go struct field Container.spec.containers.imagePullPolicy of type v1.PullPolicy"),
-        ("Pod", {"spec": {"volumes": [{"configMap": {"name": 1}}]}},
-         "number into Go struct field ConfigMapVolumeSource.spec.volumes.VolumeSource.configMap.LocalObjectReference.name "
-         "of type string"),
-        ("Pod", {"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": True}}}]}},
-         "bool into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port of type int32"),
+        (
+            "Pod",
+            {"spec": {"containers": ["x"]}},
+            "string into Go struct field PodSpec.spec.containers of type v1.Container",
+        ),
+        (
+            "Pod",
+            {"spec": {"containers": {}}},
+            "object into Go struct field PodSpec.spec.containers of type []v1.Container",
+        ),
+        (
+            "Pod",
+            {"spec": {"containers": [{"imagePullPolicy": 1}]}},
+            "number into Go struct field Container.spec.containers.imagePullPolicy of type v1.PullPolicy",
+        ),
+        (
+            "Pod",
+            {"spec": {"volumes": [{"configMap": {"name": 1}}]}},
+            "number into Go struct field ConfigMapVolumeSource.spec.volumes.VolumeSource.configMap."
+            "LocalObjectReference.name of type string",
+        ),
+        (
+            "Pod",
+            {"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": True}}}]}},
+            "bool into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port "
+            "of type int32",
+        ),
         ("Secret", {"data": {"a": 1}}, "number into Go struct field Secret.data of type []uint8"),
         ("Secret", {"data": "x"}, "string into Go struct field Secret.data of type map[string][]uint8"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_type_is_a_bad_request(kind: str, body: JSONObject, text: str) -> None:
     """The text is that of Go's decoder: the struct, the path with embedded structs, and the type."""
     with pytest.raises(StatusError) as caught:
@@ -61,12 +91,21 @@ def test_unknown_fields_are_dropped_and_told() -> None:
     [
         ("ConfigMap", {"data": {}, "immutable": False}, {"immutable": False}),
         ("Pod", {"spec": {"hostNetwork": False, "containers": []}}, {"spec": {"containers": None}, "status": {}}),
-        ("Pod", {"spec": {"hostIPC": None, "terminationGracePeriodSeconds": 0, "containers": [{"name": "a"}]}},
-         {"spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "a", "resources": {}}]}, "status": {}}),
-        ("Service", {"spec": {"ports": [{"port": 1}]}},
-         {"spec": {"ports": [{"port": 1, "targetPort": 0}]}, "status": {"loadBalancer": {}}}),
+        (
+            "Pod",
+            {"spec": {"hostIPC": None, "terminationGracePeriodSeconds": 0, "containers": [{"name": "a"}]}},
+            {
+                "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "a", "resources": {}}]},
+                "status": {},
+            },
+        ),
+        (
+            "Service",
+            {"spec": {"ports": [{"port": 1}]}},
+            {"spec": {"ports": [{"port": 1, "targetPort": 0}]}, "status": {"loadBalancer": {}}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_object_comes_back_as_go_writes_it(kind: str, body: JSONObject, expected: JSON) -> None:
     """Zero values that Go leaves out are gone, values that it always writes are there, pointers keep their zero."""
     assert {"metadata": {}, **expected} == decode(kind, body).body

@@ -36,27 +36,58 @@ def of(**properties: JSONObject) -> JSONObject:
         (with_rule(of(n=INT), "self.n > 1"), {"n": 2}, []),
         (with_rule(of(n=INT), "self.n > 1"), {"n": 1}, ["spec: Invalid value: failed rule: self.n > 1"]),
         (with_rule(of(n=INT), "self.n > 1", message="no"), {"n": 1}, ["spec: Invalid value: no"]),
-        (with_rule(of(n=INT), "self.n > 1", messageExpression="'n is ' + string(self.n)"), {"n": 1},
-         ["spec: Invalid value: n is 1"]),
-        (with_rule(of(n=INT), "self.n > 1", message="no", reason="FieldValueForbidden"), {"n": 1},
-         ["spec: Forbidden: no"]),
+        (
+            with_rule(of(n=INT), "self.n > 1", messageExpression="'n is ' + string(self.n)"),
+            {"n": 1},
+            ["spec: Invalid value: n is 1"],
+        ),
+        (
+            with_rule(of(n=INT), "self.n > 1", message="no", reason="FieldValueForbidden"),
+            {"n": 1},
+            ["spec: Forbidden: no"],
+        ),
         (with_rule(of(n=INT), "self.n > 1", message="no", fieldPath=".n"), {"n": 1}, ["spec.n: Invalid value: no"]),
         (with_rule(INT, "self > 1"), 1, ["spec: Invalid value: 1: failed rule: self > 1"]),
-        (of(a={"type": "array", "items": with_rule(TEXT, "self != 'x'")}), {"a": ["y", "x"]},
-         ["spec.a[1]: Invalid value: \"x\": failed rule: self != 'x'"]),
-        ({"type": "object", "additionalProperties": with_rule(TEXT, "self != 'x'")}, {"k": "x"},
-         ["spec[k]: Invalid value: \"x\": failed rule: self != 'x'"]),
-        (with_rule(of(**{"a-b": INT}), "self.a__dash__b > 1"), {"a-b": 1},
-         ["spec: Invalid value: failed rule: self.a__dash__b > 1"]),
-        (with_rule(of(t={"type": "string", "format": "date-time"}), "self.t > timestamp('2000-01-01T00:00:00Z')"),
-         {"t": "1999-01-01T00:00:00Z"},
-         ["spec: Invalid value: failed rule: self.t > timestamp('2000-01-01T00:00:00Z')"]),
-        (with_rule(of(d={"type": "number"}), "self.d > 1.5"), {"d": 1}, ["spec: Invalid value: failed rule: self.d > 1.5"]),
-        (with_rule(of(n=INT), "self.n > 1"), {}, ['spec: Invalid value: "object": no such key: n evaluating rule: self.n > 1']),
-        (with_rule(of(n=INT), "self.m > 1"), {"n": 1}, ['spec: Invalid value: "object": rule compile error: compilation failed: '
-         "ERROR: <input>:1:5: undefined field 'm'\n | self.m > 1\n | ....^"]),
+        (
+            of(a={"type": "array", "items": with_rule(TEXT, "self != 'x'")}),
+            {"a": ["y", "x"]},
+            ["spec.a[1]: Invalid value: \"x\": failed rule: self != 'x'"],
+        ),
+        (
+            {"type": "object", "additionalProperties": with_rule(TEXT, "self != 'x'")},
+            {"k": "x"},
+            ["spec[k]: Invalid value: \"x\": failed rule: self != 'x'"],
+        ),
+        (
+            with_rule(of(**{"a-b": INT}), "self.a__dash__b > 1"),
+            {"a-b": 1},
+            ["spec: Invalid value: failed rule: self.a__dash__b > 1"],
+        ),
+        (
+            with_rule(of(t={"type": "string", "format": "date-time"}), "self.t > timestamp('2000-01-01T00:00:00Z')"),
+            {"t": "1999-01-01T00:00:00Z"},
+            ["spec: Invalid value: failed rule: self.t > timestamp('2000-01-01T00:00:00Z')"],
+        ),
+        (
+            with_rule(of(d={"type": "number"}), "self.d > 1.5"),
+            {"d": 1},
+            ["spec: Invalid value: failed rule: self.d > 1.5"],
+        ),
+        (
+            with_rule(of(n=INT), "self.n > 1"),
+            {},
+            ['spec: Invalid value: "object": no such key: n evaluating rule: self.n > 1'],
+        ),
+        (
+            with_rule(of(n=INT), "self.m > 1"),
+            {"n": 1},
+            [
+                'spec: Invalid value: "object": rule compile error: compilation failed: '
+                "ERROR: <input>:1:5: undefined field 'm'\n | self.m > 1\n | ....^"
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_rule_that_fails_is_told(schema: JSONObject, value: JSON, expected: list[str]) -> None:
     """With its message, at its place; values of objects and lists are not shown."""
     assert expected == said(schema, value)

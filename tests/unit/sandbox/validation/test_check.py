@@ -47,16 +47,28 @@ def said(check: Check, value: JSON) -> list[str]:
         (form(dns_label_problems), "a.b", ['x: Invalid value: "a.b": must not contain dots']),
         (each(not_negative), [1, -1], ["x[1]: Invalid value: -1: must be greater than or equal to 0"]),
         (unique("name"), [{"name": "a"}, {"name": "a"}], ['x[1].name: Duplicate value: "a"']),
-        (all_of(not_negative, port_number), -1, ["x: Invalid value: -1: must be greater than or equal to 0",
-                                                 "x: Invalid value: -1: must be between 1 and 65535, inclusive"]),
-        (struct({"a": needed(), "b": not_negative}), {"b": -1}, ["x.a: Required value",
-                                                                "x.b: Invalid value: -1: must be greater than or equal to 0"]),
+        (
+            all_of(not_negative, port_number),
+            -1,
+            [
+                "x: Invalid value: -1: must be greater than or equal to 0",
+                "x: Invalid value: -1: must be between 1 and 65535, inclusive",
+            ],
+        ),
+        (
+            struct({"a": needed(), "b": not_negative}),
+            {"b": -1},
+            ["x.a: Required value", "x.b: Invalid value: -1: must be greater than or equal to 0"],
+        ),
         (struct({"a": needed(None, "because")}), {"a": ""}, ["x.a: Required value: because"]),
         (labels, {"a": "b"}, []),
-        (label_selector, {"matchExpressions": [{"key": "a", "operator": "X"}]},
-         ['x.matchExpressions[0].operator: Invalid value: "X": not a valid selector operator']),
+        (
+            label_selector,
+            {"matchExpressions": [{"key": "a", "operator": "X"}]},
+            ['x.matchExpressions[0].operator: Invalid value: "X": not a valid selector operator'],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_check_says_what_is_wrong(check: Check, value: JSON, expected: list[str]) -> None:
     """And nothing about what is right."""
     assert expected == said(check, value)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from pyverno.kube.status import FieldError
-from pyverno.lang.cel import types
 from pyverno.sandbox.validation.expressions import Expressions
+from pyverno.sandbox.validation.results import Result
 
 
 def test_a_variable_is_known_to_what_comes_after() -> None:
     """And not before."""
     expressions = Expressions((1, 35))
     errors: list[FieldError] = []
-    expressions.check("variables.x > 1", "e", errors, expected=types.BOOL)
+    expressions.check("variables.x > 1", "e", errors, expected=Result.CONDITION)
     assert 1 == len(errors)
     expressions.declare("x", "1 + 1")
-    expressions.check("variables.x > 1", "e", errors, expected=types.BOOL)
+    expressions.check("variables.x > 1", "e", errors, expected=Result.CONDITION)
     assert 1 == len(errors)
 
 
 def test_the_result_must_have_the_type_that_is_wanted() -> None:
     """The message names both types."""
     errors: list[FieldError] = []
-    Expressions((1, 35)).check("'x'", "e", errors, expected=types.BOOL)
+    Expressions((1, 35)).check("'x'", "e", errors, expected=Result.CONDITION)
     assert ["e: Invalid value: \"'x'\": must evaluate to bool but got string"] == list(map(str, errors))
 
 

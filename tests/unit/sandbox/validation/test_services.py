@@ -34,3 +34,12 @@ def test_a_service_can_become_a_name() -> None:
     new = _service(type="ExternalName", externalName="a.example.com")
     assert [] == errors_of(new, old)
     assert "clusterIP" not in prepared(new, old)["spec"]
+
+
+def test_an_address_comes_from_the_range_of_services() -> None:
+    """The message names the range."""
+    errors = errors_of(_service(clusterIP="100.1.2.3"))
+    assert [
+        'spec.clusterIPs: Invalid value: ["100.1.2.3"]: failed to allocate IP 100.1.2.3: the provided IP (100.1.2.3) '
+        "is not in the valid range. The range of valid IPs is 10.96.0.0/16"
+    ] == errors
