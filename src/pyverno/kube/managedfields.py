@@ -84,7 +84,8 @@ def _claim(entry: JSON) -> tuple[Manager, Claim]:
         raise ValueSyntaxError("managed fields need an operation, a version and FieldsV1")
     known = version if operation == "Update" else ""
     manager = Manager(read["manager"], operation, known, read["subresource"])
-    return manager, Claim(FieldSet.from_json(entry.get("fieldsV1") or {}), version, read["time"])
+    fields = entry.get("fieldsV1")
+    return manager, Claim(FieldSet.from_json({} if fields is None else fields), version, read["time"])
 
 
 def claims_of_update(before: JSONObject | None, after: JSONObject, subresource: str) -> Claims:

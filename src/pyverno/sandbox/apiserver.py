@@ -14,13 +14,11 @@ from functools import partial
 from typing import TypeAlias
 
 from pyverno.engine.request import Operation
-from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.status import (
     FieldError,
     StatusError,
-    already_exists,
     bad_request,
     conflict,
     internal_error,
@@ -37,7 +35,6 @@ from pyverno.sandbox.deletion import check_preconditions, deleted, gone, is_fini
 from pyverno.sandbox.managers import Managers
 from pyverno.sandbox.objects import (
     generated_name,
-    has_generation,
     is_same_but_metadata,
     metadata_errors,
     metadata_of,
@@ -46,11 +43,12 @@ from pyverno.sandbox.objects import (
     timestamp,
     with_metadata,
 )
-from pyverno.sandbox.patching import Patch, bad_patch_result
+from pyverno.sandbox.patching import Patch, bad_patch_result, undeclared
 from pyverno.sandbox.requests import DeleteOptions, ListOptions
 from pyverno.sandbox.resources import ResourceTable, ResourceType, builtin_table
 from pyverno.sandbox.schema.schemas import ObjectSchemas
 from pyverno.sandbox.store import Key, Store, Stored
+from pyverno.sandbox.strategies import CREATED_BY_UPDATE, UPDATED_BY_VERSION, has_generation
 from pyverno.sandbox.subresources import is_partial, only_allowed
 from pyverno.sandbox.view import StoreView
 from pyverno.sandbox.writes import Outcome, Write
@@ -63,37 +61,6 @@ Make: TypeAlias = Callable[[JSONObject], Awaitable[tuple[JSONObject, bool]]]
 _NO_OPTIONS = DeleteOptions()
 _TRIES = 20
 _NAME_TRIES = 8
-_CONDITIONAL = frozenset(
-    {
-        CRDS,
-        "leases.coordination.k8s.io",
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "mutatingadmissionpolicies.admissionregistration.k8s.io",
-        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "poddisruptionbudgets.policy",
-        "runtimeclasses.node.k8s.io",
-    }
-)
-"""Built-in resources that can only be updated by those who say which version they have seen."""
-
-_MADE_BY_UPDATE = frozenset(
-    {
-        "clusterrolebindings.rbac.authorization.k8s.io",
-        "clusterroles.rbac.authorization.k8s.io",
-        "endpoints",
-        "events",
-        "leases.coordination.k8s.io",
-        "limitranges",
-        "rolebindings.rbac.authorization.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-        "runtimeclasses.node.k8s.io",
-        "services",
-    }
-)
-"""Resources whose objects an update creates when they are not there."""
 
 
 class ApiServer:
@@ -128,6 +95,9 @@ class ApiServer:
         """The time of this server."""
         self.on_withdrawn: Callable[[str], None] = lambda _name: None
         """Called with the name of a definition that is gone: nobody can watch its objects any more."""
+        for state in store.all(CRDS):
+            # what was being deleted when the process ended goes on being deleted
+            self._empty_definition(state.key.name)
 
     @property
     def table(self) -> ResourceTable:
@@ -192,7 +162,7 @@ class ApiServer:
         await self.admission.validate(write.attributes(Operation.CREATE, body, None), notes)
         present = self.store.get(write.key)
         if present is not None:
-            raise _taken(type, present)
+            raise identity.taken(type, present.body)
         if write.options.dry_run:
             return Outcome(body, 201)
         return self._stored(type, write.key, body, 201)
@@ -228,7 +198,7 @@ class ApiServer:
         type = write.type
         found = self.decoded(write, body)
         identity.check_name(metadata_of(found).get("name"), write.name)
-        if type.key in _MADE_BY_UPDATE and not write.subresource and self.store.get(write.key) is None:
+        if type.key in CREATED_BY_UPDATE and not write.subresource and self.store.get(write.key) is None:
             return await self.create(write, body)
         wanted = self.schemas.default(type, identity.placed(type, write.namespace, found))
         metadata = metadata_of(wanted)
@@ -236,7 +206,7 @@ class ApiServer:
         async def make(current: JSONObject) -> tuple[JSONObject, bool]:
             identity.check_uid(type, current, metadata.get("uid"))
             is_pinned = identity.check_version(type, current, metadata.get("resourceVersion") or "")
-            if not is_pinned and (type.is_custom or type.key in _CONDITIONAL):
+            if not is_pinned and (type.is_custom or type.key in UPDATED_BY_VERSION):
                 why = FieldError("metadata.resourceVersion", "Invalid value", "must be specified for an update", "0")
                 raise invalid(type.group, type.plural, write.name, [why])
             return wanted, is_pinned
@@ -353,13 +323,8 @@ class ApiServer:
     def _decoded_apply(self, write: Write, wanted: JSONObject) -> JSONObject:
         """Decode what is applied: every field of it must be known."""
         decoded = self.schemas.decode(write.type, wanted, subresource=write.subresource)
-        unknown = [text.partition('"')[2].rstrip('"') for text in decoded.problems]
-        if unknown:
-            lines = [f".{path}: field not declared in schema" for path in sorted(unknown)]
-            listed = lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines))
-            given, kind = metadata_of(wanted), write.type.gvk
-            head = f"({given.get('namespace', '')}/{write.name}; {_slashed(kind)})"
-            raise StatusError(500, "", f"failed to create typed patch object {head}: {listed}")
+        if decoded.problems:
+            raise undeclared(write.type.gvk, wanted, write.name, decoded.problems)
         # what was decoded holds the empty parts that its kind can not be without; nobody applied those
         return wanted
 
@@ -489,17 +454,3 @@ class ApiServer:
             self.store.put(key, body)
         else:
             self._removed(self.table.versions_of(CRDS)[0], state, body)
-
-
-def _taken(type: ResourceType, present: Stored) -> StatusError:
-    """Return the error of a name that an object has already."""
-    error = already_exists(type.group, type.plural, present.key.name)
-    if not metadata_of(present.body).get("deletionTimestamp"):
-        return error
-    message = f"object is being deleted: {error.message}"
-    return StatusError(409, "AlreadyExists", message, group=type.group, kind=type.plural, name=present.key.name)
-
-
-def _slashed(kind: GVK) -> str:
-    """Write a kind as Go prints it."""
-    return f"{kind.group}/{kind.version}, Kind={kind.kind}"

@@ -13,6 +13,7 @@ from pyverno.kube.status import conflict
 from pyverno.sandbox.objects import metadata_of, timestamp, with_metadata
 from pyverno.sandbox.requests import DeleteOptions
 from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.strategies import RETURNED_WHEN_DELETED
 
 __all__ = ["CRD_FINALIZER", "FOREGROUND", "ORPHAN", "Deletion", "check_preconditions", "deleted", "gone", "is_finished"]
 
@@ -22,23 +23,6 @@ CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _POD_GRACE = 30
-_RETURNED = frozenset(
-    {
-        "csidrivers.storage.k8s.io",
-        "csinodes.storage.k8s.io",
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "pods",
-        "podtemplates",
-        "replicationcontrollers",
-        "resourcequotas",
-        "serviceaccounts",
-        "services",
-        "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
-)
-"""Resources whose deletion is answered with the last state of the object."""
 _ORPHANING = frozenset({"replicationcontrollers"})
 """Resources whose dependents stay when nobody says what to do with them."""
 _FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -134,7 +118,7 @@ def _is_empty_namespace(body: JSONObject) -> bool:
 
 def gone(type: ResourceType, body: JSONObject) -> JSONObject:
     """Return the Status that says that an object is gone, or the object, as its kind does it."""
-    if type.key in _RETURNED:
+    if type.key in RETURNED_WHEN_DELETED:
         return body
     metadata = metadata_of(body)
     details = {"name": metadata.get("name"), "group": type.group, "kind": type.plural, "uid": metadata.get("uid")}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode
-from pyverno.kube.status import FieldError, StatusError, bad_request, conflict, invalid
+from pyverno.kube.status import FieldError, StatusError, already_exists, bad_request, conflict, invalid
 from pyverno.sandbox.objects import SYSTEM_FIELDS, metadata_of, with_metadata
 from pyverno.sandbox.requests import go_quote
 from pyverno.sandbox.resources import ResourceTable, ResourceType
@@ -20,6 +20,7 @@ __all__ = [
     "check_uid",
     "check_version",
     "placed",
+    "taken",
     "wiped",
 ]
 
@@ -162,3 +163,13 @@ def carried(body: JSONObject, current: JSONObject) -> JSONObject:
             metadata["deletionGracePeriodSeconds"] = old.get("deletionGracePeriodSeconds")
     kept = {key: value for key, value in metadata.items() if value is not None}
     return body if kept == new else {**body, "metadata": kept}
+
+
+def taken(type: ResourceType, present: JSONObject) -> StatusError:
+    """Return the error of a name that an object has already."""
+    metadata = metadata_of(present)
+    error = already_exists(type.group, type.plural, metadata["name"])
+    if not metadata.get("deletionTimestamp"):
+        return error
+    message = f"object is being deleted: {error.message}"
+    return StatusError(409, "AlreadyExists", message, group=type.group, kind=type.plural, name=metadata["name"])

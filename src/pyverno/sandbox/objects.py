@@ -19,7 +19,6 @@ from pyverno.sandbox.requests import go_quote
 __all__ = [
     "SYSTEM_FIELDS",
     "generated_name",
-    "has_generation",
     "is_same_but_metadata",
     "metadata_errors",
     "metadata_of",
@@ -49,47 +48,6 @@ _BAD_OWNERS = frozenset({("v1", "Event")})
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _VERSION_FORM = re.compile(r"(?:[^/]+/)?[^/]+")
-
-_WITHOUT_GENERATION = frozenset(
-    {
-        "bindings",
-        "componentstatuses",
-        "configmaps",
-        "endpoints",
-        "events",
-        "limitranges",
-        "namespaces",
-        "nodes",
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "resourcequotas",
-        "secrets",
-        "serviceaccounts",
-        "services",
-        "certificatesigningrequests.certificates.k8s.io",
-        "clusterrolebindings.rbac.authorization.k8s.io",
-        "clusterroles.rbac.authorization.k8s.io",
-        "controllerrevisions.apps",
-        "csinodes.storage.k8s.io",
-        "csistoragecapacities.storage.k8s.io",
-        "horizontalpodautoscalers.autoscaling",
-        "leases.coordination.k8s.io",
-        "rolebindings.rbac.authorization.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-        "runtimeclasses.node.k8s.io",
-        "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
-)
-
-
-def has_generation(resource: str) -> bool:
-    """Tell whether objects of a resource (its storage key) count the changes of what is wanted of them.
-
-    >>> has_generation("deployments.apps"), has_generation("configmaps")
-    (True, False)
-    """
-    return resource not in _WITHOUT_GENERATION
 
 
 def timestamp(moment: datetime) -> str:

@@ -5,9 +5,11 @@ Server-side apply is `kube.serverside`; it needs the managers of fields. This mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyverno.errors import DocumentError, PatchError
+from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode, encode
 from pyverno.kube.jsonpatch import apply_patch
 from pyverno.kube.mergepatch import apply_merge_patch
@@ -16,7 +18,7 @@ from pyverno.kube.status import FieldError, StatusError, bad_request, invalid, r
 from pyverno.kube.strategicpatch import strategic_patch
 from pyverno.sandbox.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, go_quote
 
-__all__ = ["Patch", "read_patch"]
+__all__ = ["Patch", "bad_patch_result", "read_patch", "undeclared"]
 
 _MAX_OPERATIONS = 10_000
 _BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
@@ -69,6 +71,21 @@ def bad_patch_result(value: JSON, why: str) -> StatusError:
     ' "" is invalid: patch: Invalid value: "{}": no'
     """
     return invalid("", "", "", [FieldError("patch", "Invalid value", why, go_quote(encode(value)))])
+
+
+def undeclared(kind: GVK, applied: JSONObject, name: str, problems: Sequence[str]) -> StatusError:
+    """Return the error of applied fields that the schema does not know; `problems` are those of strict decoding.
+
+    >>> print(undeclared(GVK("", "v1", "ConfigMap"), {}, "a", ['unknown field "dat"']))
+    failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dat: field not declared in schema
+    """
+    paths = sorted(text.partition('"')[2].rstrip('"') for text in problems)
+    lines = [f".{path}: field not declared in schema" for path in paths]
+    listed = lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines))
+    namespace = (applied.get("metadata") or {}).get("namespace", "")
+    head = f"({namespace}/{name}; {kind.group}/{kind.version}, Kind={kind.kind})"
+    # upstream gives no reason and calls it an error of its own
+    return StatusError(500, "", f"failed to create typed patch object {head}: {listed}")
 
 
 def read_patch(data: bytes, media_type: str, *, is_custom: bool) -> Patch:

@@ -459,6 +459,21 @@ def test_a_definition_takes_its_objects_with_it() -> None:
     assert () == server.table.versions_of(WIDGETS)
 
 
+def test_a_deletion_that_was_cut_short_goes_on_at_the_next_start() -> None:
+    """The process ended after the definition was marked and before its objects were gone."""
+    first = api_server()
+    create(first, CRDS, definition(), "")
+    create(first, WIDGETS, widget("w"))
+    state = stored(first, CRDS, "widgets.example.com", "")
+    assert state is not None
+    finalizers = ["customresourcecleanup.apiextensions.k8s.io"]
+    metadata = {**state.body["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers}
+    first.store.put(state.key, {**state.body, "metadata": metadata})
+    second = api_server(first.store)
+    assert [] == second.store.all(WIDGETS) == second.store.all(CRDS)
+    assert () == second.table.versions_of(WIDGETS)
+
+
 def test_definitions_of_a_store_are_served_from_the_start() -> None:
     """As after a restart."""
     first = api_server()
