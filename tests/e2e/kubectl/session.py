@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,9 @@ _VARYING: tuple[tuple[str, str], ...] = (
     (r"(?<=[ (])\d+[smhd](\d+[smhd])?(?=$|[ )])", "<age>"),
     (r"\b10\.\d+\.\d+\.\d+\b", "<ip>"),
     (r"https://[\w.]+:\d+", "<server>"),
-    (r"/tmp/(LIVE|MERGED)-\d+", r"/tmp/\1-<id>"),
+    (r"pod-template-hash=\w+", "pod-template-hash=<hash>"),
+    (r"(?<= )annotate$", "annotated"),
+    (r"(?<= deleted) from \S+ namespace$", ""),
     (r"(?<=-)[bcdf0-9ghjklmnpqrstvwxz]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "<hash>-<id>"),
     (r"(?<=[a-z]-)[bcdf0-9ghjklmnpqrstvwxz]{9,10}\b", "<hash>"),
 )
@@ -47,9 +49,11 @@ def read_session(path: Path) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def written(steps: Iterator[Step]) -> str:
+def written(steps: Iterable[Step]) -> str:
     """Write steps as a file."""
-    return "".join(f"$ {step.command}\n{step.expected}\n\n" if step.expected else f"$ {step.command}\n\n" for step in steps)
+    return "".join(
+        f"$ {step.command}\n{step.expected}\n\n" if step.expected else f"$ {step.command}\n\n" for step in steps
+    )
 
 
 def printed(command: str, environment: Mapping[str, str], folder: Path) -> str:
