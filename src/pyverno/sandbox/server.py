@@ -24,6 +24,7 @@ from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.authentication import Authenticator, impersonated
 from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, forbidden_access
 from pyverno.sandbox.http_call import Call, not_allowed
+from pyverno.sandbox.http_connections import Connections
 from pyverno.sandbox.http_operations import operation_of
 from pyverno.sandbox.http_paths import Paths
 from pyverno.sandbox.http_replies import accepted_form
@@ -34,7 +35,6 @@ from pyverno.sandbox.reviews import Reviews
 __all__ = ["HttpServer"]
 
 _log = logging.getLogger(__name__)
-_MAX_HEADER = 1 << 20
 _SHUTDOWN_SECONDS = 1.0
 _LAST_EVENTS_SECONDS = 0.1
 
@@ -69,13 +69,7 @@ class HttpServer:
 
     async def start(self, address: str, port: int, context: ssl.SSLContext | None) -> int:
         """Begin to listen and return the port; port 0 takes a free one."""
-        handler = web.Server(
-            self._answer,
-            handler_cancellation=True,
-            max_line_size=_MAX_HEADER,
-            max_field_size=_MAX_HEADER,
-            access_log=None,
-        )
+        handler = Connections(self._answer, handler_cancellation=True)
         self._runner = web.ServerRunner(handler, shutdown_timeout=_SHUTDOWN_SECONDS, access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, address, port, ssl_context=context).start()
@@ -104,6 +98,8 @@ class HttpServer:
             response = call.refuse(error)
         except RecursionError:
             response = call.refuse(bad_request("the request is nested too deeply"))
+        except web.RequestPayloadError:
+            response = call.refuse(bad_request("the body of the request can not be read"))
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:
