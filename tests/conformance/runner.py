@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.conformance import apply_rows, cel_cases, cli_suites, jmespath_cases, table_rows
+from tests.conformance.chainsaw import cases as chainsaw_cases
 from tests.conformance.outcome import Case, Claim, NotRun, Outcome, State, distinct
 
 __all__ = ["BUCKETS", "NOT_RUN", "Bucket", "run_case", "run_corpus"]
@@ -34,12 +35,12 @@ BUCKETS: dict[str, Bucket] = {
     "tables": Bucket(table_rows.find, table_rows.claim),
     "jmespath": Bucket(jmespath_cases.find, jmespath_cases.claim),
     "cel": Bucket(cel_cases.find, cel_cases.claim),
+    "chainsaw": Bucket(chainsaw_cases.find, chainsaw_cases.claim),
 }
 """Buckets that are run, in the order of the report."""
 
 NOT_RUN: dict[str, str] = {
     "network": "needs image registries and the verification of signatures, which come with a later release",
-    "chainsaw": "needs a cluster: the sandbox comes with a later release",
 }
 """Buckets of a corpus that are not run yet, and why."""
 

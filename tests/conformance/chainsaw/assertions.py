@@ -44,8 +44,10 @@ def mismatches(expected: Any, value: Any, bindings: Bindings, path: str = "") ->
 def _list_mismatches(expected: list[Any], value: Any, bindings: Bindings, path: str) -> Iterator[str]:
     if not isinstance(value, list) or len(value) != len(expected):
         size = len(value) if isinstance(value, list) else None
-        yield f"{path}: expected {len(expected)} items, got {value!r}" if size is None else (
-            f"{path}: expected {len(expected)} items, got {size}"
+        yield (
+            f"{path}: expected {len(expected)} items, got {value!r}"
+            if size is None
+            else (f"{path}: expected {len(expected)} items, got {size}")
         )
         return
     for index, (wanted, item) in enumerate(zip(expected, value, strict=True)):

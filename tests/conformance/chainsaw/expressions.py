@@ -19,7 +19,10 @@ from tests.conformance.chainsaw.failure import ScenarioFailure
 __all__ = ["Bindings", "evaluate", "expression_of", "substitute"]
 
 Bindings = Mapping[str, Any]
-_EXPRESSION = re.compile(r"\((?:\w+;)?(.+)\)", re.DOTALL)
+# a text of several lines is just a text
+_EXPRESSION = re.compile(r"\((?:\w+;)?(.+)\)")
+_RENAMED = {"json_parse": "parse_json", "trim_space": "to_string"}
+"""Functions of chainsaw by our names; what scripts say comes without space around it."""
 _TOKEN = re.compile(
     r"""'(?:\\.|[^'\\])*' | `(?:\\.|[^`\\])*` | "(?:\\.|[^"\\])*" | \$(?P<name>[A-Za-z_]\w*)""", re.VERBOSE | re.DOTALL
 )
@@ -42,6 +45,8 @@ def evaluate(expression: str, value: Any, bindings: Bindings) -> Any:
     [1]
     """
     text = _TOKEN.sub(lambda token: _written(token, bindings), expression)
+    for name, ours in _RENAMED.items():
+        text = text.replace(f"{name}(", f"{ours}(")
     try:
         return compile_expression(text).evaluate(value, Runtime())
     except UnknownKeyError:
@@ -56,7 +61,8 @@ def _written(token: re.Match[str], bindings: Bindings) -> str:
         return token[0]
     if name not in bindings:
         raise ScenarioFailure(f"variable not defined: ${name}")
-    return f"`{encode(bindings[name]).decode()}`".replace("`", "\\`")[1:-2] + "`"
+    literal = encode(bindings[name]).replace("`", "\\`")
+    return f"`{literal}`"
 
 
 def substitute(value: Any, bindings: Bindings) -> Any:

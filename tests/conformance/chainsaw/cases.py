@@ -1,0 +1,106 @@
+"""Which scenarios there are, which of them are run, and what one of them claims.
+
+This module must never perform an operation.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tests.conformance.chainsaw.cluster import running_cluster
+from tests.conformance.chainsaw.scenario import run_scenario
+from tests.conformance.outcome import Case, Claim, NotRun
+
+__all__ = ["claim", "find"]
+
+_BUCKET: Final = "chainsaw"
+_DEFINITIONS: Final = Path("policies", ".chainsaw", "crds")
+_RUN: Final = ("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation")
+_NOT_RUN: Final[Mapping[str, str]] = {
+    "admission-assert-other": "asserts on what further controllers make",
+    "background-generate": "needs the background controller",
+    "background-mutate-existing": "needs the background controller",
+    "background-cleanup": "needs the cleanup controller",
+    "reports": "needs the reports controller",
+    "events": "asserts on Events of policies",
+    "vap-generation": "needs ValidatingAdmissionPolicies made from policies",
+    "webhook-config": "asserts on webhook configurations in detail",
+    "image-registry": "needs image registries and the verification of signatures",
+    "http-service": "needs an HTTP service in the cluster",
+    "globalcontext": "needs the controller of global context entries",
+    "manifest-signature": "needs the verification of signatures",
+    "needs-controllers": "needs further controllers",
+}
+_SCRIPTS: Final = {
+    "kubectl-simple": "",
+    "user-kubeconfig": "",
+    "kubectl-needs-kubelet": "runs programs in containers",
+    "kyverno-config": "changes the installation of Kyverno",
+    "kyverno-cli": "runs the command line of Kyverno",
+    "other-tools": "runs programs that talk to services of the cluster",
+}
+_OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
+    "background-generate": _NOT_RUN["background-generate"],
+    "mutate-existing": _NOT_RUN["background-mutate-existing"],
+    "reports": _NOT_RUN["reports"],
+    "globalcontext": _NOT_RUN["globalcontext"],
+    "manifest-signature": _NOT_RUN["manifest-signature"],
+    "image-validating": _NOT_RUN["image-registry"],
+    "kyverno-config": _SCRIPTS["kyverno-config"],
+    "runs-workload": _SCRIPTS["kubectl-needs-kubelet"],
+}
+"""What a scenario with scripts may need besides, by its labels."""
+_CONFIGURATIONS: Final = {"standard": True, "default": False}
+"""Installations of upstream's runs that we can make, and whether exceptions count there."""
+
+
+def find(root: Path) -> Iterator[Case]:
+    """Yield the scenarios of the manifest."""
+    manifest = root / _BUCKET / "manifest.jsonl"
+    for line in manifest.read_text().splitlines() if manifest.is_file() else ():
+        record = json.loads(line)
+        yield Case(_BUCKET, record["class"], f"{_BUCKET}/{record['id']}", record)
+
+
+def claim(case: Case, root: Path) -> Claim:
+    """Perform one scenario: no step may fail."""
+    record = case.data
+    _leave_out(record)
+    definitions = (root / _BUCKET / _DEFINITIONS).resolve()
+    there = definitions if definitions.is_dir() else None
+    thread = running_cluster(there, allows_exceptions=_CONFIGURATIONS[_configuration(record)])
+    path = (root / _BUCKET / record["repo"] / record["path"]).resolve()
+    return Claim([], thread.run(run_scenario(thread.cluster, path)))
+
+
+def _leave_out(record: dict[str, Any]) -> None:
+    if record["quarantined"]:
+        raise NotRun("quarantined upstream")
+    if record["skip"]:
+        raise NotRun("skipped upstream")
+    if record["class"] == "script":
+        _leave_out_scripts(record)
+    elif record["class"] not in _RUN:
+        raise NotRun(_NOT_RUN.get(record["class"], f"class {record['class']} is not run"))
+    if _configuration(record) not in _CONFIGURATIONS:
+        raise NotRun(f"needs the installation `{_configuration(record)}`")
+
+
+def _leave_out_scripts(record: dict[str, Any]) -> None:
+    if record["external_scripts"]:
+        raise NotRun("calls a script that the corpus does not have")
+    why = _SCRIPTS.get(record["script_kind"], "runs scripts")
+    why = why or next((text for label, text in _OTHER_CONTROLLERS.items() if label in record["labels"]), "")
+    if record["network"]:
+        why = why or _NOT_RUN["image-registry"]
+    missing = [tool for tool in record["tools"] if shutil.which(tool) is None]
+    if why or missing:
+        raise NotRun(why or f"needs the programs {', '.join(missing)}")
+
+
+def _configuration(record: dict[str, Any]) -> str:
+    return str((record["ci"] or {}).get("kyverno_configs") or "standard")

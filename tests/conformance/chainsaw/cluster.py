@@ -1,0 +1,266 @@
+"""One cluster for many scenarios: a sandbox, further definitions, and the admission controller as it is installed.
+
+What a scenario leaves behind is taken away before the next one. This module must never know what a scenario expects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from functools import cache
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.admission import AdmissionSettings
+from pyverno.controllers.policysandbox import PolicySandbox
+from pyverno.kube.documents import expand_lists, load_documents
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.sandbox import Sandbox
+from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.store import Key, Stored
+from pyverno.webhook.documents import ExceptionSettings
+from pyverno.webhook.observers import Observers
+
+__all__ = ["Cluster", "running_cluster"]
+
+T = TypeVar("T")
+_NAMESPACE: Final = "kyverno"
+_USER: Final = f"system:serviceaccount:{_NAMESPACE}:kyverno-{{}}-controller"
+_CHANGED: Final = [
+    *("configmaps", "networkpolicies", "resourcequotas", "secrets", "roles", "rolebindings", "limitranges"),
+    *("namespaces", "nodes", "nodes/status", "pods"),
+]
+"""What upstream's installation for its tests lets the background controller change."""
+_RBAC: Final = "rbac.authorization.k8s.io"
+_OWN: Final = frozenset(
+    {
+        "events",
+        "leases.coordination.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    }
+)
+"""What controllers write as they please."""
+_POLICY_GROUPS: Final = ("kyverno.io", "policies.kyverno.io", "admissionregistration.k8s.io")
+_LAST: Final = ("namespaces", "customresourcedefinitions.apiextensions.k8s.io")
+_SETTLE_SECONDS: Final = 10.0
+_GONE_SECONDS: Final = 20.0
+_QUIET_SECONDS: Final = 0.5
+_POLL: Final = 0.02
+
+
+class Cluster:
+    """A sandbox with the controller in one event loop."""
+
+    def __init__(self, definitions: Path | None, *, allows_exceptions: bool) -> None:
+        """Take the folder of further CustomResourceDefinitions, if there is one, and whether exceptions count."""
+        settings = AdmissionSettings(
+            exceptions=ExceptionSettings(allows_exceptions, "*"),
+            port=0,
+            lease_retry=60,
+            qps=0,
+            reports_account=_USER.format("reports"),
+            background_account=_USER.format("background"),
+        )
+        self._definitions = definitions
+        self._sandbox = Sandbox(kubelet=False)
+        self._installed = PolicySandbox(self._sandbox, Observers(), settings)
+        self._first: dict[Key, Stored] = {}
+        self.client: Client
+
+    async def start(self) -> None:
+        """Start everything; when this returns, the webhooks are in place."""
+        await self._installed.__aenter__()
+        self.client = Client(load_kubeconfig(self._sandbox.kubeconfig, environment={}), qps=0, agent="chainsaw")
+        for body in self._further():
+            await self.client.create(self.type_of(body).gvr, body, body["metadata"].get("namespace", ""))
+        await self._unchanged()
+        self._first = dict(self._all())
+
+    async def stop(self) -> None:
+        """Stop everything."""
+        await self.client.close()
+        await self._installed.__aexit__(None, None, None)
+
+    def _further(self) -> Iterator[JSONObject]:
+        """Yield what is installed besides what the admission controller needs."""
+        yield from _account("reports", [], [], [])
+        yield from _account("background", ["*"], _CHANGED, ["create", "update", "patch", "delete", "get", "list"])
+        for path in sorted(self._definitions.glob("*.yaml") if self._definitions else ()):
+            for document in expand_lists(load_documents(path.read_bytes(), file=path.name)):
+                yield document.value
+
+    # ------------------------------------------------------------------------------------------------------- looking
+
+    def type_of(self, body: JSONObject) -> ResourceType:
+        """Return the resource that a document is of; raises StatusError as a client that finds none would say it."""
+        group, version = parse_api_version(str(body.get("apiVersion")))
+        kind = str(body.get("kind"))
+        found = self._sandbox.server.table.by_kind(GVK(group, version, kind))
+        if found is None:
+            raise StatusError(404, "NotFound", f'no matches for kind "{kind}" in version "{body.get("apiVersion")}"')
+        return found
+
+    def _all(self) -> Iterator[tuple[Key, Stored]]:
+        store = self._sandbox.server.store
+        for resource in {each.key for each in self._sandbox.server.table}:
+            if resource not in _OWN:
+                yield from ((state.key, state) for state in store.all(resource))
+
+    @property
+    def kubeconfig(self) -> str:
+        """The path of the administrator's kubeconfig."""
+        return self._sandbox.kubeconfig
+
+    # ------------------------------------------------------------------------------------------------------ settling
+
+    async def quiet(self) -> None:
+        """Wait until the controller has done what follows from writes that others made."""
+        await self._installed.settle()
+
+    async def settled(self, found: ResourceType, body: JSONObject, *, is_gone: bool = False) -> None:
+        """Wait until the controller has seen a write and has done what follows from it."""
+        metadata = body["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace") or ""
+        version = "" if is_gone else metadata.get("resourceVersion", "")
+        await self._until(lambda: self._installed.controller.has_seen(found.gvr, name, namespace, version))
+        await self._until(lambda: self._installed.controller.is_settled)
+
+    async def _unchanged(self) -> None:
+        """Wait until the controllers of the cluster have made what belongs to its first objects."""
+        store, seen = self._sandbox.server.store, 0
+        while store.revision != seen:
+            seen = store.revision
+            await asyncio.sleep(_QUIET_SECONDS)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(_SETTLE_SECONDS):
+            while not holds():
+                await asyncio.sleep(_POLL / 4)
+
+    # ------------------------------------------------------------------------------------------------------ cleaning
+
+    async def restore(self) -> None:
+        """Bring the cluster back to what it was after the start: policies go first, namespaces last."""
+        local = self._sandbox.client()
+        for phase in (self._policies, self._others, self._last):
+            end = time.monotonic() + _GONE_SECONDS
+            while keys := [key for key, _ in self._all() if key not in self._first and phase(key)]:
+                if time.monotonic() > end:
+                    raise TimeoutError(f"these objects do not go away: {keys[:5]}")
+                for key in keys:
+                    await _delete(local, key)
+                await asyncio.sleep(_POLL)
+            if phase == self._policies:
+                await asyncio.sleep(_POLL)
+                await self._until(lambda: self._installed.controller.is_settled)
+        for key, state in self._first.items():
+            await self._put_back(local, key, state)
+
+    def _policies(self, key: Key) -> bool:
+        return key.resource.partition(".")[2] in _POLICY_GROUPS
+
+    def _others(self, key: Key) -> bool:
+        # what is in a new namespace goes with it
+        stays = not key.namespace or Key("namespaces", "", key.namespace) in self._first
+        return key.resource not in _LAST and stays
+
+    def _last(self, key: Key) -> bool:
+        return key.resource in _LAST
+
+    async def _put_back(self, local: Any, key: Key, state: Stored) -> None:
+        now = self._sandbox.server.store.get(key)
+        if now is state:
+            return
+        if now is None:
+            body = {**state.body, "metadata": {**state.body["metadata"], "resourceVersion": ""}}
+            await local.create(key.resource, body)
+        elif _essence(now.body) != _essence(state.body):
+            version = now.body["metadata"]["resourceVersion"]
+            body = {**state.body, "metadata": {**state.body["metadata"], "resourceVersion": version}}
+            await local.update(key.resource, body)
+
+
+def _account(part: str, groups: list[str], resources: list[str], verbs: list[str]) -> Iterator[JSONObject]:
+    """Yield the account of a controller that does not run here, and the roles that an installation gives it."""
+    name = f"kyverno-{part}-controller"
+    account = {"kind": "ServiceAccount", "name": name, "namespace": _NAMESPACE}
+    label = f"rbac.kyverno.io/aggregate-to-{part}-controller"
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": _NAMESPACE}}
+    yield {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": f"kyverno:{part}-controller"},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]},
+    }
+    if resources:
+        yield {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": f"kyverno:{part}-controller:core", "labels": {label: "true"}},
+            "rules": [{"apiGroups": groups, "resources": resources, "verbs": verbs}],
+        }
+    for role in ("view", f"kyverno:{part}-controller"):
+        yield {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"kyverno:{part}:{role}"},
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [account],
+        }
+
+
+def _essence(body: JSONObject) -> object:
+    metadata = body["metadata"]
+    rest = {key: value for key, value in body.items() if key not in ("metadata", "status")}
+    return rest, metadata.get("labels"), metadata.get("annotations")
+
+
+async def _delete(local: Any, key: Key) -> None:
+    try:
+        found = local.get(key.resource, key.name, key.namespace)
+        if found is not None and found["metadata"].get("finalizers") and key.resource not in _LAST:
+            await local.patch(key.resource, key.name, key.namespace, {"metadata": {"finalizers": None}})
+        await local.delete(key.resource, key.name, key.namespace, propagation="Background", grace=0)
+    except StatusError as error:
+        if error.status not in (404, 409):
+            raise
+
+
+class _Thread:
+    """An event loop in a thread of its own, and the cluster in it."""
+
+    def __init__(self, cluster: Callable[[], Cluster]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="cluster", daemon=True)
+        self._thread.start()
+        self.cluster = self.run(self._start(cluster))
+
+    @staticmethod
+    async def _start(make: Callable[[], Cluster]) -> Cluster:
+        cluster = make()
+        await cluster.start()
+        return cluster
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        self.run(self.cluster.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+
+@cache
+def running_cluster(definitions: Path | None, *, allows_exceptions: bool) -> _Thread:
+    """Return the cluster of this process for a kind of installation; it is stopped when the process ends."""
+    thread = _Thread(lambda: Cluster(definitions, allows_exceptions=allows_exceptions))
+    Finalize(None, thread.close, exitpriority=10)
+    return thread

@@ -1,0 +1,115 @@
+"""One scenario: its steps in order, in a namespace of its own, until one of them fails.
+
+This module must never know a kind.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from pyverno.errors import PyvernoError
+from pyverno.kube.documents import load_documents
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from tests.conformance.chainsaw.cluster import Cluster
+from tests.conformance.chainsaw.expressions import substitute
+from tests.conformance.chainsaw.failure import ScenarioFailure
+from tests.conformance.chainsaw.operations import Context, perform
+from tests.conformance.chainsaw.scripts import copy_folder, copy_kubeconfig
+
+__all__ = ["run_scenario"]
+
+_SECTIONS: Final = ("try", "catch", "finally", "cleanup")
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
+
+
+async def run_scenario(cluster: Cluster, path: Path) -> list[str]:
+    """Perform the scenarios of a file and clean up after them; return the steps that failed, with why."""
+    failed: list[str] = []
+    for scenario in _read(path):
+        try:
+            with tempfile.TemporaryDirectory(prefix="scenario-") as scratch:
+                await _run(cluster, path.parent, Path(scratch), scenario)
+        except ScenarioFailure as failure:
+            failed.append(str(failure))
+        finally:
+            await cluster.restore()
+    return failed
+
+
+def _read(path: Path) -> Iterator[JSONObject]:
+    for document in load_documents(path.read_bytes(), file=path.name):
+        if document.value is not None:
+            yield document.value
+
+
+async def _run(cluster: Cluster, folder: Path, scratch: Path, scenario: JSONObject) -> None:
+    spec = scenario["spec"]
+    copy = copy_folder(folder, scratch) if _runs_programs(spec["steps"]) else folder
+    kubeconfig = copy_kubeconfig(Path(cluster.kubeconfig), scratch)
+    namespace = spec.get("namespace") or f"chainsaw-{secrets.token_hex(4)}"
+    bindings = {"namespace": namespace, "test": scenario, "error": None}
+    namespace = substitute(namespace, bindings)
+    context = Context(cluster, folder, namespace, bindings, copy, kubeconfig, templates=spec.get("template", True))
+    context = context.with_bindings(spec.get("bindings") or [])
+    await _make_namespace(cluster, namespace, spec.get("namespaceTemplate") or {})
+    for number, step in enumerate(spec["steps"], 1):
+        await _step(context, step, f"step {step.get('name') or number}")
+
+
+def _runs_programs(steps: list[JSONObject]) -> bool:
+    names = (
+        name for step in steps for section in _SECTIONS for operation in step.get(section) or () for name in operation
+    )
+    return any(name in ("script", "command") for name in names)
+
+
+async def _make_namespace(cluster: Cluster, name: str, template: JSONObject) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", **template}
+    body["metadata"] = {**(template.get("metadata") or {}), "name": name}
+    with suppress(StatusError):  # it may be there already
+        stored = await cluster.client.create(_NAMESPACES, body)
+        await cluster.settled(cluster.type_of(body), stored)
+
+
+async def _step(context: Context, step: JSONObject, name: str) -> None:
+    if "template" in step:
+        context = replace(context, templates=step["template"])
+    context = context.with_bindings(step.get("bindings") or [])
+    step, context = _used(context, step)
+    try:
+        for number, operation in enumerate(step.get("try") or (), 1):
+            try:
+                await perform(context, operation)
+            except ScenarioFailure as failure:
+                raise ScenarioFailure(f"{name}, {number}. {failure}") from None
+    finally:
+        for operation in (*(step.get("finally") or ()), *(step.get("cleanup") or ())):
+            with suppress(ScenarioFailure):
+                await perform(context, operation)
+
+
+def _used(context: Context, step: JSONObject) -> tuple[JSONObject, Context]:
+    """Return what a step does: its own operations, or those of the template that it uses."""
+    use: Any = step.get("use")
+    if not use:
+        return step, context
+    given = (use.get("with") or {}).get("bindings") or []
+    path = Path(os.path.normpath(context.folder / str(substitute(use["template"], context.bindings)).lstrip("/")))
+    try:
+        (template,) = _read(path)
+    except (OSError, PyvernoError) as error:
+        raise ScenarioFailure(f"the template `{use['template']}` can not be read: {error}") from None
+    spec = template["spec"]
+    defaults = [entry for entry in spec.get("bindings") or [] if entry["name"] not in {each["name"] for each in given}]
+    # what is given is written in the words of the step, not of the template
+    known = context.with_bindings(given)
+    return {**step, **spec}, replace(context, bindings=known.bindings).with_bindings(defaults)
