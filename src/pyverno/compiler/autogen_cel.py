@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pyverno.errors import PolicyError
 from pyverno.kube.gvk import join_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.celblocks import Autogen
-from pyverno.policy.celpolicy import MUTATING_SPEC, VALIDATING_SPEC, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.celpolicy import MUTATING_SPEC, MutatingPolicy, ValidatingPolicy, ValidatingSpec
 from pyverno.policy.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.imagepolicy import IMAGE_VALIDATING_SPEC, ImageValidatingPolicy
 from pyverno.policy.schema import Cursor, Problems, Record, locate
-from pyverno.policy.validate import NamedExpression
+from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.regex import regex
 from pyverno.value import dataclass, replace
 
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 P = TypeVar("P", ValidatingPolicy, MutatingPolicy, ImageValidatingPolicy)
+T = TypeVar("T", NamedExpression, CelExpression, AuditAnnotation)
 
 DEFAULTS = "defaults"
 CRON_JOBS = "cronjobs"
@@ -167,9 +168,62 @@ def _copy(policy: P, config: str, constraints: JSONObject) -> P:
     if isinstance(policy, MutatingPolicy):
         mutating = _mutating(policy.spec.raw, config)
         return replace(policy, spec=_decoded(MUTATING_SPEC, {**mutating, "matchConstraints": constraints}, policy))
-    shape = VALIDATING_SPEC if isinstance(policy, ValidatingPolicy) else IMAGE_VALIDATING_SPEC
-    raw = _rewritten({**policy.spec.raw, "matchConstraints": constraints}, lambda text: rewrite_text(text, config))
-    return replace(policy, spec=_decoded(shape, raw, policy))
+    # texts come twice, as they are written and in the decoded spec
+    known: dict[str, str] = {}
+
+    def rewrite(text: str) -> str:
+        found = known.get(text)
+        if found is None:
+            found = known[text] = rewrite_text(text, config)
+        return found
+
+    raw: JSONObject = _rewritten({**policy.spec.raw, "matchConstraints": constraints}, rewrite)
+    if isinstance(policy, ValidatingPolicy):
+        return replace(policy, spec=_moved(policy.spec, raw, rewrite))
+    return replace(policy, spec=_decoded(IMAGE_VALIDATING_SPEC, raw, policy))
+
+
+def _moved(spec: ValidatingSpec, raw: JSONObject, rewrite: Callable[[str], str]) -> ValidatingSpec:
+    """Return what `raw` decodes to: as only texts are rewritten, the decoded spec with these texts rewritten."""
+
+    def texts(value: T, *names: str) -> T:
+        found: dict[str, Any] = {name: rewrite(text) for name in names if _OBJECT in (text := getattr(value, name))}
+        return replace(value, **found) if found else value
+
+    controllers = spec.autogen.pod_controllers
+    return ValidatingSpec(
+        match_constraints=_selecting(raw["matchConstraints"]),
+        match_conditions=tuple([texts(each, "name", "expression") for each in spec.match_conditions]),
+        variables=tuple([texts(each, "name", "expression") for each in spec.variables]),
+        failure_policy=spec.failure_policy,
+        timeout_seconds=spec.timeout_seconds,
+        evaluation=spec.evaluation,
+        raw=raw,
+        validations=tuple(
+            [texts(each, "expression", "message", "message_expression", "reason") for each in spec.validations]
+        ),
+        validation_actions=spec.validation_actions,
+        audit_annotations=tuple([texts(each, "key", "value_expression") for each in spec.audit_annotations]),
+        autogen=spec.autogen
+        if controllers is None
+        else replace(spec.autogen, pod_controllers=tuple([rewrite(name) for name in controllers])),
+    )
+
+
+def _selecting(raw: JSONObject) -> MatchConstraints:
+    """Return what the JSON that `constraints_for` makes decodes to."""
+    path = ("spec", "matchConstraints")
+    rules = [
+        ResourceRule(
+            api_groups=tuple(rule["apiGroups"]),
+            api_versions=tuple(rule["apiVersions"]),
+            operations=tuple(rule["operations"]),
+            resources=tuple(rule["resources"]),
+            path=(*path, "resourceRules", index),
+        )
+        for index, rule in enumerate(raw["resourceRules"])
+    ]
+    return MatchConstraints(tuple(rules), namespace_selector=raw.get("namespaceSelector"), path=path, raw=raw)
 
 
 def _decoded(shape: Record, raw: JSON, policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) -> JSON:
@@ -213,24 +267,22 @@ def rewrite_text(text: str, config: str) -> str:
 def _rewritten(value: JSON, rewrite: Callable[[str], str]) -> JSON:
     """Rewrite all strings and keys, which is the same as rewriting the JSON text; does not recurse."""
     holder: list[JSON] = []
-    pending: list[tuple[list[JSON] | dict[str, JSON], list[JSON] | dict[str, JSON]]] = [([value], holder)]
-
-    def copied(item: JSON) -> JSON:
-        if isinstance(item, str):
-            return rewrite(item) if _OBJECT in item else item
-        if isinstance(item, (dict, list)):
-            fresh: list[JSON] | dict[str, JSON] = {} if isinstance(item, dict) else []
-            pending.append((item, fresh))
-            return fresh
-        return item
-
+    pending: list[tuple[JSON, JSON]] = [([value], holder)]
     while pending:
         source, target = pending.pop()
-        if isinstance(source, dict) and isinstance(target, dict):
-            for key, member in source.items():
-                target[rewrite(key) if _OBJECT in key else key] = copied(member)
-        elif isinstance(target, list):
-            target.extend([copied(item) for item in source])
+        fresh: list[JSON] = []
+        for item in source.values() if isinstance(source, dict) else source:
+            if isinstance(item, str):
+                fresh.append(rewrite(item) if _OBJECT in item else item)
+            elif isinstance(item, (dict, list)):
+                fresh.append({} if isinstance(item, dict) else [])
+                pending.append((item, fresh[-1]))
+            else:
+                fresh.append(item)
+        if isinstance(target, list):
+            target.extend(fresh)
+        else:
+            target.update(zip([rewrite(key) if _OBJECT in key else key for key in source], fresh, strict=True))
     return holder[0]
 
 

@@ -13,7 +13,6 @@ from pyverno.compiler.context import Parser
 from pyverno.engine.cel import CelCondition, CelVariable
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment, Program, types
-from pyverno.lang.cel.checker import Checked
 from pyverno.lang.cel.deeper import look_deeper
 from pyverno.lang.cel.source import CompileError
 from pyverno.lang.cel.structs import SchemaTypes, StructTypes
@@ -154,25 +153,33 @@ class _Base:
         names, programs = self._programs.get((text, expected), ((), _NONE))
         return programs.get(tuple(map(fields.get, names)))
 
-    def find_shallow(self, text: str, expected: _Expected, fields: Mapping[str, Type]) -> Checked | None:
-        """Return the checked tree of an expression out of that of one that looks into the pod and not its template.
+    def find_shallow(self, text: str, expected: _Expected, fields: Mapping[str, Type]) -> Program | None:
+        """Return the program of an expression out of that of one that looks into the pod and not its template.
 
         Autogen copies are of this kind. Nothing is taken on trust: the tree is moved only where names of the text are.
         """
         for steps, pattern in _TEMPLATES:
             if steps not in text:
                 continue
-            origin = self.find(pattern.sub(lambda found: found[1], text), expected, fields)
+            shallow, ends = _without(steps, pattern, text)
+            origin = self.find(shallow, expected, fields)
             if origin is not None:
-                ends = [match.end(1) - index * len(steps) for index, match in enumerate(pattern.finditer(text))]
-                return look_deeper(origin.checked, ends, steps[1:].split("."))
+                checked = look_deeper(origin.checked, ends, steps[1:].split("."))
+                if checked is None:
+                    return None
+                program = Program(text, checked, origin.surroundings)
+                # it reads the same variables
+                self._keep(program, expected, fields, self._programs[shallow, expected][0])
+                return program
         return None
 
     def keep(self, program: Program, expected: _Expected, fields: Mapping[str, Type]) -> None:
         """Keep a program, unless what it means depends on more than the types of the variables it reads."""
         names = _variables_of(program.text)
-        if names is None:
-            return
+        if names is not None:
+            self._keep(program, expected, fields, names)
+
+    def _keep(self, program: Program, expected: _Expected, fields: Mapping[str, Type], names: tuple[str, ...]) -> None:
         if len(self._programs) >= MEMO_LIMIT:
             # a fresh dict rather than clear(): other threads may be reading the old one
             self._programs = {}
@@ -181,6 +188,19 @@ class _Base:
 
 
 _NONE: dict[tuple[Type | None, ...], Program] = {}
+
+
+def _without(steps: str, pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
+    """Return a text without these steps, and where in it they were left out."""
+    kept: list[str] = []
+    ends: list[int] = []
+    start = 0
+    for found in pattern.finditer(text):
+        end = found.end(1)
+        kept.append(text[start:end])
+        ends.append(end - len(ends) * len(steps))
+        start = found.end()
+    return "".join((*kept, text[start:])), ends
 
 
 def _variables_of(text: str) -> tuple[str, ...] | None:
@@ -199,7 +219,7 @@ def _variables_of(text: str) -> tuple[str, ...] | None:
 
 _TEMPLATES = tuple(
     (steps, regex(rf"\b(object|oldObject){re.escape(steps)}(?=\.)", re.ASCII))
-    for steps in (".spec.template", ".spec.jobTemplate.spec.template")
+    for steps in (".spec.jobTemplate.spec.template", ".spec.template")
 )
 _READ = regex(r"\bvariables\.([A-Za-z_][A-Za-z0-9_]*)(?![A-Za-z0-9_(])", re.ASCII)
 _STRUCT = regex(r"[A-Za-z0-9_`]\s*\{", re.ASCII)
@@ -234,7 +254,14 @@ class CelCompiler:
         self.parser = parser
         self._variables = _VariableTypes()
         self._base = _base(environment, tuple(sorted((names or {}).items())), is_payload, request_has_objects)
-        self.environment = self._base.with_variables(self._variables)
+        self._environment: Environment | None = None
+
+    @property
+    def environment(self) -> Environment:
+        """The environment of this policy; copies made by autogen seldom need their own."""
+        if self._environment is None:
+            self._environment = self._base.with_variables(self._variables)
+        return self._environment
 
     def compile(self, text: str, path: Path, *, expected: Type | tuple[Type, ...] | None = None) -> Program | None:
         """Compile one expression; None when it does not (which is reported)."""
@@ -242,12 +269,11 @@ class CelCompiler:
         program = self._base.find(text, expected, known)
         if program is not None:
             return program
+        program = self._base.find_shallow(text, expected, known)
+        if program is not None:
+            return program
         try:
-            checked = self._base.find_shallow(text, expected, known)
-            if checked is not None:
-                program = Program(text, checked, self.environment)
-            else:
-                program = self.environment.compile(text, expected=expected)
+            program = self.environment.compile(text, expected=expected)
         except CompileError as error:
             self.parser.report(error.message, path, code="cel-compile")
             return None

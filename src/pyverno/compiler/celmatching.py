@@ -65,6 +65,8 @@ def _rule(rule: WrittenRule, *, any_operation: bool) -> ResourceRule:
 
 def selector_problems(written: MatchConstraints) -> Iterator[tuple[Path, str]]:
     """Yield the place of each selector that does not compile, and why."""
+    if written.namespace_selector is None and written.object_selector is None:
+        return
     selectors = {"namespaceSelector": written.namespace_selector, "objectSelector": written.object_selector}
     for field, selector in selectors.items():
         try:

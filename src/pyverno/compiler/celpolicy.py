@@ -6,9 +6,10 @@ expression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 from pyverno.compiler.authorization import ANSWERING, lower_authorization
 from pyverno.compiler.autogen_cel import expand_cel
@@ -72,6 +73,7 @@ _TYPES = {
 }
 _IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
 
+T = TypeVar("T")
 AnyPolicy = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy
 
 
@@ -161,7 +163,7 @@ def _rule(
     )
     shortcut = None
     if isinstance(action, ValidatingCheck):
-        shortcut = cache(partial(action.shortcut, rule_info, failure_action))
+        shortcut = _once(partial(action.shortcut, rule_info, failure_action))
     return CompiledRule(
         info=rule_info,
         stage=stage,
@@ -170,6 +172,18 @@ def _rule(
         failure_action=failure_action,
         shortcut=shortcut,
     )
+
+
+def _once(make: Callable[[], T]) -> Callable[[], T]:
+    """Return a function that makes something at its first call; `functools.cache` costs more than most of a rule."""
+    made: list[T] = []
+
+    def once() -> T:
+        if not made:
+            made.append(make())
+        return made[0]
+
+    return once
 
 
 def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) -> RequestMatcher:

@@ -18,7 +18,7 @@ from pyverno.errors import PolicyError
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON
 from pyverno.policy.decode import decode
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
     from pyverno.kube.kinds import KindTable
@@ -115,17 +115,27 @@ class Compilation:
         return PolicySet(self.policies, self.exceptions)
 
 
-def compile_document(document: Document, *, old: Document | None = None, kinds: KindTable | None = None) -> Compiled:
+def compile_document(
+    document: Document,
+    *,
+    old: Document | None = None,
+    kinds: KindTable | None = None,
+    http_in_namespaces: bool = False,
+) -> Compiled:
     """Compile one policy document by itself; never raises for a bad document.
 
     `old` is what an update replaces, so that fields that may not change are looked at. `kinds` is what a cluster
-    serves: rules about other kinds are warned about.
+    serves: rules about other kinds are warned about. `http_in_namespaces` lets expressions of namespaced policies call
+    services (whoever answers them must open that too, see `engine.host.NamespacedHttpHost`).
     """
     decoded = decode(document)
     if decoded.policy is None:
         return Compiled(document, errors=decoded.errors, warnings=decoded.warnings)
     before = decode(old).policy if old is not None else None
-    return _compiled(document, decoded.policy, decoded.errors, decoded.warnings, {}, old=before, kinds=kinds)
+    found = _compiled(document, decoded.policy, decoded.errors, decoded.warnings, {}, old=before, kinds=kinds)
+    if not http_in_namespaces:
+        return found
+    return replace(found, errors=tuple(error for error in found.errors if error.code != "http"))
 
 
 def compile_documents(documents: Iterable[Document]) -> Compilation:

@@ -7,12 +7,12 @@ a check. This module must never judge text before variables are substituted: it 
 
 from __future__ import annotations
 
-from pyverno.engine.host import Host, HttpCall
+from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.apipath import ApiPath, parse_api_path
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.runtime import Budget
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
 __all__ = ["Broker"]
 
@@ -42,14 +42,14 @@ class Broker:
         if self.namespace:
             raise EvaluationError(f"a policy of namespace `{self.namespace}` may not call `{call.url}`")
         self.budget.charge_call()
-        return self.host.http_call(call)
+        return self.host.http_call(replace(call, deadline=self.budget.deadline))
 
     def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
-        """Call an HTTP service and return status and body as they are; refused to policies of a namespace."""
-        if self.namespace:
+        """Call an HTTP service and return status and body; a Host may open this to policies of a namespace."""
+        if self.namespace and not (isinstance(self.host, NamespacedHttpHost) and self.host.allows_http_in_namespaces):
             raise EvaluationError(f"a policy of namespace `{self.namespace}` may not call `{call.url}`")
         self.budget.charge_call()
-        return self.host.http_exchange(call)
+        return self.host.http_exchange(replace(call, deadline=self.budget.deadline))
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Read a ConfigMap."""

@@ -16,6 +16,7 @@ from pyverno.value import dataclass
 __all__ = ["Decision", "decide", "denial_message"]
 
 _BAD = (Status.FAIL, Status.ERROR)
+_QUIET = (Status.PASS, Status.SKIP)
 _ADMISSION = "ValidatingAdmissionPolicy"
 _CEL_CHECKS = frozenset(
     f"{scope}{kind}Policy" for scope in ("", "Namespaced") for kind in ("Validating", "ImageValidating")
@@ -43,7 +44,8 @@ class Decision:
 
 def decide(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
     """Judge the results of a review."""
-    results = tuple(results)
+    # what passed says nothing here, and most results did
+    results = tuple(result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning)
     if any(_blocks(result) for result in results):
         message = denial_message(request, results)
         return Decision(allowed=False, message=message, warnings=tuple(_cel_warnings(results)))

@@ -21,18 +21,22 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
-__all__ = ["NO_HOST", "AuthorizingHost", "Host", "HttpCall", "NoHost"]
+__all__ = ["NO_HOST", "AuthorizingHost", "Host", "HttpCall", "NamespacedHttpHost", "NoHost"]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpCall:
-    """A request to an HTTP service outside the API server: method, URL, headers, JSON body, CA bundle (PEM text)."""
+    """A request to an HTTP service outside the API server: method, URL, headers, JSON body, CA bundle (PEM text).
+
+    `deadline` (monotonic seconds) is when the review that asks must be over; None for no limit.
+    """
 
     method: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: JSON = None
     ca_bundle: str = ""
+    deadline: float | None = field(default=None, compare=False)
 
 
 class Host(World, Protocol):
@@ -93,6 +97,16 @@ class AuthorizingHost(Protocol):
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
         """Answer a question about the user of the request, or about the service account that it names."""
+        ...
+
+
+@runtime_checkable
+class NamespacedHttpHost(Protocol):
+    """A host that also knows whether policies of a namespace may call services by HTTP."""
+
+    @property
+    def allows_http_in_namespaces(self) -> bool:
+        """Tell whether expressions of namespaced policies may call services."""
         ...
 
 

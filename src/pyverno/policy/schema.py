@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from pyverno.errors import Location, PolicyError
 from pyverno.kube.json import JSON, JSONObject
@@ -18,8 +18,11 @@ from pyverno.value import dataclass, field, is_dataclass
 from pyverno.value import fields as fields_of
 
 __all__ = [
+    "Choice",
     "Cursor",
     "Field",
+    "ListOf",
+    "MapOf",
     "Path",
     "Problems",
     "Record",
@@ -196,48 +199,88 @@ def free(value: JSON, cursor: Cursor) -> JSON:
     return value
 
 
-def list_of(item: Shape) -> Shape:
-    """Return the shape of a list whose items have one shape; the value is a tuple."""
+# What these shapes give for a value of exactly this type is the value, so that nobody need ask them.
+_PLAIN: Final[Mapping[Shape, type]] = {text: str, boolean: bool, integer: int}
 
-    def shape(value: JSON, cursor: Cursor) -> tuple[Any, ...]:
+
+class ListOf:
+    """The shape of a list whose items have one shape; the value is a tuple."""
+
+    __slots__ = ("_plain", "item")
+
+    def __init__(self, item: Shape) -> None:
+        self.item = item
+        self._plain = _PLAIN.get(item)
+
+    def __call__(self, value: JSON, cursor: Cursor) -> tuple[Any, ...]:
+        """Decode one list."""
         if not isinstance(value, list):
             cursor.wrong_type("a list", value)
             return ()
+        plain = self._plain
+        if plain is not None and all([each.__class__ is plain for each in value]):  # noqa: C419  # quicker
+            return tuple(value)
+        item = self.item
         return tuple(item(each, cursor.child(index)) for index, each in enumerate(value))
 
-    return shape
 
+class MapOf:
+    """The shape of an object with free keys whose values have one shape; the value is a new dict."""
 
-def map_of(item: Shape) -> Shape:
-    """Return the shape of an object with free keys whose values have one shape; the value is a new dict."""
+    __slots__ = ("_plain", "item")
 
-    def shape(value: JSON, cursor: Cursor) -> dict[str, Any]:
+    def __init__(self, item: Shape) -> None:
+        self.item = item
+        self._plain = _PLAIN.get(item)
+
+    def __call__(self, value: JSON, cursor: Cursor) -> dict[str, Any]:
+        """Decode one object."""
         if not isinstance(value, dict):
             cursor.wrong_type("an object", value)
             return {}
+        plain = self._plain
+        if plain is not None and all([each.__class__ is plain for each in value.values()]):  # noqa: C419  # quicker
+            return dict(value)
+        item = self.item
         return {key: item(each, cursor.child(key)) for key, each in value.items()}
 
-    return shape
 
+class Choice:
+    """The shape of a string out of an enumeration: its `members`, and all `spellings` with what they mean."""
 
-def choice(kind: type[StrEnum], *, aliases: Mapping[str, str] | None = None) -> Shape:
-    """Return the shape of a string out of an enumeration; `aliases` maps other accepted spellings to members."""
-    spellings = {str(member.value): member for member in kind}
-    spellings.update({alias: kind(target) for alias, target in (aliases or {}).items()})
-    members = tuple(str(member.value) for member in kind)
+    __slots__ = ("members", "spellings")
 
-    def shape(value: JSON, cursor: Cursor) -> StrEnum | None:
+    def __init__(self, kind: type[StrEnum], aliases: Mapping[str, str]) -> None:
+        self.spellings: dict[str, StrEnum] = {str(member.value): member for member in kind}
+        self.spellings.update({alias: kind(target) for alias, target in aliases.items()})
+        self.members = tuple(str(member.value) for member in kind)
+
+    def __call__(self, value: JSON, cursor: Cursor) -> StrEnum | None:
+        """Decode one string."""
         written = text(value, cursor)
         if not isinstance(value, str):
             return None
-        if written not in spellings:
-            listed = ", ".join(f"`{member}`" for member in members)
-            hint = suggestion(written, members)
+        found = self.spellings.get(written)
+        if found is None:
+            listed = ", ".join(f"`{member}`" for member in self.members)
+            hint = suggestion(written, self.members)
             cursor.error("unknown-value", f"unknown value `{written}`, expected one of {listed}{hint}")
-            return None
-        return spellings[written]
+        return found
 
-    return shape
+
+def list_of(item: Shape) -> ListOf:
+    """Return the shape of a list whose items have one shape; the value is a tuple."""
+    return ListOf(item)
+
+
+def map_of(item: Shape) -> MapOf:
+    """Return the shape of an object with free keys whose values have one shape; the value is a new dict."""
+    return MapOf(item)
+
+
+def choice(kind: type[StrEnum], *, aliases: Mapping[str, str] | None = None) -> Choice:
+    """Return the shape of a string out of an enumeration; `aliases` maps other accepted spellings to members."""
+    return Choice(kind, aliases or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +328,14 @@ class Record:
             extras = tuple(sorted(known & {"path", "raw"}))
         self._extras = extras
 
+    @property
+    def description(self) -> str:
+        """The first sentence about what is built, the empty text where that is no class of ours."""
+        build = self._build
+        if not isinstance(build, type) or not is_dataclass(build):
+            return ""
+        return (build.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") + "."
+
     def without(self, *names: str) -> Record:
         """Return this record without some JSON fields (an older or newer version of a kind)."""
         kept = [each for key, each in self.fields.items() if key not in names]
@@ -316,6 +367,8 @@ class Record:
         return self._build(**values)
 
     def _report_unknown(self, value: JSONObject, cursor: Cursor) -> None:
+        if value.keys() <= self.fields.keys():
+            return
         for key in value:
             if key not in self.fields:
                 hint = suggestion(key, self.fields)
@@ -328,6 +381,9 @@ class Record:
             if written is None:
                 if row.required:
                     cursor.error("missing-field", f"required field `{key}` is missing", key=True)
+                continue
+            if written.__class__ is _PLAIN.get(row.shape) and not row.deprecated:
+                values[row.name] = written
                 continue
             place = cursor.child(key)
             if row.deprecated:

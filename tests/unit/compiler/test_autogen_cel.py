@@ -12,9 +12,10 @@ from pyverno.compiler.autogen_cel import (
     rewrite_mutation,
     rewrite_text,
 )
-from pyverno.policy.celpolicy import MutatingPolicy, ValidatingPolicy
+from pyverno.policy.celpolicy import VALIDATING_SPEC, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.decode import decode
 from pyverno.policy.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.schema import Cursor, Problems
 from pyverno.policy.validate import NamedExpression
 from tests.unit.policy.documents import document
 
@@ -268,3 +269,30 @@ def test_conditions_for_a_shared_webhook_are_guarded():
         ),
     )
     assert guarded_conditions(conditions, ()) == ()
+
+
+def test_a_copy_is_what_its_text_decodes_to():
+    """Whatever of a policy has a text with the object in it: the copy's values are those of the rewritten JSON."""
+    body = """  matchConditions: [{name: "object.spec", expression: "object.spec.a == oldObject.metadata.b"}]
+  variables: [{name: "v.object.metadata", expression: "object.metadata.namespace + object.spec.c"}]
+  validations:
+  - {expression: "object.spec.d", message: "object.spec.e", messageExpression: "object.spec.f", reason: "object.spec"}
+  - {expression: "true"}
+  auditAnnotations: [{key: "object.spec.g", valueExpression: "object.metadata.name"}]
+  validationActions: [Audit, Warn]
+  failurePolicy: Ignore
+  webhookConfiguration: {timeoutSeconds: 7}
+  evaluation: {background: {enabled: false}}
+"""
+    constraints = (
+        "    namespaceSelector: {matchLabels: {object.spec.h: object.metadata.i}, "
+        "matchExpressions: [{key: k, operator: Exists}]}\n"
+    )
+    found = validating(body, constraints=constraints, controllers="[jobs, cronjobs, object.spec.j]")
+    copies = expand_cel(found)
+    assert [copy.name for copy in copies] == ["defaults", "cronjobs"]
+    for copy in copies:
+        problems = Problems(found.document)
+        assert VALIDATING_SPEC(copy.policy.spec.raw, Cursor(problems, ("spec",))) == copy.policy.spec
+        assert problems.errors == []
+        assert "object.spec.e" not in repr(copy.policy.spec)

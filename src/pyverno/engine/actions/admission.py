@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pyverno.engine.actions.cel_mutate import CelMutation, applied
+from pyverno.engine.actions.cel_mutate import CelMutation, laid_over
 from pyverno.engine.actions.cel_validate import CelValidation
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.cel import (
@@ -252,6 +252,15 @@ def _failed_expression(text: str, problem: str) -> str:
     return f"expression '{text}' resulted in error: {problem}"
 
 
+def _mutation_value(program: Program, session: CelSession) -> Value:
+    try:
+        return session.evaluate(program)
+    except BudgetExceededError:
+        raise
+    except PyvernoError as error:
+        raise EvaluationError(_failed_expression(program.text.strip(), error.message)) from error
+
+
 def _aggregated(unmet: Unmet) -> str:
     """Return the errors of match conditions as the API server lists them."""
     texts = tuple(dict.fromkeys(map(_failed_expression, unmet.expressions, unmet.errors)))
@@ -328,7 +337,8 @@ class AdmissionMutation(SkippedByException):
             return None
         for mutation in self.mutations:
             try:
-                document = applied(mutation, document, session, refuses_atomics=True)
+                value = _mutation_value(mutation.program, session)
+                document = laid_over(mutation, value, document, refuses_atomics=True)
             except PyvernoError:
                 # Kubernetes: with failurePolicy Ignore a mutation that fails is dropped, those after it still run
                 if not self.ignores_errors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyverno.engine.actions.cel_validate import exempted, no_exceptions
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
@@ -20,7 +20,7 @@ from pyverno.lang.cel.structs import misnamed_types
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.value import dataclass
 
-__all__ = ["CelMutation", "MutatingAction", "applied", "mutating_bindings"]
+__all__ = ["CelMutation", "MutatingAction", "applied", "laid_over", "mutating_bindings"]
 
 _FAILED_TEST = "testing value"
 
@@ -49,9 +49,13 @@ class MutatingAction:
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Mutate the object of the request; a DELETE has none."""
+        return self._mutated(run, no_exceptions())
+
+    def _mutated(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
         if not isinstance(run.resource, dict):
             return ()
-        session = CelSession(run, mutating_bindings(run.request), self.variables)
+        bindings = {**mutating_bindings(run.request), "exceptions": dict(exceptions)}
+        session = CelSession(run, bindings, self.variables)
         try:
             unmet = first_unmet(session.for_conditions(), self.conditions)
             if unmet is not None:
@@ -70,8 +74,13 @@ class MutatingAction:
         return (Verdict(Status.PASS, self.passed, patched=changed),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
-        """Skip the policy; an exception that only allows values changes nothing here."""
-        return exempted(exemptions)
+        """Skip the policy, or mutate with what the first exception allows that makes a difference."""
+        verdicts = exempted(exemptions)
+        if verdicts is not None or not exemptions:
+            return verdicts
+        usual = self._mutated(run, no_exceptions())
+        outcomes = (self._mutated(run, exemption.allowances) for exemption in exemptions)
+        return next((outcome for outcome in outcomes if outcome != usual), usual)
 
 
 def mutating_bindings(request: Request) -> dict[str, Value]:
@@ -86,7 +95,11 @@ def mutating_bindings(request: Request) -> dict[str, Value]:
 
 def applied(mutation: CelMutation, document: JSON, session: CelSession, *, refuses_atomics: bool) -> JSON:
     """Return the object after one mutation; raises EvaluationError or PatchError."""
-    value = session.evaluate(mutation.program)
+    return laid_over(mutation, session.evaluate(mutation.program), document, refuses_atomics=refuses_atomics)
+
+
+def laid_over(mutation: CelMutation, value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
+    """Return the object changed by the value of a mutation's expression; raises EvaluationError or PatchError."""
     if mutation.is_json_patch:
         return _patched(value, document)
     return _merged(value, document, refuses_atomics=refuses_atomics)

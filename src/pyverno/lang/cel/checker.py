@@ -8,7 +8,7 @@ that were never checked do. This module must never evaluate anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyverno.lang.cel import ast
 from pyverno.lang.cel.declarations import Overload
@@ -24,7 +24,7 @@ from pyverno.lang.cel.types import (
     map_of,
     optional_of,
 )
-from pyverno.lang.cel.unification import Substitution, is_dyn, most_general, unwrap_optional
+from pyverno.lang.cel.unification import Substitution, is_dyn, may_fit, most_general, unwrap_optional
 from pyverno.lang.cel.values import type_name
 from pyverno.value import dataclass, field
 
@@ -58,7 +58,8 @@ class Checked:
     """A checked tree: types by node id, references of names, resolutions of calls, full names of struct literals.
 
     `collections` are the literals of lists and maps, `calls` those of functions that take a text with a syntax of its
-    own or format one (see `literal_checks`).
+    own or format one (see `literal_checks`). `openings` are the ends of names of no known type that a field is selected
+    of (see `deeper`).
     """
 
     root: ast.Node
@@ -68,11 +69,42 @@ class Checked:
     struct_names: dict[int, str] = field(default_factory=dict)
     collections: tuple[ast.ListLiteral | ast.MapLiteral, ...] = ()
     calls: tuple[ast.Call, ...] = ()
+    openings: frozenset[int] = frozenset()
+    _type: Type | None = field(default=None, compare=False, repr=False)
+    _make: Callable[[], tuple[ast.Node, dict[int, Type]]] | None = field(default=None, compare=False, repr=False)
 
     @property
     def type(self) -> Type:
         """The type of the whole expression."""
-        return self.types[self.root.id]
+        return self._type or self.types[self.root.id]
+
+    def later(self, make: Callable[[], tuple[ast.Node, dict[int, Type]]]) -> Checked:
+        """Return what differs from this in its nodes and their types, which are made when they are first asked for."""
+        checked = Checked.__new__(Checked)
+        known = {
+            "references": self.references,
+            "resolutions": self.resolutions,
+            "struct_names": self.struct_names,
+            "collections": (),
+            "calls": (),
+            "openings": frozenset(),
+            "_type": self.type,
+            "_make": make,
+        }
+        for name, value in known.items():
+            object.__setattr__(checked, name, value)
+        return checked
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> ast.Node | dict[int, Type]:
+            # asked only for a slot that is empty
+            if name not in ("root", "types"):
+                raise AttributeError(name)
+            root, types = self._make()
+            object.__setattr__(self, "root", root)
+            object.__setattr__(self, "types", types)
+            return root if name == "root" else types
 
 
 def check(root: ast.Node, names: Names, source: Source, *, lenient: bool = False) -> Checked:
@@ -102,6 +134,7 @@ class _Checker:
         self._struct_names: dict[int, str] = {}
         self._collections: list[ast.ListLiteral | ast.MapLiteral] = []
         self._calls: list[ast.Call] = []
+        self._openings: list[int] = []
         self.issues: list[Issue] = []
 
     def result(self, root: ast.Node) -> Checked:
@@ -118,6 +151,7 @@ class _Checker:
             self._struct_names,
             tuple(self._collections),
             tuple(self._calls),
+            frozenset(self._openings),
         )
 
     def _report(self, node: ast.Node, message: str) -> Type:
@@ -136,7 +170,8 @@ class _Checker:
         if known is not None:
             return known
         kind = type(node)
-        if kind is ast.Call:
+        # of calls that begin with calls the inner ones come first, so that long sums need no deep recursion
+        if isinstance(node, ast.Call) and node.target is None and node.args and type(node.args[0]) is ast.Call:
             for inner in ast.left_calls(node)[:-1]:
                 self._types[inner.id] = self._call(inner)
         type_ = self._types[node.id] = _VISITORS[kind](self, node)
@@ -190,6 +225,12 @@ class _Checker:
 
     def _field(self, node: ast.Node, operand: ast.Node, name: str, *, optional: bool) -> Type:
         operand_type = self._known.resolve(self.visit(operand))
+        if operand_type.kind == "dyn":
+            if not optional and type(operand) is ast.Ident:
+                reference = self._references.get(operand.id)
+                if reference is not None and not reference.local:
+                    self._openings.append(operand.offset + len(operand.name))
+            return optional_of(DYN) if optional else DYN
         target, was_optional = unwrap_optional(operand_type)
         result = self._field_of(node, target, name)
         return optional_of(result) if was_optional or optional else result
@@ -212,7 +253,7 @@ class _Checker:
     def _call(self, node: ast.Call) -> Type:
         if node.function in _TEXT_FUNCTIONS:
             self._calls.append(node)
-        args = tuple(self.visit(arg) for arg in node.args)
+        args = tuple([self.visit(arg) for arg in node.args])
         if node.target is None:
             found = self._names.function(node.function)
             if found is None:
@@ -249,25 +290,33 @@ class _Checker:
     ) -> Type:
         """Find the overloads that take the arguments, and the type that they agree on."""
         given = args if target is None else (target, *args)
-        is_member, count = target is not None, len(given)
+        is_member, kinds = target is not None, [type_.kind for type_ in given]
+        count = len(kinds)
         fitting: list[Overload] = []
         result: Type | None = None
         for overload in overloads:
             signature = overload.signature
-            if signature.member is not is_member or len(signature.params) != count:
+            if signature.member is not is_member or len(signature.kinds) != count:
                 continue
             if self._lenient:
                 fitting.append(overload)
                 result = DYN
                 continue
-            wanted = self._known.instantiate((signature.result, *signature.params))
-            if not self._known.assign_all(given, wanted[1:]):
+            if not may_fit(kinds, signature.kinds):
+                continue
+            if signature.is_generic:
+                own, *wanted = self._known.instantiate((signature.result, *signature.params))
+                if not self._known.assign_all(given, wanted):
+                    continue
+                own = self._known.resolve(own)
+            elif self._known.assign_all(given, signature.params):
+                own = signature.result
+            else:
                 continue
             fitting.append(overload)
-            own = self._known.resolve(wanted[0])
             if result is None:
                 result = own
-            elif not is_dyn(result) and own != result:
+            elif own is not result and not is_dyn(result) and own != result:
                 result = DYN
         if result is None:
             shown = [self._known.resolve(type_, to_dyn=True) for type_ in given]

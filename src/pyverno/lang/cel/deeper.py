@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from pyverno.lang.cel import ast
 from pyverno.lang.cel.checker import Checked
-from pyverno.lang.cel.types import DYN
+from pyverno.lang.cel.types import DYN, Type
 
 __all__ = ["look_deeper"]
 
@@ -21,7 +22,8 @@ __all__ = ["look_deeper"]
 def look_deeper(checked: Checked, places: Sequence[int], steps: Sequence[str]) -> Checked | None:
     """Return the checked tree after `.step.step` was put into the text at these places, in ascending order.
 
-    Each place must be the end of a name of no known type whose field is selected there; otherwise there is None.
+    Each place must be the end of a name of no known type whose field is selected there; otherwise there is None. The
+    nodes are made when they are first asked for: many copies never meet a request.
 
     >>> from pyverno.lang.cel import STANDARD, types
     >>> environment = STANDARD.with_variables({"object": types.DYN})
@@ -29,12 +31,15 @@ def look_deeper(checked: Checked, places: Sequence[int], steps: Sequence[str]) -
     >>> deeper.root.args[0].operand.field, deeper.root.offset
     ('b', 11)
     """
+    if not checked.openings.issuperset(places):
+        return None
+    return checked.later(partial(_moved, checked, places, steps))
+
+
+def _moved(checked: Checked, places: Sequence[int], steps: Sequence[str]) -> tuple[ast.Node, dict[int, Type]]:
     mover = _Mover(checked, places, steps)
     root = mover.moved(checked.root)
-    if mover.left:
-        return None
-    types = {**checked.types, **dict.fromkeys(mover.fresh, DYN)}
-    return Checked(root, types, checked.references, checked.resolutions, checked.struct_names)
+    return root, {**checked.types, **dict.fromkeys(mover.fresh, DYN)}
 
 
 class _Mover:
@@ -44,7 +49,7 @@ class _Mover:
         self._steps = steps
         self._added = sum(len(step) + 1 for step in steps)
         self._last_id = max(checked.types, default=0)
-        self.left = set(places)
+        self._openings = frozenset(places)
         self.fresh: list[int] = []
 
     def offset(self, offset: int) -> int:
@@ -64,10 +69,9 @@ class _Mover:
         found = self.moved(node)
         if not isinstance(node, ast.Ident) or optional:
             return found
-        place, reference = node.offset + len(node.name), self._checked.references.get(node.id)
-        if place not in self.left or reference is None or reference.local or self._checked.types[node.id] != DYN:
+        # a macro may have put one name into the tree twice
+        if node.offset + len(node.name) not in self._openings:
             return found
-        self.left.discard(place)
         dot = self.offset(node.offset) + len(node.name)
         for step in self._steps:
             self._last_id += 1

@@ -7,6 +7,7 @@ other reserved words are identifiers that the parser refuses. This module must n
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final, NamedTuple
 
 from pyverno.lang.cel.source import MAX_CODE_POINTS, CompileError, Issue, Source
@@ -41,6 +42,13 @@ _TOKEN: Final = regex(
     re.VERBOSE,
 )
 _WORDS: Final = frozenset({"true", "false", "null", "in"})
+# by the number of the group; a prefix is of a text that does not begin
+_KINDS: Final = (
+    "", "IDENTIFIER", "OPERATOR", "SPACE", "BYTES", "STRING", "NUM_FLOAT", "NUM_UINT", "NUM_INT", "IDENTIFIER",
+    "ESC_IDENTIFIER",
+)  # fmt: skip
+_OPERATOR: Final = _KINDS.index("OPERATOR")
+_SPACE: Final = _KINDS.index("SPACE")
 
 
 class Token(NamedTuple):
@@ -65,20 +73,18 @@ def tokenize(source: Source) -> tuple[Token, ...]:
         raise CompileError((Issue(0, message),), source)
     tokens: list[Token] = []
     position = 0
-    new, words = Token._make, _WORDS
+    new, words = partial(tuple.__new__, Token), _WORDS
     for match in _TOKEN.finditer(text):
         start, end = match.span()
         if start != position:
             break
         position = end
-        kind = str(match.lastgroup)
-        if kind != "SPACE":
-            word = match[kind]
-            if kind == "OPERATOR" or word in words:
-                kind = word
-            elif kind == "PREFIX":  # of a text that does not begin
-                kind = "IDENTIFIER"
-            tokens.append(new((kind, word, start)))
+        group = match.lastindex
+        if group == _SPACE or group is None:
+            continue
+        word = match[group]
+        kind = word if group == _OPERATOR or word in words else _KINDS[group]
+        tokens.append(new((kind, word, start)))
     if position < len(text):
         message = f"Syntax error: token recognition error at: '{_unknown(text, position)}'"
         raise CompileError((Issue(position, message),), source)

@@ -7,7 +7,8 @@ This module must never resolve a name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Final, NoReturn
 
 from pyverno.lang.cel import ast, literals
@@ -40,6 +41,7 @@ _OPERAND: Final = (
 _AFTER: Final = (
     "{<EOF>, '==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', '+', '*', '/', '%', '{', '('}"
 )
+_SIGNS: Final = frozenset({"!", "-"})
 _VALUES: Final = {"true": True, "false": False, "null": None}
 
 
@@ -70,7 +72,8 @@ class Parser:
         self._macros = macros
         self._optionals = optionals
         self._depth = 0
-        self._last_id = 0
+        # gives an id that no node of this tree has
+        self.new_id: Callable[[], int] = count(1).__next__
 
     def parse(self) -> ast.Node:
         """Return the tree of the whole text."""
@@ -79,11 +82,6 @@ class Parser:
         if token.kind != EOF:
             self._unexpected(token, "extraneous" if self._depth == 0 else "mismatched", _AFTER)
         return node
-
-    def new_id(self) -> int:
-        """Return an id that no node of this tree has."""
-        self._last_id += 1
-        return self._last_id
 
     # tokens
 
@@ -133,7 +131,7 @@ class Parser:
         return condition
 
     def _binary(self, lowest: int) -> ast.Node:
-        left = self._unary()
+        left = self._unary() if self._tokens[self._at][0] in _SIGNS else self._member()
         while (level := _LEVELS.get(self._tokens[self._at][0], 0)) >= lowest:
             sign = self._next()
             right = self._binary(level + 1)
@@ -183,14 +181,25 @@ class Parser:
                 return node
 
     def _selection(self, operand: ast.Node) -> ast.Node:
+        tokens, at = self._tokens, self._at
+        dot, name = tokens[at], tokens[at + 1]
+        # what selections mostly are; a name is never the last token
+        if name[0] == "IDENTIFIER":
+            paren = tokens[at + 2]
+            if paren[0] == "(":
+                self._at = at + 3
+                return self._call(name[1], operand, paren)
+            self._at = at + 2
+            return ast.Select(self.new_id(), dot[2], operand, name[1])
+        return self._unusual_selection(operand)
+
+    def _unusual_selection(self, operand: ast.Node) -> ast.Node:
         dot = self._next()
         optional = self._accept("?") is not None
         name = self._peek()
         if name.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
             self._unexpected(name, "no viable alternative at" if name.kind == EOF else "mismatched", "IDENTIFIER")
         self._next()
-        if name.kind == "IDENTIFIER" and not optional and (paren := self._accept("(")):
-            return self._call(name.text, operand, paren)
         if optional and not self._optionals:
             self._fail(dot.offset, "unsupported syntax '.?'")
         field = name.text.strip("`") if name.kind == "ESC_IDENTIFIER" else name.text

@@ -46,15 +46,21 @@ class Names:
     def resolve(self, name: str) -> tuple[str, Type, Constant | None] | None:
         """Return (full name, type, constant) of a variable, constant or struct type, or None."""
         for full in self.candidates(name):
-            declared = self.variables.get(full)
-            if declared is not None:
-                return full, declared, None
-            constant = self.constants.get(full)
-            if constant is not None:
-                return full, constant.type, constant
-            if self.structs.has_struct(full):
-                described = type_of(self.structs.struct_type(full))
-                return full, described, Constant(described, TypeValue(full))
+            found = self._declared(full)
+            if found is not None:
+                return found
+        return None
+
+    def _declared(self, full: str) -> tuple[str, Type, Constant | None] | None:
+        declared = self.variables.get(full)
+        if declared is not None:
+            return full, declared, None
+        constant = self.constants.get(full)
+        if constant is not None:
+            return full, constant.type, constant
+        if self.structs.has_struct(full):
+            described = type_of(self.structs.struct_type(full))
+            return full, described, Constant(described, TypeValue(full))
         return None
 
     def function(self, name: str) -> tuple[str, tuple[Overload, ...]] | None:

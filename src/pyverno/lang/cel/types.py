@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.regex import regex
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 __all__ = [
     "ANY",
@@ -49,6 +49,10 @@ class Type:
     name: str = ""
     params: tuple[Type, ...] = ()
     nullable: bool = False
+
+    def __hash__(self) -> int:
+        # not of everything that equality is about: types are keys often, and seldom differ in the rest alone
+        return hash((self.kind, self.name))
 
     def __str__(self) -> str:
         if self.kind == "error":
@@ -131,11 +135,21 @@ def variable(name: str) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The types of one overload; a member overload's first parameter is its receiver."""
+    """The types of one overload; a member overload's first parameter is its receiver.
+
+    `is_generic` says that some type has parameters or is a variable; `kinds` are the kinds of the parameters.
+    """
 
     params: tuple[Type, ...]
     result: Type
     member: bool
+    is_generic: bool = field(init=False, repr=False, compare=False)
+    kinds: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        types = (self.result, *self.params)
+        object.__setattr__(self, "is_generic", any(type_.params or type_.kind == "param" for type_ in types))
+        object.__setattr__(self, "kinds", tuple([type_.kind for type_ in self.params]))
 
     def __str__(self) -> str:
         names = [str(param) for param in self.params]

@@ -6,15 +6,33 @@ This module must never report an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from operator import is_
 from typing import Final
 
 from pyverno.lang.cel.types import DYN, Type
 
-__all__ = ["Substitution", "is_dyn", "is_optional", "most_general", "unwrap_optional"]
+__all__ = ["Substitution", "is_dyn", "is_optional", "may_fit", "most_general", "unwrap_optional"]
 
 _NULLABLE: Final = frozenset({"opaque", "struct", "any", "duration", "timestamp"})
 _COMPOUND: Final = frozenset({"opaque", "list", "map"})
+# types of two different kinds among these are never assignable
+_CONCRETE: Final = frozenset(
+    {"bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration", "list", "map", "opaque", "struct"}
+)
+
+
+def may_fit(sources: Iterable[str], targets: Iterable[str]) -> bool:
+    """Return whether types of some kinds may be assignable to types of others; False is certain, whatever is known.
+
+    >>> may_fit(["int", "dyn"], ["int", "list"]), may_fit(["int"], ["list"])
+    (True, False)
+    """
+    for source, target in zip(sources, targets, strict=True):
+        if source != target and source in _CONCRETE and target in _CONCRETE:
+            return False
+    return True
 
 
 def is_dyn(type_: Type) -> bool:
@@ -43,23 +61,22 @@ class Substitution:
     def fresh(self) -> Type:
         """Return a new type variable."""
         self._fresh += 1
-        return Type("param", f"_var{self._fresh - 1}")
+        return _variable(self._fresh - 1)
 
     def instantiate(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return types with their own variables replaced by fresh ones, the same for the same."""
-        if not any(type_.params or type_.kind == "param" for type_ in types):
-            return types
         fresh: dict[str, Type] = {}
-        return tuple(self._renamed(type_, fresh) for type_ in types)
+        return tuple([self._renamed(type_, fresh) for type_ in types])
 
     def _renamed(self, type_: Type, fresh: dict[str, Type]) -> Type:
         if type_.kind == "param":
-            if type_.name not in fresh:
-                fresh[type_.name] = self.fresh()
-            return fresh[type_.name]
+            known = fresh.get(type_.name)
+            if known is None:
+                known = fresh[type_.name] = self.fresh()
+            return known
         if not type_.params:
             return type_
-        return Type(type_.kind, type_.name, tuple(self._renamed(param, fresh) for param in type_.params))
+        return Type(type_.kind, type_.name, tuple([self._renamed(param, fresh) for param in type_.params]))
 
     def resolve(self, type_: Type, *, to_dyn: bool = False) -> Type:
         """Return a type with known variables replaced; with `to_dyn` unknown ones become dyn."""
@@ -79,12 +96,14 @@ class Substitution:
         """Return whether a type can be used where another is wanted, and remember what that says of variables."""
         return self.assign_all((source,), (target,))
 
-    def assign_all(self, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> bool:
+    def assign_all(self, sources: Sequence[Type], targets: Sequence[Type]) -> bool:
         """Like `assign`, for two lists of types; all or nothing."""
         if len(sources) != len(targets):
             return False
         self._undo = []
         for source, target in zip(sources, targets, strict=True):
+            if source.kind == "dyn" and target.kind in _CONCRETE:
+                continue
             if not self._assign(source, target):
                 for name, before in reversed(self._undo):
                     if before is None:
@@ -126,11 +145,11 @@ class Substitution:
 
     def _substitutes(self, type_: Type, variable: Type) -> tuple[bool, bool]:
         """Return whether a variable can stand for a type, and whether the variable was known already."""
-        if type_ == variable:
+        if type_.kind == "param" and type_.name == variable.name:
             return True, True
         known = self._known.get(variable.name)
         if known is not None:
-            if type_ == known:
+            if type_ is known or type_ == known:
                 return True, True
             if self._assign(type_, known):
                 general = most_general(type_, known)
@@ -145,12 +164,17 @@ class Substitution:
 
     def _absent(self, variable: Type, within: Type) -> bool:
         """Return whether a variable does not occur in a type."""
-        if variable == within:
-            return False
         if within.kind == "param":
+            if within.name == variable.name:
+                return False
             known = self._known.get(within.name)
             return known is None or self._absent(variable, known)
-        return all(self._absent(variable, param) for param in within.params)
+        return not within.params or all(self._absent(variable, param) for param in within.params)
+
+
+@lru_cache(maxsize=256)
+def _variable(number: int) -> Type:
+    return Type("param", f"_var{number}")
 
 
 def most_general(one: Type, two: Type) -> Type:

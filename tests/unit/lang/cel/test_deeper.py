@@ -40,6 +40,14 @@ def moved(text: str, environment: Environment = ENVIRONMENT) -> Checked | None:
     return look_deeper(environment.check(text), [match.end() for match in PLACES.finditer(text)], STEPS)
 
 
+def test_a_list_that_a_macro_uses_twice_is_moved_twice() -> None:
+    """`sortBy` is a sort of a list by keys of the same list."""
+    text = "object.spec.a.sortBy(e, e.b)[0].c == object.spec.d"
+    deeper = moved(text)
+    assert deeper is not None
+    assert described(ENVIRONMENT.check(PLACES.sub(rf"\1.{'.'.join(STEPS)}", text))) == described(deeper)
+
+
 @pytest.mark.parametrize(
     "text",
     [

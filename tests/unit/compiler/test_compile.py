@@ -1,0 +1,31 @@
+"""`compile_document`: what is asked of one document beyond its own text."""
+
+from __future__ import annotations
+
+from pyverno.compiler import compile_document
+from pyverno.kube.documents import Document
+from pyverno.kube.json import JSONObject
+
+CALLS: JSONObject = {
+    "apiVersion": "policies.kyverno.io/v1",
+    "kind": "NamespacedValidatingPolicy",
+    "metadata": {"name": "calls", "namespace": "team"},
+    "spec": {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ]
+        },
+        "validations": [{"expression": "http.Get('http://example.com').statusCode == 200"}],
+    },
+}
+
+
+def test_a_policy_of_a_namespace_may_use_http_only_where_that_is_opened() -> None:
+    """The flag takes back this one error and no other."""
+    text = "http.* is not allowed in namespaced policies; set --allowHTTPInNamespacedPolicies to enable"
+    document = Document(CALLS, "")
+    assert [text] == [error.message for error in compile_document(document).errors]
+    assert () == compile_document(document, http_in_namespaces=True).errors
+    broken = Document({**CALLS, "spec": {**CALLS["spec"], "validations": [{"expression": "nothing"}]}}, "")
+    assert compile_document(broken).errors == compile_document(broken, http_in_namespaces=True).errors != ()
