@@ -23,6 +23,7 @@ from pyverno.kube.yamlwriter import dump_yaml
 from pyverno.offline.testfile import read_test_file
 from tests.cases.case import Case
 from tests.cases.snapshot import PHASES, effect_names, reviews_of, said
+from tests.parity.reviews import review_of
 
 Answer = list[tuple[list[tuple[str, str, str, str]], list[str]]]
 """Per object: policy, rule, status and message of each result, and what the effects are about."""
@@ -161,31 +162,10 @@ def _answer(reviews: list[Review]) -> Answer:
 
 def _from_review(case: Case, request: Request) -> Request:
     """Send a request through the form in which an API server asks."""
-    gvk = request.gvk
-    info = case.kinds.find(gvk)
-    user = case.user
-    body: JSONObject = {
-        "uid": "00000000-0000-0000-0000-000000000000",
-        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
-        "resource": {
-            "group": gvk.group,
-            "version": gvk.version,
-            "resource": info.plural if info is not None else f"{gvk.kind.lower()}s",
-        },
-        "subResource": request.subresource,
-        "name": request.name,
-        "namespace": request.namespace,
-        "operation": request.operation.value,
-        "object": request.object,
-        "oldObject": request.old,
-        "dryRun": request.dry_run,
-        "userInfo": user.to_json() if not user.is_empty else {},
-    }
-    review: JSONObject = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
     return Request.from_admission_review(
-        review,
-        roles=user.roles,
-        cluster_roles=user.cluster_roles,
+        review_of(request, case.kinds),
+        roles=case.user.roles,
+        cluster_roles=case.user.cluster_roles,
         namespace_labels=request.namespace_labels,
         namespace_object=request.namespace_object,
     )

@@ -6,6 +6,7 @@ This module holds the flags, which have Kyverno's names; `pyverno.controllers` d
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from pyverno.cli.groups import group
 from pyverno.cli.options import Duration, flag, value
@@ -16,6 +17,7 @@ __all__ = ["controller"]
 
 _NANOSECONDS = 1_000_000_000
 _DAY = 86_400 * _NANOSECONDS
+_BLOCKED = "169.254.169.254,169.254.169.253,metadata.google.internal,127.0.0.0/8,::1/128"
 
 
 def _admission(
@@ -28,6 +30,7 @@ def _admission(
     webhookserverport: int,
     serverip: str,
     serviceport: int,
+    shutdowndelay: int,
     webhooktimeout: int,
     autoupdatewebhooks: bool,
     excludebootstrapresources: bool,
@@ -43,6 +46,16 @@ def _admission(
     disablecertmanagercontroller: bool,
     leaderelectionretryperiod: int,
     removewebhooks: bool,
+    generatevalidatingadmissionpolicy: bool,
+    maxqueuedevents: int,
+    omitevents: str,
+    maxapicallresponselength: int,
+    apicalltimeout: int,
+    httpblocklist: str,
+    httpallowlist: str,
+    allowhttpinnamespacedpolicies: bool,
+    maxglobalcontextentries: int,
+    enableconfigmapcaching: bool,
     metricshost: str,
     metricsport: int,
     disablemetrics: bool,
@@ -50,14 +63,19 @@ def _admission(
     **_: object,
 ) -> None:
     from pyverno.cluster.access import in_cluster, load_kubeconfig
+    from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
+    from pyverno.cluster.egressrules import EgressRules
     from pyverno.controllers.admission import AdmissionController, AdmissionSettings
     from pyverno.controllers.certificates import CertificateSettings
+    from pyverno.controllers.events import EventSettings
     from pyverno.controllers.process import MetricsPort, run_process
+    from pyverno.controllers.surroundings import SurroundingSettings
     from pyverno.controllers.webhookconfigurations import Settings
     from pyverno.webhook.documents import ExceptionSettings
     from pyverno.webhook.logs import AnswerLog, set_up_logging
     from pyverno.webhook.metrics import Metrics
     from pyverno.webhook.observers import Observers
+    from pyverno.webhook.server import Limits
 
     if loggingformat not in ("text", "json"):
         raise UsageError(f'invalid argument "{loggingformat}" for "--loggingFormat" flag: expected text or json')
@@ -71,6 +89,7 @@ def _admission(
         namespace=namespace,
         service=service,
         config_map=os.environ.get("INIT_CONFIG") or "kyverno",
+        metrics_config_map=os.environ.get("METRICS_CONFIG") or "kyverno-metrics",
         address=webhookserverhost,
         port=webhookserverport,
         server=serverip,
@@ -95,12 +114,26 @@ def _admission(
             manages=not disablecertmanagercontroller,
         ),
         protects_managed=protectmanagedresources,
+        limits=Limits(linger_seconds=shutdowndelay / _NANOSECONDS),
         lease_retry=leaderelectionretryperiod / _NANOSECONDS,
         qps=clientratelimitqps,
         burst=clientratelimitburst,
         removes_webhooks=removewebhooks,
+        surroundings=SurroundingSettings(
+            egress=EgressSettings(
+                rules=EgressRules.read(httpblocklist.split(","), httpallowlist.split(",")),
+                most_bytes=maxapicallresponselength,
+                seconds=apicalltimeout / _NANOSECONDS,
+                token_file=Path(os.environ.get("KYVERNO_SCOPED_TOKEN_PATH") or SCOPED_TOKEN),
+            ),
+            allows_http_in_namespaces=allowhttpinnamespacedpolicies,
+            most_entries=maxglobalcontextentries,
+            caches_config_maps=enableconfigmapcaching,
+        ),
+        generates_validating=generatevalidatingadmissionpolicy,
+        events=EventSettings(maxqueuedevents, tuple(each.strip() for each in omitevents.split(",") if each.strip())),
     )
-    work = AdmissionController(access, settings, Observers(metrics, AnswerLog())).run
+    work = AdmissionController(access, settings, Observers(metrics, AnswerLog()), metrics).run
     run_process(work, None if disablemetrics else MetricsPort(metrics.exposition, metricshost, metricsport))
 
 
@@ -118,6 +151,12 @@ _SERVER = (
     value("--webhookServerPort", help="Port to listen at.", default=9443, type=int),
     value("--serverIP", help="HOST:PORT by which the API server reaches us from outside of the cluster."),
     value("--servicePort", help="Port of the service.", default=443, type=int),
+    value(
+        "--shutdownDelay",
+        help="How long requests are still taken after SIGTERM, until everybody knows.",
+        default="5s",
+        type=Duration(),
+    ),
     flag("--protectManagedResources", help="Refuse changes of what Kyverno manages by anybody else."),
 )
 _WEBHOOKS = (
@@ -128,9 +167,36 @@ _WEBHOOKS = (
     flag("--admissionReports", help="Report on admission requests.", default=True),
     flag("--removeWebhooks", help="Take the webhook configurations away at the end; for development."),
 )
+_GENERATED = (
+    flag(
+        "--generateValidatingAdmissionPolicy",
+        help="Make ValidatingAdmissionPolicies of the policies that ask for it.",
+        default=True,
+    ),
+)
 _EXCEPTIONS = (
     flag("--enablePolicyException", help="Use PolicyExceptions."),
     value("--exceptionNamespace", help="The only namespace of PolicyExceptions; `*` for any.", metavar="NAME"),
+)
+_QUESTIONS = (
+    value(
+        "--maxAPICallResponseLength", help="Bytes of a service's answer; 0 for no limit.", default=10_000_000, type=int
+    ),
+    value("--apiCallTimeout", help="How long a service may take; 0 for no limit.", default="30s", type=Duration()),
+    value(
+        "--httpBlocklist",
+        help="Hosts, addresses and ranges that rules may not call, with commas between them.",
+        default=_BLOCKED,
+        metavar="LIST",
+    ),
+    value("--httpAllowlist", help="URL prefixes that rules may call, and no others.", metavar="LIST"),
+    flag("--allowHTTPInNamespacedPolicies", help="Let expressions of namespaced policies call services."),
+    value("--maxGlobalContextEntries", help="Entries of the global context; 0 for no limit.", default=0, type=int),
+    flag(
+        "--enableConfigMapCaching",
+        help="Keep ConfigMaps with the label cache.kyverno.io/enabled in memory.",
+        default=True,
+    ),
 )
 _CERTIFICATES = (
     value("--caSecretName", help="Secret of the certificate authority.", metavar="NAME"),
@@ -140,6 +206,8 @@ _CERTIFICATES = (
     flag("--disableCertManagerController", help="Leave the certificates to somebody else."),
 )
 _TELLING = (
+    value("--maxQueuedEvents", help="How many events may wait to be written; 0 for no events.", default=1000, type=int),
+    value("--omitEvents", help="Reasons of events that are left out, with commas.", metavar="REASONS"),
     value("--loggingFormat", help="Form of log lines: text or json.", default="text", metavar="FORM"),
     value("--metricsHost", help="Address of the metrics.", metavar="ADDRESS"),
     value("--metricsPort", help="Port of the metrics.", default=8000, type=int),
@@ -157,9 +225,11 @@ controller = group(
             "Cluster": _CLUSTER,
             "Server": _SERVER,
             "Webhooks": _WEBHOOKS,
+            "Admission policies": _GENERATED,
             "Exceptions": _EXCEPTIONS,
+            "What rules ask": _QUESTIONS,
             "Certificates": _CERTIFICATES,
-            "Logs and metrics": _TELLING,
+            "Logs, events and metrics": _TELLING,
         },
         epilog="""\b
 Examples:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,6 +35,8 @@ STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _ATTEMPTS: Final = 5
 _LONGEST_LINE: Final = 16 * 1024 * 1024
+
+_KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
@@ -206,9 +209,14 @@ class Client:
             raise HostError(f"the API server can not be reached for `{what}`: {_why(error)}") from None
 
     async def stream(
-        self, path: str, *, query: Query = (), idle_seconds: float = 300.0, accept: str = "application/json"
+        self,
+        path: str,
+        *,
+        query: Query = (),
+        idle_seconds: float = 300.0,
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[JSONObject]:
-        """Yield the lines of a watch as they come, decoded.
+        """Yield the lines of a watch as they come, decoded; `opened` is called when the server has begun to answer.
 
         Ends when the server ends it. Raises StatusError for a refusal, HostError when the connection breaks or says
         nothing for `idle_seconds`; a line that was cut off is dropped.
@@ -216,10 +224,11 @@ class Client:
         await self._budget.take()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_seconds)
         try:
-            options = await self._options({"Accept": accept})
+            options = await self._options({"Accept": "application/json"})
             async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
                 if reply.status != 200:
                     _answer("GET", path, reply.status, await reply.read())
+                opened()
                 async for line in _lines(reply.content):
                     yield decode(line)
         except DocumentError as error:
@@ -230,7 +239,7 @@ class Client:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=False),
+                connector=aiohttp.TCPConnector(limit=0, ssl=False, socket_factory=_socket),
                 headers={"User-Agent": self._agent},
                 trust_env=False,
                 auto_decompress=True,
@@ -257,6 +266,18 @@ class Client:
         if self._tls is None or self._tls[0] != pair:
             self._tls = (pair, _tls_context(self.access, *pair))
         return self._tls[1]
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """Make a socket that notices within half a minute that nobody is there any more; a watch is silent for minutes."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        option = getattr(socket, name, None)  # not every system has them
+        if option is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
 
 
 def _tls_context(access: Access, certificate: bytes, key: bytes) -> ssl.SSLContext:

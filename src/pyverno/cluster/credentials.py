@@ -124,7 +124,9 @@ def _read(plugin: ExecPlugin, output: bytes) -> tuple[Identity, float]:
         certificate, key = status.get("clientCertificateData", ""), status.get("clientKeyData", "")
         ends = status.get("expirationTimestamp")
         seconds = float("inf") if ends is None else _seconds_until(ends)
-        if not token and not (certificate and key):
+        if not all(isinstance(each, str) for each in (token, certificate, key)):
+            raise TypeError
+        if not (token and token.isprintable()) and not (certificate and key):
             raise ValueError
         identity = Identity(f"Bearer {token}" if token else "", certificate.encode(), key.encode())
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pyverno.cluster.client import Client
+from pyverno.cluster.egress import Egress
+from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError, NotFoundError
 from pyverno.kube.apipath import ApiPath
@@ -21,15 +23,34 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.selector import compile_selector
 from pyverno.kube.status import StatusError
 from pyverno.lang.runtime import World
+from pyverno.value import replace
 
-__all__ = ["ClusterHost"]
+__all__ = ["ClusterHost", "GlobalEntries"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+_STALE_SECONDS: Final = 30.0
+_CALL_SECONDS: Final = 3600.0
 _T = TypeVar("_T")
 
 
+class GlobalEntries(Protocol):
+    """The global context; both methods may be called from any thread."""
+
+    def get(self, name: str) -> JSON:
+        """Return the data of `entry` or `entry.projection`; raises HostError."""
+        ...
+
+    def is_at_hand(self, name: str) -> bool:
+        """Tell whether `get` answers at once, without working anything out."""
+        ...
+
+
 class ClusterHost:
-    """Answers rules from one cluster; what is not built yet says so and is an error, never an empty answer."""
+    """Answers rules from one cluster; what is not built yet says so and is an error, never an empty answer.
+
+    Without `egress` no service is called. `config_maps` is a cache of some ConfigMaps of all namespaces: what it has is
+    answered from it, for the rest the API server is asked.
+    """
 
     def __init__(
         self,
@@ -38,15 +59,21 @@ class ClusterHost:
         kinds: Callable[[], KindTable],
         world: World,
         *,
-        global_entry: Callable[[str], JSON] | None = None,
+        egress: Egress | None = None,
+        allows_http_in_namespaces: bool = False,
+        global_entries: GlobalEntries | None = None,
+        config_maps: Informer | None = None,
         seconds: float = 10.0,
     ) -> None:
         """Take the client and the loop that it lives on; `world` is clock, randomness and name service."""
+        self.allows_http_in_namespaces = allows_http_in_namespaces
         self._client = client
         self._loop = loop
         self._kinds = kinds
         self._world = world
-        self._global_entry = global_entry
+        self._egress = egress
+        self._global_entries = global_entries
+        self._config_maps = config_maps
         self._seconds = seconds
 
     def now(self) -> int:
@@ -71,27 +98,42 @@ class ClusterHost:
         return self._ask(self._client.request(method, path.path, query=path.query, body=body), f"{method} {path.path}")
 
     def http_call(self, call: HttpCall) -> JSON:
-        """Raise HostUnavailableError: calls of services outside of the API server are not made yet."""
-        raise HostUnavailableError(f"calls of services are not available here: `{call.method} {call.url}`")
+        """Call a service and return the JSON of its answer; what is posted without data is an empty object."""
+        posted = replace(call, body={}) if call.method == "POST" and call.body is None else call
+        return self._ask(self._calls(call).fetch(posted), "the call of a service", _CALL_SECONDS)
 
     def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
-        """Raise HostUnavailableError: calls of services outside of the API server are not made yet."""
-        raise HostUnavailableError(f"calls of services are not available here: `{call.method} {call.url}`")
+        """Call a service and return status and body."""
+        return self._ask(self._calls(call).exchange(call), "the call of a service", _CALL_SECONDS)
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
-        """Return a ConfigMap."""
+        """Return a ConfigMap: from memory where it is there, else from the API server."""
+        known = self.config_map_at_hand(namespace, name)
+        if known is not None:
+            return known
         found: JSONObject = self._ask(self._client.get(_CONFIG_MAPS, name, namespace), f"ConfigMap {namespace}/{name}")
         return found
+
+    def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
+        """Return a ConfigMap if it is in memory and memory follows the cluster."""
+        cache = self._config_maps
+        if cache is None or not cache.synced.is_set() or cache.stale_seconds > _STALE_SECONDS:
+            return None
+        return cache.get(name, namespace)
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Raise HostUnavailableError: registries are not asked yet."""
         raise HostUnavailableError(f"no registry is available to read image `{image}`")
 
     def global_entry(self, name: str) -> JSON:
-        """Return the data of a GlobalContextEntry."""
-        if self._global_entry is None:
+        """Return the data of a GlobalContextEntry, which is always in memory."""
+        if self._global_entries is None:
             raise HostUnavailableError(f"no global context is available to read entry `{name}`")
-        return self._global_entry(name)
+        return self._global_entries.get(name)
+
+    def is_entry_at_hand(self, name: str) -> bool:
+        """Tell whether the data of a GlobalContextEntry need no work."""
+        return self._global_entries is None or self._global_entries.is_at_hand(name)
 
     def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
         """Return an object, None when there is none; a kind that is not served is an error."""
@@ -129,13 +171,19 @@ class ClusterHost:
             raise HostError(f"the cluster does not serve {kind} of {api_version}")
         return info.gvr, info.namespaced
 
-    def _ask(self, asking: Coroutine[Any, Any, _T], what: str) -> _T:
+    def _calls(self, call: HttpCall) -> Egress:
+        if self._egress is None:
+            raise HostUnavailableError(f"calls of services are not available here: `{call.method} {call.url}`")
+        return self._egress
+
+    def _ask(self, asking: Coroutine[Any, Any, _T], what: str, seconds: float | None = None) -> _T:
+        limit = self._seconds if seconds is None else seconds
         running = asyncio.run_coroutine_threadsafe(asking, self._loop)
         try:
-            return running.result(self._seconds)
+            return running.result(limit)
         except TimeoutError:
             running.cancel()
-            raise HostError(f"{what}: no answer within {self._seconds:g} seconds") from None
+            raise HostError(f"{what}: no answer within {limit:g} seconds") from None
         except StatusError as error:
             if error.status == 404:
                 raise NotFoundError(error.message) from None

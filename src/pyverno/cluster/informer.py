@@ -28,7 +28,8 @@ __all__ = ["Informer", "Notice", "slim"]
 _WATCH_SECONDS: Final = (290, 580)
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 10.0
-_GONE: Final = 410
+_LATER: Final = (401, 403, 429, 503)
+"""Refusals that say nothing about the version that was asked for."""
 
 Place = tuple[str, str]
 
@@ -66,15 +67,19 @@ class Informer:
         *,
         namespace: str = "",
         selector: str = "",
+        fields: str = "",
         idle_seconds: float = 300.0,
         shrink: Callable[[JSONObject], JSONObject] = slim,
     ) -> None:
-        """Take what to watch; nothing is asked before `run`. `shrink` makes what is kept of an object."""
+        """Take what to watch; nothing is asked before `run`.
+
+        `fields` is a field selector; `shrink` makes what is kept of an object.
+        """
         self.gvr = gvr
         self.synced = asyncio.Event()
         self._client = client
         self._namespace = namespace
-        self._selector = selector
+        self._query = {name: text for name, text in (("labelSelector", selector), ("fieldSelector", fields)) if text}
         self._idle_seconds = idle_seconds
         self._shrink = shrink
         self._objects: dict[Place, bytes] = {}
@@ -116,51 +121,55 @@ class Informer:
                 pause = _FIRST_PAUSE
             except StatusError as error:
                 self._break()
-                if error.status == _GONE:
+                # 410 says so; but a server that lost its data may answer in many ways to a version it never gave
+                if error.status not in _LATER:
                     self._version = ""
-                    continue
             except HostError:
                 self._break()
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _mend(self) -> None:
+        self._broken_since = None
 
     def _break(self) -> None:
         if self._broken_since is None:
             self._broken_since = time.monotonic()
 
     async def _list(self) -> None:
-        query = {"labelSelector": self._selector} if self._selector else {}
-        found = await self._client.list(self.gvr, self._namespace, query=query)
+        found = await self._client.list(self.gvr, self._namespace, query=self._query)
         kind = str(found.get("kind", "")).removesuffix("List")
-        before, self._objects = self._objects, {}
+        told: list[tuple[Notice, JSONObject]] = []
+        before, after = dict(self._objects), {}
         for item in found["items"]:
             # items of a list leave out what the list says once
             body = self._shrink({"apiVersion": found.get("apiVersion"), "kind": kind, **item})
             place = _place(body)
-            self._objects[place] = orjson.dumps(body)
+            after[place] = orjson.dumps(body)
             old = before.pop(place, None)
             if old is None:
-                self._tell(Notice.ADDED, body)
-            elif old != self._objects[place]:
-                self._tell(Notice.MODIFIED, body)
-        for gone in before.values():
-            self._tell(Notice.DELETED, orjson.loads(gone))
+                told.append((Notice.ADDED, body))
+            elif old != after[place]:
+                told.append((Notice.MODIFIED, body))
+        told.extend((Notice.DELETED, orjson.loads(gone)) for gone in before.values())
+        self._objects = after  # in one step: other threads read it, and must not see a half of it
+        for notice, body in told:
+            self._tell(notice, body)
         self._version = str((found.get("metadata") or {}).get("resourceVersion") or "")
         self.synced.set()
-        self._broken_since = None
+        self._mend()
 
     async def _watch(self) -> None:
         query = {
+            **self._query,
             "watch": "1",
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(random.randint(*_WATCH_SECONDS)),  # noqa: S311 - spreads load, keeps no secret
         }
-        if self._selector:
-            query["labelSelector"] = self._selector
         path = resource_path(self.gvr, self._namespace)
-        async for event in self._client.stream(path, query=query, idle_seconds=self._idle_seconds):
-            self._broken_since = None
+        stream = self._client.stream(path, query=query, idle_seconds=self._idle_seconds, opened=self._mend)
+        async for event in stream:
             self._take(event)
 
     def _take(self, event: JSONObject) -> None:

@@ -54,11 +54,10 @@ class LeaderElection:
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, work, and return when the work has ended or the lease is lost; work is then cancelled."""
-        while not await self._try():
-            await asyncio.sleep(self._times.retry)
+        until = await self._acquire()
         self.is_leader = True
         working = asyncio.ensure_future(work())
-        renewing = asyncio.ensure_future(self._renew())
+        renewing = asyncio.ensure_future(self._renew(until))
         try:
             await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -79,16 +78,23 @@ class LeaderElection:
         except (StatusError, HostError):
             return  # it ends by itself
 
-    async def _renew(self) -> None:
-        """Renew until that has failed for too long."""
-        until = time.monotonic() + self._times.renew
-        while time.monotonic() < until:
+    async def _acquire(self) -> float:
+        """Wait until the lease is ours; return until when we may work without renewing it."""
+        while True:
+            began = time.monotonic()
+            # counted from before the write: the server may have stored it long before we heard of it
+            if await self._try() and time.monotonic() < began + self._times.renew:
+                return began + self._times.renew
             await asyncio.sleep(self._times.retry)
+
+    async def _renew(self, until: float) -> None:
+        """Renew until that has failed for too long; return before the lease could be another's."""
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(self._times.retry, left))
             began = time.monotonic()
             try:
                 async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(until - began, 0)):
                     if await self._try():
-                        # counted from before the write: the server may have waited long before it stored it
                         until = began + self._times.renew
                     elif self._seen[0] is not None:
                         return  # it is another's now

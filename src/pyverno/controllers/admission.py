@@ -9,21 +9,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
-from pyverno.cluster.host import ClusterHost
 from pyverno.cluster.informer import Informer, Notice, slim
 from pyverno.cluster.leases import LeaderElection, LeaseTimes
-from pyverno.controllers.certificates import CertificateController, CertificateSettings, KeyPair
+from pyverno.compiler.compile import Compiled
+from pyverno.controllers.certificates import CertificateSettings
+from pyverno.controllers.events import Events, EventSettings
+from pyverno.controllers.generatedpolicies import GeneratedPolicies, Generation, with_generation
+from pyverno.controllers.permissions import ReadPermissions, ScannedPolicy, TargetPermissions
+from pyverno.controllers.policyinfo import PolicyInfo
 from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS, PolicyStore
 from pyverno.controllers.roles import RoleIndex
+from pyverno.controllers.servingcertificates import ServingCertificates
 from pyverno.controllers.status import status_of, status_patch
+from pyverno.controllers.surroundings import Surroundings, SurroundingSettings
 from pyverno.controllers.webhookconfigurations import Endpoint, Settings, Sources, configurations
 from pyverno.controllers.webhooks import WebhookController, document_configurations
 from pyverno.engine.request import User
@@ -32,13 +38,16 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
-from pyverno.offline.system import System
 from pyverno.value import dataclass, field
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.documents import DocumentReviews, ExceptionSettings
+from pyverno.webhook.metricsettings import MetricSettings
+from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import Limits, Observer, WebhookServer
-from pyverno.webhook.tls import ServerTls
+
+if TYPE_CHECKING:
+    from pyverno.webhook.metrics import Metrics
 
 __all__ = ["AdmissionController", "AdmissionSettings"]
 
@@ -48,9 +57,9 @@ _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitio
 _ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
 _CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 _REQUIRED: Final = (POLICY_KINDS[0], POLICY_KINDS[1])
+_CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
 _SETTLE_SECONDS: Final = 0.1
 _STALE_SECONDS: Final = 30.0
-_LOOK_SECONDS: Final = 12 * 3600.0
 _RETRY_SECONDS: Final = 5.0
 
 log = logging.getLogger("pyverno.admission")
@@ -61,12 +70,15 @@ class AdmissionSettings:
     """What the flags of the admission controller say.
 
     `server` (`host:port`) is how the API server reaches us when we run outside of the cluster. `identity` names this
-    replica among the others.
+    replica among the others. `reports_account` is the user name of the service account that reports are made with:
+    whether it may read what policies are about stands in their status. `background_account` is that of the controller
+    that changes existing objects: policies with targets that it may not change are refused.
     """
 
     namespace: str = "kyverno"
     service: str = "kyverno-svc"
     config_map: str = "kyverno"
+    metrics_config_map: str = "kyverno-metrics"
     address: str = ""
     port: int = 9443
     server: str = ""
@@ -80,7 +92,12 @@ class AdmissionSettings:
     qps: float = 100
     burst: int = 200
     limits: Limits = field(default_factory=Limits)
+    surroundings: SurroundingSettings = field(default_factory=SurroundingSettings)
     removes_webhooks: bool = False
+    generates_validating: bool = True
+    events: EventSettings = field(default_factory=EventSettings)
+    reports_account: str = ""
+    background_account: str = ""
 
 
 class _Memory:
@@ -111,22 +128,42 @@ class _Memory:
 class AdmissionController:
     """Runs until it is told to stop, or until it loses a lease that it held."""
 
-    def __init__(self, access: Access, settings: AdmissionSettings, observer: Observer) -> None:
-        """Take how the cluster is reached, the settings, and who is told of answers."""
+    def __init__(
+        self, access: Access, settings: AdmissionSettings, observer: Observer, metrics: Metrics | None = None
+    ) -> None:
+        """Take how the cluster is reached, the settings, who is told of answers, and metrics that tell of policies."""
         self._settings = settings
         self._observer = observer
         self._client = Client(access, qps=settings.qps, burst=settings.burst)
-        self._store = PolicyStore(settings.exceptions)
+        self._store = PolicyStore(
+            settings.exceptions, http_in_namespaces=settings.surroundings.allows_http_in_namespaces
+        )
         self._roles = RoleIndex()
+        self._metrics = metrics
+        self._info: PolicyInfo | None = None
+        if metrics is not None:
+            self._info = PolicyInfo(lambda: self._store.compiled().values(), lambda: metrics.settings.namespaces)
+            metrics.registry.register(self._info)
         self._memory = _Memory(settings, self._store, self._roles)
+        self._surroundings = Surroundings(
+            self._client, settings.surroundings, lambda: self._memory.kinds, lambda: self._is_leading
+        )
+        self._is_leading = False
         self._informers: dict[GVR, Informer] = {}
-        self._tasks: dict[GVR, asyncio.Task[None]] = {}
+        self._parts: set[asyncio.Task[None]] = set()
+        self._broken = asyncio.Event()
+        self._reason = ""
         self._changed = asyncio.Event()
         self._definitions_changed = asyncio.Event()
-        self._authority: KeyPair | None = None
-        self._leaf: KeyPair | None = None
-        self._tls: ServerTls | None = None
+        self._certificates = ServingCertificates(self._client, settings.certificates, self._configure)
+        self._configuring = asyncio.Lock()
         self._server: WebhookServer | None = None
+        self._permissions = ReadPermissions(self._client, settings.reports_account)
+        self._events = Events(
+            self._client, settings.events, configuration=lambda: self._memory.configuration, uid_of=self._store.uid_of
+        )
+        self._generating = GeneratedPolicies(self._client, validating=settings.generates_validating)
+        self._generated: Mapping[tuple[str, str], Generation] = {}
         self._configured = False
         self._is_written = False
         self.ready = asyncio.Event()
@@ -141,9 +178,7 @@ class AdmissionController:
                 return f"{gvr.resource} are not known yet"
             if informer.stale_seconds > _STALE_SECONDS:
                 return f"{gvr.resource} have not been heard of for {informer.stale_seconds:.0f} seconds"
-        if self._leaf is None or self._leaf.parsed()[0].not_valid_after_utc <= datetime.now(UTC):
-            return "there is no valid certificate"
-        return ""
+        return self._certificates.problem()
 
     @property
     def is_settled(self) -> bool:
@@ -166,38 +201,63 @@ class AdmissionController:
     # ---------------------------------------------------------------------------------------------------------- run
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Start, work until `stop` is set, end in order; raises UsageError when the cluster lacks what we need."""
+        """Start, work until `stop` is set, end in order.
+
+        Raises UsageError when the cluster lacks what we need, HostError when it can not be reached at the start or when
+        a part of us ends by itself.
+        """
         try:
             self._memory.kinds = await discover(self._client)
             self._check_definitions()
             self._watch_everything()
             await asyncio.gather(*(informer.synced.wait() for informer in self._informers.values()))
-            await self._renew_certificates()
+            await self._certificates.start()
             await self._serve()
             election = self._election()
-            leading = asyncio.ensure_future(election.run(self._lead))
+            leading = self._start(self._campaign(election))
+            self._start(self._follow())
+            self._start(self._events.run())
+            self._start(self._certificates.follow())
             waiting = asyncio.ensure_future(stop.wait())
-            following = asyncio.ensure_future(self._follow())
-            tasks = {leading, waiting, following, *self._tasks.values()}
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if waiting not in done:
-                self._tell_why(done)
-            await self._end(election, [leading, waiting, following])
+            breaking = asyncio.ensure_future(self._broken.wait())
+            await asyncio.wait((waiting, breaking), return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            breaking.cancel()
+            await self._end(election, leading)
         finally:
-            for task in self._tasks.values():
-                task.cancel()
+            for part in self._parts:
+                part.cancel()
+            await asyncio.gather(*self._parts, return_exceptions=True)
+            await self._surroundings.close()
             await self._client.close()
+        if self._broken.is_set():
+            raise HostError(f"a part of the controller ended: {self._reason}")
 
-    def _tell_why(self, done: Iterable[asyncio.Future[Any]]) -> None:
-        for task in done:
-            error = task.exception() if not task.cancelled() else None
-            log.error("a part of the controller ended", extra={"fields": {"reason": str(error or "lease lost")}})
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a part that is to run as long as we do."""
+        part = asyncio.create_task(work)
+        self._parts.add(part)
+        part.add_done_callback(self._note_end)
+        return part
 
-    async def _end(self, election: LeaderElection, tasks: list[asyncio.Future[Any]]) -> None:
+    def _note_end(self, part: asyncio.Task[None]) -> None:
+        if not part.cancelled():
+            error = part.exception()
+            self._reason = str(error or "it had nothing more to do")
+            log.error("a part of the controller ended", exc_info=error)
+            self._broken.set()
+
+    async def _campaign(self, election: LeaderElection) -> None:
+        """Lead whenever the lease is ours; without it (the API server is away, say) requests are still answered."""
+        while True:
+            await election.run(self._lead)
+            log.warning("the lease is lost")
+            await asyncio.sleep(self._settings.lease_retry)
+
+    async def _end(self, election: LeaderElection, leading: asyncio.Task[None]) -> None:
         was_leader = election.is_leader
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
         if self._settings.removes_webhooks and was_leader:
             with suppress(HostError, StatusError):
                 await WebhookController(self._client).remove_all()
@@ -221,12 +281,18 @@ class AdmissionController:
         for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
             self._watch(bindings, self._take_binding)
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
+        cached = self._surroundings.config_maps()
+        if cached is not None:
+            self._start(cached.run())  # while it is not there the API server is asked, so nothing waits for it
         self._watch_policies()
 
     def _watch_policies(self) -> None:
         for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
             if gvr not in self._informers and self._memory.kinds.by_resource(gvr) is not None:
                 self._watch(gvr, self._take_policy)
+        entries = self._surroundings.entry_resource()
+        if entries is not None and not any(_same_objects(entries, known) for known in self._informers):
+            self._watch(entries, self._surroundings.entries.take)
 
     def _watch(
         self,
@@ -239,7 +305,7 @@ class AdmissionController:
         informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink)
         informer.listen(listener)
         self._informers[gvr] = informer
-        self._tasks[gvr] = asyncio.ensure_future(informer.run())
+        self._start(informer.run())
         return informer
 
     def _take_binding(self, notice: Notice, body: JSONObject) -> None:
@@ -249,17 +315,24 @@ class AdmissionController:
             self._roles.put(body)
 
     def _take_config(self, notice: Notice, body: JSONObject) -> None:
-        if body["metadata"]["name"] != self._settings.config_map:
+        name = body["metadata"]["name"]
+        if name == self._settings.metrics_config_map and self._metrics is not None:
+            self._metrics.settings = MetricSettings.read({} if notice is Notice.DELETED else body.get("data") or {})
+            self._tell_problems(self._metrics.settings.problems)
+        if name != self._settings.config_map:
             return
         self._memory.configuration = Configuration.read({} if notice is Notice.DELETED else body.get("data") or {})
-        for problem in self._memory.configuration.problems:
-            log.error("a setting of the ConfigMap can not be read", extra={"fields": {"problem": problem}})
+        self._tell_problems(self._memory.configuration.problems)
         self._changed.set()
+
+    def _tell_problems(self, problems: Iterable[str]) -> None:
+        for problem in problems:
+            log.error("a setting of a ConfigMap can not be read", extra={"fields": {"problem": problem}})
 
     def _take_policy(self, notice: Notice, body: JSONObject) -> None:
         before = self._store.policies
         if notice is Notice.DELETED:
-            self._store.remove(body)
+            compiled = self._store.remove(body)
         else:
             compiled = self._store.put(body)
             for error in compiled.errors:
@@ -267,6 +340,8 @@ class AdmissionController:
                 log.error("a policy is not valid", extra={"fields": fields})
         if self._store.policies is not before:
             self._changed.set()
+            if compiled is not None and self._info is not None:
+                self._info.note(compiled, _CHANGES[notice])
 
     async def _follow(self) -> None:
         """Look again at what the cluster serves when definitions of custom resources change."""
@@ -287,27 +362,26 @@ class AdmissionController:
 
     async def _serve(self) -> None:
         settings = self._settings
-        leaf = self._leaf
-        if leaf is None:
+        tls = self._certificates.tls
+        if tls is None:
             raise HostError("there is no certificate to listen with")
-        self._tls = ServerTls(leaf.certificates, leaf.key)
-        loop = asyncio.get_running_loop()
-        reviews = DocumentReviews(lambda: self._memory.kinds, settings.exceptions)
+        targets = TargetPermissions(self._client, settings.background_account, lambda: self._memory.kinds)
+        reviews = DocumentReviews(
+            lambda: self._memory.kinds,
+            settings.exceptions,
+            targets.refusals,
+            http_in_namespaces=settings.surroundings.allows_http_in_namespaces,
+        )
         self._server = WebhookServer(
             world=self._memory,
-            host=ClusterHost(self._client, loop, lambda: self._memory.kinds, System()),
-            tls=self._tls,
+            host=self._surroundings.host(),
+            tls=tls,
             health=self,
-            observer=self._observer,
+            observer=Observers(self._observer, self._events),
             special=reviews.paths(),
             limits=settings.limits,
         )
         await self._server.start(settings.address, settings.port)
-
-    async def _renew_certificates(self) -> None:
-        self._authority, self._leaf = await CertificateController(self._client, self._settings.certificates).reconcile()
-        if self._tls is not None:
-            self._tls.swap(self._leaf.certificates, self._leaf.key)
 
     # ---------------------------------------------------------------------------------------------------- the leader
 
@@ -319,7 +393,16 @@ class AdmissionController:
     async def _lead(self) -> None:
         """Do what only one replica may do: configurations, certificates and status."""
         self._changed.set()
-        await asyncio.gather(self._keep(self._reconcile), self._keep(self._look_at_certificates))
+        self._is_leading = True
+        try:
+            await self._lead_on()
+        finally:
+            self._is_leading = False
+
+    async def _lead_on(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep(self._reconcile))
+            group.create_task(self._certificates.lead())
 
     async def _keep(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
@@ -331,16 +414,20 @@ class AdmissionController:
                 self._changed.set()
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _look_at_certificates(self) -> None:
-        await asyncio.sleep(_LOOK_SECONDS)
-        await self._renew_certificates()
-        self._changed.set()
-
     async def _reconcile(self) -> None:
         await self._changed.wait()
         self._is_written = False
         await asyncio.sleep(_SETTLE_SECONDS)
         self._changed.clear()
+        await self._configure()
+        self._configured = True
+        self._generated = await self._generating.reconcile(self._store.in_use(), self._memory.kinds)
+        await self._write_status()
+        self._is_written = True
+        self.ready.set()
+
+    async def _configure(self) -> None:
+        """Make the webhook configurations what policies, settings and certificates ask for."""
         controller = WebhookController(self._client)
         endpoint = self._endpoint()
         sources = Sources(
@@ -351,16 +438,16 @@ class AdmissionController:
             endpoint=endpoint,
             settings=self._settings.webhooks,
         )
-        for wanted in (*document_configurations(endpoint, self._settings.webhooks.timeout), *configurations(sources)):
-            await controller.apply(wanted)
-        self._configured = True
-        await self._write_status()
-        self._is_written = True
-        self.ready.set()
+        async with self._configuring:
+            for wanted in (
+                *document_configurations(endpoint, self._settings.webhooks.timeout),
+                *configurations(sources),
+            ):
+                await controller.apply(wanted)
 
     def _endpoint(self) -> Endpoint:
         settings = self._settings
-        bundle = b"" if self._authority is None else self._authority.certificates
+        bundle = self._certificates.bundle
         return Endpoint(settings.service, settings.namespace, settings.service_port, settings.server, bundle)
 
     async def _write_status(self) -> None:
@@ -372,12 +459,16 @@ class AdmissionController:
                 continue
             name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
             found = self._informers[gvr].get(name, namespace) if gvr in self._informers else None
-            patch = status_patch(
-                (found or body).get("status") or {}, status_of(compiled, is_configured=self._configured, now=now)
-            )
+            wanted = status_of(compiled, is_configured=self._configured, now=now, missing=await self._missing(compiled))
+            wanted = with_generation(wanted, compiled, self._generated)
+            patch = status_patch((found or body).get("status") or {}, wanted)
             if patch is not None:
                 with suppress(StatusError):  # it may be gone, or be changed again: then there is another round
                     await self._client.patch(gvr, name, patch, namespace, subresource="status")
+
+    async def _missing(self, compiled: Compiled) -> tuple[str, ...]:
+        written = compiled.written
+        return await self._permissions.missing(written) if isinstance(written, ScannedPolicy) else ()
 
     def _policy_resource(self, body: JSONObject) -> GVR | None:
         for gvr in POLICY_KINDS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -218,22 +218,27 @@ def _lasts(certificate: x509.Certificate, settings: CertificateSettings, now: da
 
 
 class CertificateController:
-    """Keeps the two Secrets as they should be; only the leader calls `reconcile`."""
+    """Keeps the two Secrets as they should be; several at once do no harm, the first one wins."""
 
     def __init__(self, client: Client, settings: CertificateSettings) -> None:
         """Take the client and what certificates should be like."""
         self._client = client
         self._settings = settings
 
-    async def reconcile(self, now: datetime | None = None) -> tuple[KeyPair, KeyPair]:
+    async def reconcile(
+        self, now: datetime | None = None, *, publish: Callable[[KeyPair], Awaitable[None]] | None = None
+    ) -> tuple[KeyPair, KeyPair]:
         """Make or renew what is needed and return authority and leaf.
 
-        Raises HostError when a Secret that is not ours would have to be renewed, or cannot be written.
+        `publish` is called with the authority before a leaf of it is written where replicas would take it from. Raises
+        HostError when a Secret that is not ours would have to be renewed, or cannot be written.
         """
         moment = now or datetime.now(UTC)
         for _ in range(_TRIES):
             try:
                 authority = await self._authority(moment)
+                if publish is not None:
+                    await publish(authority)
                 return authority, await self._leaf(authority, moment)
             except StatusError as error:
                 if error.status != 409:  # another replica was first: look again

@@ -1,8 +1,8 @@
 """The CustomResourceDefinitions of all policy kinds, made from their registry.
 
-What stands in a spec is left to the policy webhook, which says more than a schema could: it names the field, what was
-expected there and what is near it. The API server keeps every field and lists what people look for. This module must
-never list a kind that the registry does not have.
+Schemas come from the tables that decode the documents (`structural`), for `kubectl explain` and for wrong types.
+Whether a policy makes sense is left to the policy webhook, which says more than a schema could. This module must never
+list a kind that the registry does not have.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pyverno.controllers.structural import structural_schema
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import POLICY_KINDS, Family, PolicyKind
+from pyverno.policy.schema import Record
 
 __all__ = ["definitions"]
 
@@ -23,8 +25,8 @@ _FAMILIES: Final = {
     Family.CEL: "a policy written in CEL",
     Family.CEL_EXCEPTION: "an exception from policies written in CEL",
 }
-_OPEN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_SWITCHES: Final = {
+_OPEN: Final[JSONObject] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_SWITCHES: Final[JSONObject] = {
     name: {"type": "boolean", "default": True, "description": text}
     for name, text in (
         ("admission", "Whether admission requests are judged."),
@@ -92,8 +94,16 @@ def _stored_first(kind: PolicyKind) -> list[str]:
     return sorted(kind.versions, key=lambda version: (len(version) > 2, "alpha" in version, version))
 
 
+def _spec(kind: PolicyKind, version: str) -> JSONObject:
+    """Return the schema of a spec; a version that is not decoded by itself takes anything."""
+    record = kind.shapes.get(version)
+    found = structural_schema(record.fields["spec"].shape) if isinstance(record, Record) else dict(_OPEN)
+    if kind.family is Family.RULES:
+        found["properties"] = {**found.get("properties", {}), **_SWITCHES}
+    return {**found, "description": found.get("description") or "What is asked for; checked when it is written."}
+
+
 def _version(kind: PolicyKind, version: str) -> JSONObject:
-    switches = {"properties": _SWITCHES} if kind.family is Family.RULES else {}
     columns = {Family.RULES: _LEGACY_COLUMNS, Family.CEL: _CEL_COLUMNS}.get(kind.family, (_AGE,))
     found: JSONObject = {
         "name": version,
@@ -110,7 +120,7 @@ def _version(kind: PolicyKind, version: str) -> JSONObject:
                     "apiVersion": {"type": "string", "description": "The version of this object's form."},
                     "kind": {"type": "string", "description": "The kind of this object."},
                     "metadata": {"type": "object"},
-                    "spec": {**_OPEN, **switches, "description": "What is asked for; checked when it is written."},
+                    "spec": _spec(kind, version),
                     "status": {**_OPEN, "description": "What the controllers found out about the policy."},
                 },
             }

@@ -19,6 +19,7 @@ __all__ = ["InstallSettings", "manifests"]
 _ADMISSION: Final = "kyverno-admission-controller"
 _ROLE: Final = "kyverno:admission-controller"
 _AGGREGATION: Final = "rbac.kyverno.io/aggregate-to-admission-controller"
+_MADE: Final = ("validating", "mutating")
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = [*_READ, "create", "update", "patch", "delete"]
 
@@ -78,11 +79,16 @@ def _core_rules() -> list[JSONObject]:
             ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
             _WRITE,
         ),
+        _rule(
+            ["admissionregistration.k8s.io"],
+            [f"{word}admissionpolicies" for word in _MADE] + [f"{word}admissionpolicybindings" for word in _MADE],
+            _WRITE,
+        ),
         _rule([_RBAC], ["rolebindings", "clusterrolebindings"], _READ),
         _rule(["kyverno.io", "policies.kyverno.io"], ["*"], _READ),
         _rule(
             ["kyverno.io"],
-            ["clusterpolicies/status", "policies/status"],
+            ["clusterpolicies/status", "policies/status", "globalcontextentries/status"],
             ["get", "update", "patch"],
         ),
         _rule(["policies.kyverno.io"], ["*/status"], ["get", "update", "patch"]),
@@ -96,7 +102,7 @@ def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
     secrets = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair"]
     return [
         _rule([""], ["secrets"], ["create"]),
-        _rule([""], ["secrets"], ["get", "update"], secrets),
+        _rule([""], ["secrets"], ["get", "list", "watch", "update"], secrets),
         _rule(["coordination.k8s.io"], ["leases"], ["create"]),
         _rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno"]),
     ]

@@ -30,6 +30,8 @@ _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitio
 _LOOPBACK: Final = "127.0.0.1"
 _APPLIED: Final = ("Namespace", "ConfigMap")
 _READY_SECONDS: Final = 60.0
+_ARRIVAL_SECONDS: Final = 0.2
+"""How long a change needs at most to reach the watches of a controller in the same event loop."""
 
 
 class PolicySandbox:
@@ -98,6 +100,16 @@ class PolicySandbox:
         """Wait until the controller ends by itself, which it does when something is wrong; raises what that was."""
         if self._running is not None:
             await asyncio.shield(self._running)
+
+    async def settle(self) -> None:
+        """Wait until policies that were written a moment ago are at work; raises HostError after a minute."""
+        await asyncio.sleep(_ARRIVAL_SECONDS)
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                while not self.controller.is_settled:
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise HostError("the webhooks did not follow the policies within a minute") from None
 
     async def _end(self) -> None:
         self._stop.set()

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pyverno.compiler.compile import Compiled, compile_document
+from pyverno.controllers.generatedpolicies import is_generated
 from pyverno.controllers.webhookconfigurations import own_paths
 from pyverno.engine.policyset import PolicySet
+from pyverno.engine.result import ResourceRef
 from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
@@ -45,10 +47,11 @@ Identity = tuple[str, str, str]
 class PolicyStore:
     """Compiles what it is told and keeps `policies` up to date; listeners are called after every change."""
 
-    def __init__(self, exceptions: ExceptionSettings | None = None) -> None:
-        """Take where exceptions may live; none are used by default."""
+    def __init__(self, exceptions: ExceptionSettings | None = None, *, http_in_namespaces: bool = False) -> None:
+        """Take where exceptions may live (none are used by default), and whether namespaced policies may use HTTP."""
         self.policies = Policies()
         self._exceptions = exceptions or ExceptionSettings()
+        self._http_in_namespaces = http_in_namespaces
         self._compiled: dict[Identity, Compiled] = {}
         self._listeners: list[Callable[[], None]] = []
 
@@ -62,33 +65,50 @@ class PolicyStore:
         known = self._compiled.get(identity)
         if known is not None and _essence(known.document.value) == _essence(body):
             return known
-        compiled = compile_document(Document(body, ""))
+        compiled = compile_document(Document(body, ""), http_in_namespaces=self._http_in_namespaces)
         self._compiled[identity] = compiled
         self._rebuild()
         return compiled
 
-    def remove(self, body: JSONObject) -> None:
-        """Forget a document."""
-        if self._compiled.pop(_identity(body), None) is not None:
+    def remove(self, body: JSONObject) -> Compiled | None:
+        """Forget a document; return what was known of it."""
+        known = self._compiled.pop(_identity(body), None)
+        if known is not None:
             self._rebuild()
+        return known
 
     def compiled(self) -> Mapping[Identity, Compiled]:
         """Return everything that is known, by kind, namespace and name."""
         return self._compiled
 
+    def in_use(self) -> tuple[Compiled, ...]:
+        """Return the same without exceptions that are not used."""
+        return tuple(item for item in self._compiled.values() if item.exception is None or self._is_used(item))
+
+    def uid_of(self, found: ResourceRef) -> str:
+        """Return the uid of a policy or exception, "" when it is not known."""
+        group = found.api_version.partition("/")[0]
+        known = self._compiled.get((f"{group}/{found.kind}", found.namespace, found.name))
+        return str(known.document.value["metadata"].get("uid", "")) if known is not None else ""
+
     def legacy(self) -> tuple[ClusterPolicy, ...]:
-        """Return the valid policies of the legacy kinds."""
+        """Return the valid policies of the legacy kinds that the webhook is asked about."""
         return tuple(item.written for item in self._valid() if isinstance(item.written, ClusterPolicy))
 
     def cel(self) -> tuple[CelPolicy, ...]:
-        """Return the valid policies of the CEL kinds."""
+        """Return the valid policies of the CEL kinds that the webhook is asked about."""
         return tuple(item.written for item in self._valid() if isinstance(item.written, CelPolicy))
 
     def _valid(self) -> Iterable[Compiled]:
-        return (self._compiled[identity] for identity in sorted(self._compiled) if not self._compiled[identity].errors)
+        return (item for item in self._asked() if not item.errors)
+
+    def _asked(self) -> Iterable[Compiled]:
+        """Return what is judged here, in order: not the policies that the API server has a copy of."""
+        items = (self._compiled[identity] for identity in sorted(self._compiled))
+        return (item for item in items if not is_generated(item.document.value))
 
     def _rebuild(self) -> None:
-        items = [self._compiled[identity] for identity in sorted(self._compiled)]
+        items = tuple(self._asked())
         policies = [item.policy for item in items if item.policy is not None]
         exceptions = [item.exception for item in items if item.exception is not None and self._is_used(item)]
         written = [item.written for item in items if isinstance(item.written, ClusterPolicy)]
@@ -115,4 +135,10 @@ def _identity(body: JSONObject) -> Identity:
 
 def _essence(body: JSONObject) -> object:
     metadata = body.get("metadata") or {}
-    return body.get("apiVersion"), body.get("spec"), metadata.get("labels"), metadata.get("annotations")
+    return (
+        body.get("apiVersion"),
+        body.get("spec"),
+        metadata.get("labels"),
+        metadata.get("annotations"),
+        is_generated(body),
+    )

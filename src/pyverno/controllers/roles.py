@@ -83,7 +83,7 @@ def _subjects(subjects: Iterable[JSONObject], namespace: str) -> Iterator[Subjec
 
 def _names_of(user: User) -> Iterator[Subject]:
     namespace, name = user.service_account
-    if name:
+    if namespace and name:
         yield _SERVICE_ACCOUNT, f"{namespace}:{name}"
     yield "User", user.username
     for group in user.groups:

@@ -6,14 +6,19 @@ differs. This module must never change a spec.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from pyverno.compiler.autogen import expand, is_autogen_name
+from pyverno.compiler.autogen_cel import AutogenConfig, expand_cel
 from pyverno.compiler.compile import Compiled
+from pyverno.controllers.permissions import ScannedPolicy
 from pyverno.kube.json import JSONObject
+from pyverno.kube.mergepatch import create_merge_patch
+from pyverno.policy.celpolicy import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Generate
+from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
@@ -28,11 +33,15 @@ _COUNTED: Final[Mapping[type, str]] = {
 }
 
 
-def status_of(compiled: Compiled, *, is_configured: bool, now: str) -> JSONObject:
-    """Return the status that a policy should have; `now` is a time as Kubernetes writes it."""
-    if isinstance(compiled.written, ClusterPolicy):
-        return _legacy(compiled.written, not compiled.errors and is_configured, now)
-    return _cel(not compiled.errors and is_configured, now)
+def status_of(compiled: Compiled, *, is_configured: bool, now: str, missing: Sequence[str] = ()) -> JSONObject:
+    """Return the status that a policy should have; `now` is a time as Kubernetes writes it.
+
+    `missing` are the permissions that reports on what a policy is about would need.
+    """
+    is_ready = not compiled.errors and is_configured
+    if isinstance(compiled.written, ScannedPolicy):
+        return _cel(compiled.written, is_ready, missing, now)
+    return _legacy(compiled.written, is_ready, now) if isinstance(compiled.written, ClusterPolicy) else {}
 
 
 def _legacy(policy: ClusterPolicy, is_ready: bool, now: str) -> JSONObject:
@@ -59,16 +68,56 @@ def _copies(rules: Iterable[Rule]) -> list[JSONObject]:
     return [rule.raw for rule in rules if is_autogen_name(rule.name)]
 
 
-def _cel(is_configured: bool, now: str) -> JSONObject:
-    message = "Webhook configured." if is_configured else "Policy is not configured in the webhook."
-    condition = {
-        "type": "WebhookConfigured",
-        "status": "True" if is_configured else "False",
-        "reason": "Succeeded" if is_configured else "Failed",
-        "message": message,
-        "lastTransitionTime": now,
+def _cel(policy: ScannedPolicy, is_configured: bool, missing: Sequence[str], now: str) -> JSONObject:
+    evaluation = policy.spec.evaluation
+    is_scanned = isinstance(policy, GeneratingPolicy) or evaluation.background
+    readable = _readable(missing)
+    conditions = [readable]
+    if evaluation.admission or not (isinstance(policy, MutatingPolicy) or evaluation.background):
+        conditions.insert(0, _configured(is_configured))
+    for condition in conditions:
+        condition["lastTransitionTime"] = now
+    # without background scans nothing needs to be read; the condition only says what scans would lack
+    needed = conditions if is_scanned else [each for each in conditions if each is not readable]
+    is_ready = all(condition["status"] == "True" for condition in needed)
+    status: JSONObject = {"conditionStatus": {"ready": is_ready, "conditions": conditions, "message": ""}}
+    if isinstance(policy, ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy):
+        status["autogen"] = _autogen(policy)
+    return status
+
+
+def _configured(is_configured: bool) -> JSONObject:
+    text = "Webhook configured." if is_configured else "Policy is not configured in the webhook."
+    return _condition("WebhookConfigured", is_configured, text)
+
+
+def _readable(missing: Sequence[str]) -> JSONObject:
+    # COMPAT: recent versions of Kyverno word it in another way where there are no background scans; the policies that
+    # Kyverno publishes are tested for this text everywhere
+    text = "Policy is ready for reporting."
+    if missing:
+        text = f"Policy is not ready for reporting, missing permissions: {'; '.join(missing)}."
+    return _condition("RBACPermissionsGranted", not missing, text)
+
+
+def _condition(name: str, holds: bool, message: str) -> JSONObject:
+    reason = "Succeeded" if holds else "Failed"
+    return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": message}
+
+
+def _autogen(policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) -> JSONObject:
+    expand_any: Callable[..., Iterable[AutogenConfig[Any]]] = expand_cel
+    configs = {
+        config.name: {
+            "targets": [
+                {"group": each.group, "version": each.version, "resource": each.resource, "kind": each.kind}
+                for each in config.targets
+            ],
+            "spec": config.policy.spec.raw,
+        }
+        for config in expand_any(policy)
     }
-    return {"conditionStatus": {"ready": is_configured, "conditions": [condition], "message": ""}}
+    return {"configs": configs} if configs else {}
 
 
 def status_patch(found: JSONObject, wanted: JSONObject) -> JSONObject | None:
@@ -78,7 +127,7 @@ def status_patch(found: JSONObject, wanted: JSONObject) -> JSONObject | None:
         before = known.get(condition["type"])
         if before is not None and before.get("status") == condition["status"]:
             condition["lastTransitionTime"] = before.get("lastTransitionTime", condition["lastTransitionTime"])
-    changed = {key: value for key, value in wanted.items() if found.get(key) != value}
+    changed = create_merge_patch({key: found[key] for key in wanted if key in found}, wanted)
     return {"status": changed} if changed else None
 
 

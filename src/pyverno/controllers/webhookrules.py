@@ -26,7 +26,17 @@ from pyverno.policy.validate import Validate
 from pyverno.value import dataclass, replace
 from pyverno.webhook.routes import Door
 
-__all__ = ["Entry", "constraint_rules", "doors", "legacy_entries", "unite", "unknown_kinds", "write_rules"]
+__all__ = [
+    "Entry",
+    "Target",
+    "constraint_rules",
+    "doors",
+    "legacy_entries",
+    "targets_of",
+    "unite",
+    "unknown_kinds",
+    "write_rules",
+]
 
 ALL_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _DEFAULT_OPERATIONS = {Door.VALIDATE: ALL_OPERATIONS, Door.MUTATE: ("CREATE", "UPDATE")}
@@ -60,7 +70,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """A resource that a kind selector stands for."""
 
     group: str
@@ -105,7 +115,7 @@ def legacy_entries(policy: ClusterPolicy, door: Door, kinds: KindTable) -> froze
 def unknown_kinds(policy: ClusterPolicy, kinds: KindTable) -> tuple[str, ...]:
     """Return the kind selectors of a policy that no served kind fits."""
     selectors = dict.fromkeys(kind for rule in expand(policy) for kind in rule.match.kinds())
-    return tuple(text for text in selectors if not _targets(text, kinds))
+    return tuple(text for text in selectors if not targets_of(text, kinds))
 
 
 def _matched(policy: ClusterPolicy, rule: Rule, kinds: KindTable, default: Sequence[str]) -> Iterator[Entry]:
@@ -147,18 +157,24 @@ def _generated_kinds(pattern: GeneratePattern) -> Iterator[str]:
 
 def _entries(policy: ClusterPolicy, text: str, kinds: KindTable, operations: Iterable[str]) -> Iterator[Entry]:
     wanted = tuple(operations)
-    for target in _targets(text, kinds):
+    for target in targets_of(text, kinds):
         is_namespaced = policy.is_namespaced if target.is_namespaced is None else target.is_namespaced
         scope = "Namespaced" if is_namespaced else "*"
         for operation in wanted:
             yield Entry(target.group, target.version, target.resource, target.subresource, scope, operation)
 
 
-def _targets(text: str, kinds: KindTable) -> tuple[_Target, ...]:
+def targets_of(text: str, kinds: KindTable) -> tuple[Target, ...]:
+    """Return the resources that a kind selector stands for, in the versions that the cluster prefers.
+
+    >>> from pyverno.kube.kinds import BUILTIN_KINDS
+    >>> [(target.group, target.resource, target.subresource) for target in targets_of("Pod/exec", BUILTIN_KINDS)]
+    [('', 'pods', 'exec')]
+    """
     selector = parse_kind_selector(text)
     if selector.kind == "*" and (selector.group, selector.version) == ("*", "*"):
-        return (_Target("*", "*", "*", selector.subresource, None),)
-    found: list[_Target] = []
+        return (Target("*", "*", "*", selector.subresource, None),)
+    found: list[Target] = []
     seen: set[tuple[str, str, str]] = set()
     for info in kinds:
         if not _fits_kind(selector, info):
@@ -168,7 +184,7 @@ def _targets(text: str, kinds: KindTable) -> tuple[_Target, ...]:
             if has_wildcard(selector.version) and place in seen:
                 continue  # the table has the preferred version first
             seen.add(place)
-            found.append(_Target(info.group, info.version, info.plural, subresource, info.namespaced))
+            found.append(Target(info.group, info.version, info.plural, subresource, info.namespaced))
     return tuple(found)
 
 

@@ -91,8 +91,8 @@ ALLOWED = Judged(Answer())
 def answer(question: Question, route: Route, world: World, host: Host, *, deadline: float | None = None) -> Judged:
     """Ask the policies of a route; an error that is no rule's own denies, because nobody can say that policies pass."""
     policies = world.policies.on(route)
-    missing = world.policies.missing(route)
-    if missing and route.is_finegrained:
+    missing = world.policies.missing(route) if route.is_finegrained else ()
+    if missing:
         key = "/".join((route.namespace, *route.names)) if route.namespace and route.names else missing[0]
         return _denied(f"failed to fetch policy with key: key {key}: not found")
     try:
@@ -119,8 +119,8 @@ def passes_unseen(question: Question, request: Request, world: World) -> Judged 
         return ALLOWED
     kind = request.gvk
     if any(
-        each.matches(kind, question.subresource, request.namespace, request.name)
-        for each in configuration.resource_filters
+        each.takes(kind, request.namespace, request.name)
+        for each in configuration.filters_of(kind, question.subresource)
     ):
         return ALLOWED
     if kind.group in _OWN_GROUPS and kind.kind in _OWN_KINDS:
@@ -130,12 +130,10 @@ def passes_unseen(question: Question, request: Request, world: World) -> Judged 
 
 def _request(question: Question, world: World) -> Request:
     namespace = _namespace_object(question, world)
-    plain = Request.from_admission_review(question.request)
-    roles, cluster_roles = world.roles_of(plain.user, question.namespace)
+    user = User.from_json(question.request.get("userInfo") or {})
     request = Request.from_admission_review(
         question.request,
-        roles=roles,
-        cluster_roles=cluster_roles,
+        user=user.with_roles(*world.roles_of(user, question.namespace)),
         namespace_labels=_labels(namespace),
         namespace_object=namespace,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from pyverno.errors import DocumentError, ValueSyntaxError
+from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.quantity import parse_quantity
 from pyverno.webhook.filters import ExcludedUsers, ResourceFilter, read_resource_filters, read_user_list
@@ -18,6 +19,7 @@ from pyverno.webhook.filters import ExcludedUsers, ResourceFilter, read_resource
 __all__ = ["Configuration"]
 
 DEFAULT_CONTEXT_BYTES = 2 * 1024 * 1024
+_MOST_KINDS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,18 @@ class Configuration:
     update_request_threshold: int = 1000
     max_context_bytes: int | None = DEFAULT_CONTEXT_BYTES
     problems: tuple[str, ...] = ()
+    _filters: dict[tuple[GVK, str], tuple[ResourceFilter, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    def filters_of(self, kind: GVK, subresource: str) -> tuple[ResourceFilter, ...]:
+        """Return the resource filters that are about a kind; every request asks, so what was found is kept."""
+        key = kind, subresource
+        found = self._filters.get(key)
+        if found is None:
+            if len(self._filters) >= _MOST_KINDS:  # kinds are a caller's text: they must not fill the memory
+                self._filters.clear()
+            found = tuple(each for each in self.resource_filters if each.kind.matches(kind, subresource))
+            self._filters[key] = found
+        return found
 
     @classmethod
     def read(cls, data: Mapping[str, str]) -> Configuration:
@@ -89,7 +103,7 @@ def _object(text: str) -> JSONObject:
 
 
 def _texts(text: str) -> Mapping[str, str]:
-    value = _object(text)
+    value = {} if text.strip() == "null" else _object(text)
     if not all(isinstance(item, str) for item in value.values()):
         raise ValueSyntaxError("must be a JSON map of texts")
     return value

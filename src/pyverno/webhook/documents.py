@@ -7,7 +7,7 @@ know comes as warnings. This module must never judge an ordinary object.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyverno.compiler.compile import Compiled, compile_document
@@ -26,6 +26,10 @@ _DEPRECATED = (ClusterPolicy, PolicyException)
 _DISABLED = "PolicyException resources would not be processed until it is enabled."
 
 
+Refusals = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
+"""Asks what speaks against a policy of the legacy kinds."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExceptionSettings:
     """Whether exceptions are used, and the one namespace that they must live in (`*` = any, "" = none)."""
@@ -37,10 +41,23 @@ class ExceptionSettings:
 class DocumentReviews:
     """Answers the paths of Kyverno's own kinds; `kinds` tells what the cluster serves at this moment."""
 
-    def __init__(self, kinds: Callable[[], KindTable], exceptions: ExceptionSettings) -> None:
-        """Take what is needed to tell an author about kinds that do not exist and exceptions that have no effect."""
+    def __init__(
+        self,
+        kinds: Callable[[], KindTable],
+        exceptions: ExceptionSettings,
+        refusals: Refusals | None = None,
+        *,
+        http_in_namespaces: bool = False,
+    ) -> None:
+        """Take what is needed to tell an author about kinds that do not exist and exceptions that have no effect.
+
+        `refusals` says what else speaks against a valid policy, such as permissions that its rules would need;
+        `http_in_namespaces` lets policies of a namespace call services.
+        """
         self._kinds = kinds
         self._exceptions = exceptions
+        self._refusals = refusals
+        self._http_in_namespaces = http_in_namespaces
 
     def paths(self) -> Mapping[str, Special]:
         """Return what answers which path."""
@@ -64,11 +81,17 @@ class DocumentReviews:
         warnings = tuple(dict.fromkeys(self._warnings(compiled)))
         if compiled.errors:
             return Answer(allowed=False, message=_told(compiled.errors), warnings=warnings)
+        if self._refusals is not None and isinstance(compiled.written, ClusterPolicy):
+            refusals = await self._refusals(compiled.written)
+            if refusals:
+                return Answer(allowed=False, message="\n".join(refusals), warnings=warnings)
         return Answer(warnings=warnings)
 
     def _compile(self, question: Question) -> Compiled:
         old = None if question.old_object is None else Document(question.old_object, "")
-        return compile_document(Document(question.object, ""), old=old, kinds=self._kinds())
+        return compile_document(
+            Document(question.object, ""), old=old, kinds=self._kinds(), http_in_namespaces=self._http_in_namespaces
+        )
 
     def _warnings(self, compiled: Compiled) -> Iterable[str]:
         written = compiled.written

@@ -33,7 +33,11 @@ class ResourceFilter:
 
     def matches(self, kind: GVK, subresource: str, namespace: str, name: str) -> bool:
         """Tell whether a request about this object is filtered; a Namespace also by its own name as namespace."""
-        if not self.kind.matches(kind, subresource) or not fits(self.name, name):
+        return self.kind.matches(kind, subresource) and self.takes(kind, namespace, name)
+
+    def takes(self, kind: GVK, namespace: str, name: str) -> bool:
+        """Tell the same of an object whose kind and subresource are known to fit."""
+        if not fits(self.name, name):
             return False
         if fits(self.namespace, namespace):
             return True
@@ -83,7 +87,7 @@ def read_user_list(text: str) -> UserList:
     names = [item.strip() for item in text.split(",")]
     return UserList(
         tuple(name for name in names if name and not name.startswith("!")),
-        tuple(name[1:] for name in names if name.startswith("!") and len(name) > 1),
+        tuple(name[1:].strip() for name in names if name.startswith("!") and len(name) > 1),
     )
 
 

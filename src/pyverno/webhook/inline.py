@@ -7,14 +7,27 @@ must never answer a question by itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import NoReturn, Protocol, runtime_checkable
 
-from pyverno.engine.host import Host, HttpCall
+from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 
-__all__ = ["InlineHost", "NeedsWorkerError"]
+__all__ = ["InlineHost", "NeedsWorkerError", "RememberingHost"]
+
+
+@runtime_checkable
+class RememberingHost(Protocol):
+    """A Host that has some answers in memory, and says which."""
+
+    def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
+        """Return a ConfigMap that is in memory; None when the cluster has to be asked."""
+        ...
+
+    def is_entry_at_hand(self, name: str) -> bool:
+        """Tell whether `global_entry` answers at once."""
+        ...
 
 
 class NeedsWorkerError(Exception):
@@ -25,7 +38,7 @@ class NeedsWorkerError(Exception):
 
 
 class InlineHost:
-    """Stands before a Host: clock, randomness, kinds and supplied variables pass, other questions stop the review.
+    """Stands before a Host: what it has in memory passes (clock and kinds included), other questions stop the review.
 
     >>> from pyverno.engine.host import NO_HOST
     >>> InlineHost(NO_HOST).config_map("default", "settings")
@@ -36,6 +49,8 @@ class InlineHost:
     def __init__(self, host: Host) -> None:
         """Take the Host that answers what takes no time."""
         self._host = host
+        self._memory = host if isinstance(host, RememberingHost) else None
+        self.allows_http_in_namespaces = isinstance(host, NamespacedHttpHost) and host.allows_http_in_namespaces
 
     def now(self) -> int:
         """Return the wall clock."""
@@ -75,17 +90,22 @@ class InlineHost:
         """Ask for a worker."""
         raise NeedsWorkerError
 
-    def config_map(self, namespace: str, name: str) -> NoReturn:
-        """Ask for a worker."""
-        raise NeedsWorkerError
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Return a ConfigMap from memory, or ask for a worker."""
+        found = None if self._memory is None else self._memory.config_map_at_hand(namespace, name)
+        if found is None:
+            raise NeedsWorkerError
+        return found
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> NoReturn:
         """Ask for a worker."""
         raise NeedsWorkerError
 
-    def global_entry(self, name: str) -> NoReturn:
-        """Ask for a worker."""
-        raise NeedsWorkerError
+    def global_entry(self, name: str) -> JSON:
+        """Return the data of a GlobalContextEntry from memory, or ask for a worker."""
+        if self._memory is None or not self._memory.is_entry_at_hand(name):
+            raise NeedsWorkerError
+        return self._host.global_entry(name)
 
     def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> NoReturn:
         """Ask for a worker."""

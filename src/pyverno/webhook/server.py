@@ -22,6 +22,7 @@ from pyverno.engine.host import Host
 from pyverno.errors import PyvernoError
 from pyverno.kube.status import StatusError, request_too_large, server_timeout, service_unavailable
 from pyverno.webhook.admission import Judged, World, answer
+from pyverno.webhook.connections import PatientServer
 from pyverno.webhook.inline import InlineHost, NeedsWorkerError
 from pyverno.webhook.question import Answer, BadReviewError, Question, read_question
 from pyverno.webhook.routes import Route, read_route
@@ -38,15 +39,22 @@ Special = Callable[[Question], Coroutine[Any, Any, Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server takes: bytes of one body and of all bodies in work, seconds, connections, threads."""
+    """What the server takes: bytes of one body and of all bodies in work, seconds, connections, threads.
+
+    `linger_seconds` is for how long it goes on as before when it is told to stop, because it takes a while until those
+    who ask know it; `drain_seconds` is what reviews that have begun then have left.
+    """
 
     body_bytes: int = 7 * 1024 * 1024
     bytes_in_work: int = 64 * 1024 * 1024
+    head_seconds: float = 10.0
     body_seconds: float = 10.0
     review_seconds: float = 10.0
     idle_seconds: float = 300.0
+    connections: int = 2000
     workers: int = 8
     drain_seconds: float = 10.0
+    linger_seconds: float = 0.0
 
 
 class Health(Protocol):
@@ -99,18 +107,21 @@ class WebhookServer:
         self._is_draining = False
         self._pool = ThreadPoolExecutor(self._limits.workers, thread_name_prefix="review")
         self._runner: web.ServerRunner | None = None
+        self._http: PatientServer
         self.port = 0
 
     async def start(self, address: str = "", port: int = 9443, *, shares_port: bool = False) -> None:
         """Listen; with port 0 the system chooses one, which `port` then tells."""
-        server = web.Server(
+        self._http = PatientServer(
             self._handle,
+            head_seconds=self._limits.head_seconds,
+            most_connections=self._limits.connections,
             access_log=None,
             keepalive_timeout=self._limits.idle_seconds,
             max_line_size=8190,
             max_field_size=16 * 1024,
         )
-        self._runner = web.ServerRunner(server, handle_signals=False)
+        self._runner = web.ServerRunner(self._http, handle_signals=False)
         await self._runner.setup()
         site = web.TCPSite(
             self._runner,
@@ -124,8 +135,12 @@ class WebhookServer:
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Stop in order: not ready, finish what is in work, then close; new requests are answered until the end."""
+        """Stop in order: not ready, linger, finish what is in work, then close; requests are answered until the end.
+
+        Every answer from now on ends its connection, so that the next request goes elsewhere.
+        """
         self._is_draining = True
+        await asyncio.sleep(self._limits.linger_seconds)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), self._limits.drain_seconds)
         if self._runner is not None:
@@ -134,12 +149,16 @@ class WebhookServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
+        self._http.note(request)
         if request.method == "GET" and path.startswith("/health/"):
             return self._tell_health(path)
         self._in_work += 1
         self._idle.clear()
         try:
-            return await self._answer(request, path)
+            response = await self._answer(request, path)
+            if self._is_draining:
+                response.force_close()
+            return response
         except BadReviewError as error:
             self._observer.failed(path, error)
             return _refusal(StatusError(error.status, "BadRequest", error.message))
@@ -161,7 +180,7 @@ class WebhookServer:
             raise StatusError(404, "NotFound", "there is nothing at this path")
         if request.method != "POST":
             raise StatusError(405, "MethodNotAllowed", "reviews are sent by POST")
-        deadline = time.monotonic() + self._seconds(request)
+        deadline = time.monotonic() + _seconds(request.raw_path.partition("?")[2], self._limits.review_seconds)
         size = request.content_length
         if size is not None and size > self._limits.body_bytes:
             raise request_too_large(f"the body is larger than {self._limits.body_bytes} bytes")
@@ -182,18 +201,9 @@ class WebhookServer:
         self._observer.answered(question, path, judged, time.perf_counter() - began)
         return web.Response(body=written, content_type="application/json")
 
-    def _seconds(self, request: web.BaseRequest) -> float:
-        """Return how long the caller waits (`?timeout=10s`) with something to spare, and no longer than 30 seconds."""
-        text = request.query.get("timeout", "").removesuffix("s")
-        try:
-            wanted = float(text) if text and len(text) < 8 else self._limits.review_seconds
-        except ValueError:
-            wanted = self._limits.review_seconds
-        if not 0 < wanted < float("inf"):
-            wanted = self._limits.review_seconds
-        return max(min(wanted, 30.0) - _SPARE_SECONDS, 0.1)
-
     async def _read(self, request: web.BaseRequest) -> bytes:
+        if request.content_length is not None and request.content.is_eof():
+            return request.content.read_nowait()  # it is all here, and its length was looked at
         parts: list[bytes] = []
         total = 0
         try:
@@ -241,6 +251,18 @@ class WebhookServer:
             return _refusal(StatusError(404, "NotFound", "there is nothing at this path"))
         problem = "shutting down" if self._is_draining else self._health.problem()
         return web.Response(status=500, text=problem) if problem else web.Response(text="ok")
+
+
+def _seconds(query: str, otherwise: float) -> float:
+    """Return how long the caller waits (`timeout=10s`) with something to spare, and no longer than 30 seconds."""
+    text = next((part[8:] for part in query.split("&") if part.startswith("timeout=")), "").removesuffix("s")
+    try:
+        wanted = float(text) if text and len(text) < 8 else otherwise
+    except ValueError:
+        wanted = otherwise
+    if not 0 < wanted < float("inf"):
+        wanted = otherwise
+    return max(min(wanted, 30.0) - _SPARE_SECONDS, 0.1)
 
 
 def _refusal(error: StatusError) -> web.Response:

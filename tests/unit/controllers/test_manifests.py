@@ -31,7 +31,7 @@ def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
 
 
 def test_the_controller_is_bound_to_no_wildcard_but_reading_policies() -> None:
-    """Nothing but webhook configurations and status is written cluster-wide, and no secret but its own two is read."""
+    """It writes webhook configurations, admission policies and status everywhere, and reads its own secrets only."""
     rules = [
         (each["kind"], rule)
         for each in manifests(InstallSettings())
@@ -43,7 +43,11 @@ def test_the_controller_is_bound_to_no_wildcard_but_reading_policies() -> None:
     written = {
         resource for rule in cluster if {"create", "delete"} <= set(rule["verbs"]) for resource in rule["resources"]
     }
-    assert {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} == written
+    words, things = (
+        ("mutating", "validating"),
+        ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
+    )
+    assert {f"{word}{thing}" for word in words for thing in things} == written
     [secrets] = [
         rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]
     ]

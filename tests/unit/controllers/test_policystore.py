@@ -11,6 +11,7 @@ from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.json import JSONObject
+from pyverno.kube.mergepatch import apply_merge_patch
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.routes import read_route
 
@@ -135,3 +136,63 @@ def test_a_status_is_written_only_when_it_differs() -> None:
     assert patch is not None
     assert {"conditions"} == set(patch["status"])
     assert "2027-01-01T00:00:00Z" == patch["status"]["conditions"][0]["lastTransitionTime"]
+
+
+def cel_status(kind: str = "ValidatingPolicy", missing: tuple[str, ...] = (), **evaluation: Any) -> JSONObject:
+    """Return the status of a policy in CEL about Pods."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    action: JSONObject = {"validations": [{"expression": "has(object.spec.hostname)"}]}
+    if kind == "MutatingPolicy":
+        change = {"expression": "Object{spec: Object.spec{hostNetwork: false}}"}
+        action = {"mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": change}]}
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "evaluation": evaluation, **action}
+    body = {"apiVersion": "policies.kyverno.io/v1", "kind": kind, "metadata": {"name": "cel"}, "spec": spec}
+    compiled = PolicyStore().put(body)
+    assert () == compiled.errors
+    return status_of(compiled, is_configured=True, now=NOW, missing=missing)
+
+
+def test_policies_in_cel_tell_their_conditions_and_copies() -> None:
+    """The webhook, the permissions of reports, and the specs that pod controllers are judged by."""
+    status = cel_status()
+    conditions = status["conditionStatus"]["conditions"]
+    assert [
+        ("WebhookConfigured", "True", "Succeeded", "Webhook configured."),
+        ("RBACPermissionsGranted", "True", "Succeeded", "Policy is ready for reporting."),
+    ] == [(each["type"], each["status"], each["reason"], each["message"]) for each in conditions]
+    assert status["conditionStatus"]["ready"]
+    configs = status["autogen"]["configs"]
+    assert ["has(object.spec.template.spec.hostname)"] == [
+        each["expression"] for each in configs["defaults"]["spec"]["validations"]
+    ]
+    cron_job = {"group": "batch", "version": "v1", "resource": "cronjobs", "kind": "CronJob"}
+    assert [cron_job] == configs["cronjobs"]["targets"]
+
+
+def test_missing_permissions_make_a_scanned_policy_not_ready() -> None:
+    """Where nothing is scanned, they are told of and change nothing."""
+    lacking = cel_status(missing=("get /v1, Resource=pods: ", "list /v1, Resource=pods: "))["conditionStatus"]
+    assert (
+        "Policy is not ready for reporting, missing permissions: get /v1, Resource=pods: ; list /v1, Resource=pods: ."
+    ) == lacking["conditions"][1]["message"]
+    assert ("False", False) == (lacking["conditions"][1]["status"], lacking["ready"])
+    unscanned = cel_status(missing=("get /v1, Resource=pods: ",), background={"enabled": False})["conditionStatus"]
+    assert ("False", True) == (unscanned["conditions"][1]["status"], unscanned["ready"])
+
+
+def test_a_policy_without_admission_says_nothing_of_webhooks() -> None:
+    """It is not asked by one."""
+    for kind in ("ValidatingPolicy", "MutatingPolicy"):
+        more = {"mutateExisting": {"enabled": True}} if kind == "MutatingPolicy" else {}
+        conditions = cel_status(kind, admission={"enabled": False}, **more)["conditionStatus"]["conditions"]
+        assert ["RBACPermissionsGranted"] == [each["type"] for each in conditions]
+
+
+def test_copies_that_are_gone_are_taken_out_of_the_status() -> None:
+    """A merge patch must say so."""
+    first = cel_status()
+    second = {**first, "autogen": {"configs": {"defaults": first["autogen"]["configs"]["defaults"]}}}
+    patch = status_patch(first, second)
+    assert patch is not None
+    assert {"autogen": {"configs": {"cronjobs": None}}} == patch["status"]
+    assert second == apply_merge_patch({"status": first}, patch)["status"]

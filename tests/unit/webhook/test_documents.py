@@ -9,6 +9,7 @@ import pytest
 
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.webhook.documents import DocumentReviews, ExceptionSettings
 from pyverno.webhook.question import Answer, Question
 from tests.unit.webhook.conftest import review_body
@@ -121,3 +122,18 @@ def test_an_exception_that_works_is_taken_without_that_warning() -> None:
 def test_policies_are_never_changed() -> None:
     """The path exists because configurations name it."""
     assert Answer() == ask(policy(RULE), "/policymutate")
+
+
+def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
+    """Its author is told; an invalid one is refused for its form first."""
+
+    async def refusals(policy: ClusterPolicy) -> tuple[str, ...]:
+        return (f"{policy.name} asks too much", "and more")
+
+    def answer(body: JSONObject) -> Answer:
+        reviews = DocumentReviews(lambda: BUILTIN_KINDS, ExceptionSettings(), refusals)
+        return asyncio.run(reviews.review(Question("admission.k8s.io/v1", "uid", review_body(body)["request"])))
+
+    refused = answer(policy(RULE))
+    assert (False, "check asks too much\nand more") == (refused.allowed, refused.message)
+    assert "asks too much" not in answer(policy({**RULE, "match": {}})).message

@@ -1,0 +1,218 @@
+"""The data of one entry of the global context: objects of a resource, the answer of an API, or why there are none.
+
+Objects are followed by a watch, answers asked for again and again. `read` and `is_at_hand` may be called from any
+thread, everything else belongs to the event loop's. This module must never know who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Protocol, TypeAlias
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.informer import Informer, Notice
+from pyverno.errors import HostError, PyvernoError
+from pyverno.kube.duration import duration_seconds, parse_duration
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.policy.globalcontext import ExternalApiCall, KubernetesResource
+
+__all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]
+
+Projections: TypeAlias = Mapping[str, Callable[[JSON], JSON]]
+
+_SYNC_SECONDS: Final = 30.0
+_FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 30.0
+_SHORTEST_INTERVAL: Final = 0.1
+
+log = logging.getLogger("pyverno.globalcontext")
+
+
+class Entry(Protocol):
+    """The data of one entry."""
+
+    def read(self, projection: str) -> JSON:
+        """Return everything (for "") or a projection; raises HostError."""
+        ...
+
+    def is_at_hand(self, projection: str) -> bool:
+        """Tell whether `read` has nothing to work out."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop following the world."""
+        ...
+
+
+class InvalidEntry:
+    """An entry that says nothing that could be followed."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+        log.error("a global context entry is not valid", extra={"fields": {"error": reason}})
+
+    def read(self, projection: str) -> JSON:
+        """Raise the reason."""
+        raise HostError(self._reason)
+
+    def is_at_hand(self, projection: str) -> bool:
+        """True: there is nothing to work out."""
+        return True
+
+    async def stop(self) -> None:
+        """Hold nothing."""
+
+
+class ListedEntry:
+    """The objects of a resource, in order of their names; projections are worked out when they are asked for."""
+
+    def __init__(self, name: str, client: Client, resource: KubernetesResource, projections: Projections) -> None:
+        self._name = name
+        self._projections = projections
+        self._lock = threading.Lock()
+        self._objects: dict[tuple[str, str], JSONObject] = {}
+        self._all: list[JSON] | None = None
+        self._projected: Mapping[str, JSON] = {}
+        self._projected_from: list[JSON] | None = None
+        gvr = GVR(resource.group, resource.version, resource.resource)
+        self._informer = Informer(client, gvr, namespace=resource.namespace)
+        self._informer.listen(self._take)
+        self._work = (asyncio.create_task(self._informer.run()), asyncio.create_task(self._watch_over(str(gvr))))
+
+    def read(self, projection: str) -> JSON:
+        """Return the objects, or a projection of them."""
+        if not self._informer.synced.is_set():
+            raise HostError(f"the data of global context entry `{self._name}` are not there yet")
+        data = self._listed()
+        if not projection:
+            return data
+        found = self._projected if self._projected_from is data else self._project(data)
+        if projection not in found:
+            raise HostError(f'projection "{projection}" not found')
+        return found[projection]
+
+    def is_at_hand(self, projection: str) -> bool:
+        """Tell whether nothing has changed since the last time."""
+        data = self._all
+        return data is not None and (not projection or self._projected_from is data)
+
+    async def stop(self) -> None:
+        """Stop the watch."""
+        await _cancelled(self._work)
+
+    def _take(self, notice: Notice, body: JSONObject) -> None:
+        metadata = body["metadata"]
+        place = (str(metadata.get("namespace") or ""), str(metadata["name"]))
+        with self._lock:
+            if notice is Notice.DELETED:
+                self._objects.pop(place, None)
+            else:
+                self._objects[place] = body
+            self._all = None
+
+    def _listed(self) -> list[JSON]:
+        with self._lock:
+            if self._all is None:
+                self._all = [body for _, body in sorted(self._objects.items(), key=lambda item: item[0])]
+            return self._all
+
+    def _project(self, data: list[JSON]) -> Mapping[str, JSON]:
+        """Work out all projections; one that fails keeps its last value."""
+        found = dict(self._projected)
+        for name, evaluate in self._projections.items():
+            try:
+                found[name] = evaluate(data)
+            except PyvernoError as error:
+                fields = {"entry": self._name, "projection": name, "error": error.message}
+                log.warning("a projection failed", extra={"fields": fields})
+        self._projected, self._projected_from = found, data
+        return found
+
+    async def _watch_over(self, what: str) -> None:
+        try:
+            async with asyncio.timeout(_SYNC_SECONDS):
+                await self._informer.synced.wait()
+        except TimeoutError:
+            fields = {"entry": self._name, "error": f"failed to sync cache for {what}"}
+            log.warning("a global context entry has no data yet", extra={"fields": fields})
+
+
+class PolledEntry:
+    """The answer of an API and its projections; an error stands until the next good answer."""
+
+    def __init__(
+        self,
+        name: str,
+        fetch: Callable[[ExternalApiCall], Awaitable[JSON]],
+        call: ExternalApiCall,
+        projections: Projections,
+        refreshed: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._name = name
+        self._fetch = fetch
+        self._call = call
+        self._projections = projections
+        self._refreshed = refreshed
+        self._state: tuple[Mapping[str, JSON], str] = {}, ""
+        self._work = (asyncio.create_task(self._run()),)
+
+    def read(self, projection: str) -> JSON:
+        """Return the last answer or a projection of it; raises HostError when that is no good one."""
+        data, error = self._state
+        if error:
+            raise HostError(error)
+        if data.get(projection) is None:
+            raise HostError("no data available")
+        return data[projection]
+
+    def is_at_hand(self, projection: str) -> bool:
+        """True: projections are worked out when an answer comes."""
+        return True
+
+    async def stop(self) -> None:
+        """Stop asking."""
+        await _cancelled(self._work)
+
+    async def _run(self) -> None:
+        interval = max(duration_seconds(parse_duration(self._call.refresh_interval)), _SHORTEST_INTERVAL)
+        while True:
+            try:
+                answer = await self._tried()
+                self._state = await asyncio.to_thread(self._projected, answer), ""
+            except PyvernoError as error:
+                self._state = {}, error.message
+                fields = {"entry": self._name, "error": error.message}
+                log.warning("a global context entry could not be read", extra={"fields": fields})
+            else:
+                with suppress(HostError, StatusError):
+                    await self._refreshed(self._name)
+            await asyncio.sleep(interval)
+
+    async def _tried(self) -> JSON:
+        """Ask up to `retryLimit` times, with pauses that grow."""
+        pause = _FIRST_PAUSE
+        for left in range(max(self._call.retry_limit, 1) - 1, -1, -1):
+            try:
+                return await self._fetch(self._call)
+            except PyvernoError:
+                if not left:
+                    raise
+            await asyncio.sleep(pause * random.uniform(1.0, 1.1))  # noqa: S311 - spreads load, keeps no secret
+            pause = min(pause * 5, _LONGEST_PAUSE)
+        raise AssertionError("the last try returns or raises")
+
+    def _projected(self, answer: JSON) -> Mapping[str, JSON]:
+        return {"": answer, **{name: evaluate(answer) for name, evaluate in self._projections.items()}}
+
+
+async def _cancelled(work: Sequence[asyncio.Task[None]]) -> None:
+    for task in work:
+        task.cancel()
+    await asyncio.gather(*work, return_exceptions=True)

@@ -1,0 +1,131 @@
+"""Whether accounts may do what policies need of them: read for reports, change what rules mutate later.
+
+Asked of the API server by SubjectAccessReviews. An account that is not named is asked nothing and lacks nothing. This
+module must never grant anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.policy.celpolicy import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.constraints import MatchConstraints
+from pyverno.policy.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.mutate import Mutate, Target
+from pyverno.regex import regex
+
+__all__ = ["ReadPermissions", "ScannedPolicy", "TargetPermissions", "resources_of"]
+
+ScannedPolicy = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | ImageValidatingPolicy
+"""Policies in CEL that reports are made of."""
+
+_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
+_VERBS: Final = ("get", "list", "watch")
+_TARGET_VERBS: Final = ("get", "update")
+_NAME: Final = regex("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def resources_of(constraints: MatchConstraints | None) -> Iterator[GVR]:
+    """Yield what constraints are about, each once, as it is written: wildcards and subresources are not resolved."""
+    seen: set[GVR] = set()
+    for rule in constraints.resource_rules if constraints is not None else ():
+        for group in rule.api_groups:
+            for version in rule.api_versions:
+                for resource in rule.resources:
+                    gvr = GVR(group, version, resource)
+                    if gvr not in seen:
+                        seen.add(gvr)
+                        yield gvr
+
+
+class ReadPermissions:
+    """What the account of reports may get, list and watch; once granted, it is not asked again for the same policy."""
+
+    def __init__(self, client: Client, account: str) -> None:
+        """Take the client and the account's user name (`system:serviceaccount:NAMESPACE:NAME`)."""
+        self._client = client
+        self._account = account
+        self._granted: dict[tuple[str, str], ScannedPolicy] = {}
+
+    async def missing(self, policy: ScannedPolicy) -> tuple[str, ...]:
+        """Return a text for each verb on each resource of a policy that the account lacks."""
+        place = (policy.kind, policy.key)
+        if not self._account or self._granted.get(place) is policy:
+            return ()
+        texts: list[str] = []
+        for gvr in resources_of(policy.spec.match_constraints):
+            for verb in _VERBS:
+                problem = await _lacks(self._client, self._account, verb, gvr)
+                if problem is not None:
+                    texts.append(f"{verb} {gvr.group}/{gvr.version}, Resource={gvr.resource}: {problem}")
+        if not texts:
+            self._granted[place] = policy
+        return tuple(texts)
+
+
+class TargetPermissions:
+    """What the account that changes existing objects may do with the targets of rules."""
+
+    def __init__(self, client: Client, account: str, kinds: Callable[[], KindTable]) -> None:
+        """Take the client, the account's user name, and what the cluster serves at a moment."""
+        self._client = client
+        self._account = account
+        self._kinds = kinds
+
+    async def refusals(self, policy: ClusterPolicy) -> tuple[str, ...]:
+        """Return why a policy should not be stored: a text for each rule that the account could not carry out."""
+        if not self._account:
+            return ()
+        texts: list[str] = []
+        for index, rule in enumerate(policy.spec.rules):
+            targets = rule.action.targets if isinstance(rule.action, Mutate) else None
+            missing = [
+                text for target in targets or () if (text := await self._missing(target, policy.namespace or ""))
+            ]
+            if missing:
+                texts.append(
+                    f"path: spec.rules[{index}].mutate.targets.: auth check fails, additional privileges are required "
+                    f"for the service account '{self._account}': {'; '.join(missing)}"
+                )
+        return tuple(texts)
+
+    async def _missing(self, target: Target, own_namespace: str) -> str:
+        group, version = parse_api_version(target.api_version)
+        found = self._kinds().find(GVK(group, version, target.kind))
+        if found is None:  # with variables or wildcards it is known only when the rule runs
+            return ""
+        namespace = own_namespace or target.namespace
+        if not _NAME.fullmatch(namespace):
+            namespace = ""
+        verbs = [
+            verb
+            for verb in _TARGET_VERBS
+            if await _lacks(self._client, self._account, verb, found.gvr, namespace) is not None
+        ]
+        where = f" in namespace {namespace}" if namespace else ""
+        what = f"{target.api_version}/{target.kind}{where}"
+        return f"{self._account} requires permissions {','.join(verbs)} for resource {what}" if verbs else ""
+
+
+async def _lacks(client: Client, account: str, verb: str, gvr: GVR, namespace: str = "") -> str | None:
+    """Return why an account may not do something (the reason can be empty), None when it may."""
+    asked = {"verb": verb, "group": gvr.group, "version": gvr.version, "resource": gvr.resource}
+    if namespace:
+        asked["namespace"] = namespace
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": account, "resourceAttributes": asked},
+    }
+    try:
+        status = (await client.create(_REVIEWS, review)).get("status") or {}
+    except (HostError, StatusError) as error:
+        return str(error)
+    return None if status.get("allowed") else str(status.get("reason") or "")

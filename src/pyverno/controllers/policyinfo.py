@@ -1,0 +1,95 @@
+"""Metrics about policies: which rules there are (copies by autogen included), and how often policies changed.
+
+What there is is looked up when somebody asks for the metrics, and costs nothing in between. This module must never
+count requests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from pyverno.compiler.compile import Compiled
+from pyverno.engine.result import FailureAction, RuleType
+from pyverno.engine.rule import CompiledPolicy, CompiledRule
+from pyverno.webhook.metricsettings import Namespaces
+
+__all__ = ["PolicyInfo"]
+
+_LABELS: Final = (
+    "policy_name",
+    "policy_namespace",
+    "policy_type",
+    "policy_validation_mode",
+    "policy_background_mode",
+    "status_ready",
+    "rule_name",
+    "rule_type",
+)
+_CHANGED: Final = (
+    "policy_validation_mode",
+    "policy_type",
+    "policy_background_mode",
+    "policy_namespace",
+    "policy_name",
+    "policy_change_type",
+)
+_TYPES: Final = {
+    RuleType.VALIDATION: "validate",
+    RuleType.MUTATION: "mutate",
+    RuleType.GENERATION: "generate",
+    RuleType.IMAGE_VERIFY: "imageVerify",
+}
+
+
+class PolicyInfo:
+    """A collector of prometheus_client: asks for the policies whenever it is asked itself."""
+
+    def __init__(self, compiled: Callable[[], Iterable[Compiled]], namespaces: Callable[[], Namespaces]) -> None:
+        """Take what knows the policies, and whose are told."""
+        self._compiled = compiled
+        self._namespaces = namespaces
+        self._changes: Counter[tuple[str, ...]] = Counter()
+
+    def note(self, item: Compiled, change: str) -> None:
+        """Count that a policy was `created`, `updated` or `deleted`."""
+        policy = item.policy
+        if policy is not None and policy.rules and self._namespaces().counts(policy.info.namespace):
+            name, namespace, scope, mode, background, *_ = _series(policy, policy.rules[0], is_ready=True)
+            self._changes[mode, scope, background, namespace, name, change] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics with all their series."""
+        changes = CounterMetricFamily("kyverno_policy_changes", "How often policies changed.", labels=_CHANGED)
+        for labels, count in self._changes.items():
+            changes.add_metric(labels, count)
+        yield changes
+        family = GaugeMetricFamily("kyverno_policy_rule_info_total", "The rules that there are.", labels=_LABELS)
+        counted = self._namespaces()
+        for item in self._compiled():
+            policy = item.policy
+            if policy is not None and counted.counts(policy.info.namespace):
+                for rule in policy.rules:
+                    family.add_metric(_series(policy, rule, is_ready=not item.errors), 1)
+        yield family
+
+
+def _series(policy: CompiledPolicy, rule: CompiledRule, *, is_ready: bool) -> tuple[str, ...]:
+    info = policy.info
+    return (
+        info.name,
+        info.namespace or "-",
+        "namespaced" if info.namespace else "cluster",
+        "enforce" if rule.failure_action is FailureAction.ENFORCE else "audit",
+        _flag(info.background),
+        _flag(is_ready),
+        rule.info.name,
+        _TYPES.get(rule.info.type, "-"),
+    )
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,61 @@
+"""Structural schemas of policy documents, from the tables that decode them.
+
+A schema refuses nothing that the decoder takes (but for nulls), so that one place decides; what it says is for people
+(`kubectl explain`) and for tools that complete fields. Unknown fields are kept everywhere: pruned, a field that is
+spelled wrong would be gone before the policy webhook could name it, and the policy would say less than its author
+wrote. This module must never know a policy kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyverno.kube.json import JSONObject
+from pyverno.policy.schema import Choice, ListOf, MapOf, Record, Shape, boolean, integer, text
+
+__all__ = ["structural_schema"]
+
+_OPEN: Final = "x-kubernetes-preserve-unknown-fields"
+_DEEPEST: Final = 16
+"""A table that holds itself ends here; what is deeper is free."""
+
+_PLAIN: Final[Mapping[Shape, str]] = {text: "string", boolean: "boolean", integer: "integer"}
+
+
+def structural_schema(shape: Shape, *, depth: int = 0) -> JSONObject:
+    """Return the schema of what a shape decodes; free values and shapes that are plain functions take anything.
+
+    >>> from pyverno.policy.schema import list_of
+    >>> structural_schema(list_of(text))
+    {'type': 'array', 'items': {'type': 'string'}}
+    """
+    if depth < _DEEPEST:
+        match shape:
+            case ListOf(item=item):
+                return {"type": "array", "items": structural_schema(item, depth=depth + 1)}
+            case MapOf(item=item):
+                return {"type": "object", "additionalProperties": structural_schema(item, depth=depth + 1)}
+            case Choice(spellings=spellings):
+                return {"type": "string", "enum": list(spellings)}
+            case Record():
+                return _object(shape, depth)
+    plain = _PLAIN.get(shape)
+    return {"type": plain} if plain else {_OPEN: True}
+
+
+def _object(record: Record, depth: int) -> JSONObject:
+    found: JSONObject = {"type": "object", _OPEN: True}
+    if record.description:
+        found["description"] = record.description
+    properties: JSONObject = {}
+    for name, field in record.fields.items():
+        properties[name] = structural_schema(field.shape, depth=depth + 1)
+        if field.deprecated:
+            properties[name]["description"] = f"Deprecated: {field.deprecated}."
+    required = [name for name, field in record.fields.items() if field.required]
+    return {
+        **found,
+        **({"properties": properties} if properties else {}),
+        **({"required": required} if required else {}),
+    }

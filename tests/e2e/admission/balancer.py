@@ -1,0 +1,109 @@
+"""What a Service does for replicas: connections go to one that is ready, and never to one that said it is not.
+
+It forwards bytes and looks at readiness, like kube-proxy and the kubelet together. This module must never look into
+what it forwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import ssl
+from contextlib import suppress
+
+__all__ = ["Balancer"]
+
+_PROBE_SECONDS = 0.1
+_ASK = b"GET /health/readiness HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
+
+
+class Balancer:
+    """Listens on one port for any number of backends on this machine."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._ports: dict[int, asyncio.Task[None]] = {}
+        self._ready: set[int] = set()
+        self.said: dict[int, bytes] = {}
+        """The last answer to a probe of every backend."""
+        self._turn = itertools.count()
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def start(self, port: int = 0) -> None:
+        """Listen; with port 0 the system chooses."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Close everything."""
+        self._server.close()
+        tasks = [*self._ports.values(), *self._connections]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def add(self, port: int) -> None:
+        """Take a backend; it gets connections when it is ready."""
+        self._ports[port] = asyncio.create_task(self._probe(port))
+
+    def remove(self, port: int) -> None:
+        """Forget a backend that is gone."""
+        self._ready.discard(port)
+        self._ports.pop(port).cancel()
+        self.said.pop(port, None)
+
+    def is_ready(self, port: int) -> bool:
+        """Tell what the last probe found."""
+        return port in self._ready
+
+    async def _probe(self, port: int) -> None:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        while True:
+            try:
+                async with asyncio.timeout(2):
+                    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+                    try:
+                        writer.write(_ASK)
+                        self.said[port] = await reader.read()
+                        is_ready = b" 200 " in self.said[port].partition(b"\r\n")[0]
+                    finally:
+                        writer.close()
+            except (OSError, TimeoutError) as error:
+                self.said[port], is_ready = repr(error).encode(), False
+            (self._ready.add if is_ready else self._ready.discard)(port)
+            await asyncio.sleep(_PROBE_SECONDS)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._forward(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ready = sorted(self._ready)
+        if not ready:
+            return
+        port = ready[next(self._turn) % len(ready)]
+        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", port)
+        pumps = [asyncio.create_task(_pump(reader, to_writer)), asyncio.create_task(_pump(to_reader, writer))]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            to_writer.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()

@@ -1,0 +1,32 @@
+"""The webhook over HTTPS says what the library says: results, verdict, and the object as it is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.request import Request
+from tests.cases.case import Case, all_cases
+from tests.parity.webhook import ask_library, ask_webhook, live_namespace, served
+
+
+def _can_be_asked(case: Case) -> bool:
+    if case.is_background or case.is_payload or not served(case.compilation.policies):
+        return False
+    return all(case.kinds.find(request.gvk) is not None for request in case.requests())
+
+
+CASES = [pytest.param(case, id=case.name) for case in all_cases() if _can_be_asked(case)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_webhook_says_what_the_library_says(case: Case) -> None:
+    """With the same facts, through every path that the policies have."""
+    policies = case.compilation.policy_set()
+    for request in case.requests():
+        asked: Request = live_namespace(request)
+        assert ask_library(policies, case.host, asked) == ask_webhook(policies, case.host, case.kinds, asked)
+
+
+def test_the_webhook_is_asked_about_most_cases() -> None:
+    """A filter that grows must not hide differences."""
+    assert len(CASES) >= 100

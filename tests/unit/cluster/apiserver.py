@@ -1,0 +1,113 @@
+"""A small API server that does what it is told, badly too: answers by path, refusals, watches line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+
+__all__ = ["Asked", "Script", "serving", "status", "watch"]
+
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it came."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Script:
+    """What a server answers, in order for each method and path; the last answer stays."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self._answers: dict[str, list[Answer]] = {}
+
+    def on(self, what: str, *answers: Answer | web.Response | dict[str, Any]) -> None:
+        """Answer `GET /path` with these."""
+        self._answers[what] = [_as_answer(each) for each in answers]
+
+    def count(self, what: str) -> int:
+        """Return how often something was asked."""
+        return sum(1 for each in self.asked if f"{each.method} {each.path}" == what)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        self.asked.append(
+            Asked(request.method, request.path, dict(request.query), dict(request.headers), await request.read())
+        )
+        name = "WATCH" if request.query.get("watch") else request.method
+        answers = self._answers.get(f"{name} {request.path}")
+        if not answers:
+            return status(404, "NotFound")
+        return await (answers.pop(0) if len(answers) > 1 else answers[0])(request)
+
+
+def _as_answer(answer: Answer | web.Response | dict[str, Any]) -> Answer:
+    if callable(answer):
+        return answer
+
+    async def respond(_: web.BaseRequest) -> web.Response:
+        if isinstance(answer, web.Response):
+            return web.Response(status=answer.status, body=answer.body, headers=answer.headers)
+        return web.json_response(answer)
+
+    return respond
+
+
+def status(code: int, reason: str, **headers: str) -> web.Response:
+    """Return a refusal as an API server words it."""
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": reason,
+    }
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return web.Response(status=code, text=json.dumps(body), content_type="application/json", headers=named)
+
+
+def watch(*events: dict[str, Any] | bytes, ends: bool = False) -> Answer:
+    """Send these events (bytes as they are), then end, break off or stay open without a word."""
+
+    async def respond(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for event in events:
+            await response.write(event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n")
+        if not ends:
+            await asyncio.sleep(30)
+        return response
+
+    return respond
+
+
+@asynccontextmanager
+async def serving(**access: Any) -> AsyncIterator[tuple[Script, Client]]:
+    """Run a server and a client that speaks to it."""
+    script = Script()
+    runner = web.ServerRunner(web.Server(script.handle), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with Client(Access(f"http://127.0.0.1:{runner.addresses[0][1]}", **access), qps=0) as client:
+        try:
+            yield script, client
+        finally:
+            await client.close()
+            await runner.cleanup()

@@ -1,0 +1,284 @@
+"""The client against a server that refuses, delays, redirects and breaks off."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import APPLY_PATCH, MERGE_PATCH, Client, RequestBudget, resource_path
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.status import StatusError
+from tests.unit.cluster.apiserver import Script, serving, status, watch
+
+MAPS = GVR("", "v1", "configmaps")
+LEASES = GVR("coordination.k8s.io", "v1", "leases")
+PATH = "/api/v1/namespaces/team/configmaps"
+
+Scene = Callable[[Script, Client], Awaitable[None]]
+
+
+def play(scene: Scene, **access: Any) -> None:
+    """Play a scene with a server and its client."""
+
+    async def run() -> None:
+        async with serving(**access) as (script, client):
+            await scene(script, client)
+
+    asyncio.run(run())
+
+
+def test_verbs_are_sent_as_kubernetes_has_them() -> None:
+    """Method, path, media type and query of each."""
+
+    async def scene(script: Script, client: Client) -> None:
+        body = {"metadata": {"name": "a"}}
+        for what in (f"POST {PATH}", f"GET {PATH}/a", f"PUT {PATH}/a/status", f"PATCH {PATH}/a", f"DELETE {PATH}/a"):
+            script.on(what, body)
+        await client.create(MAPS, body, "team", query={"dryRun": "All"})
+        await client.get(MAPS, "a", "team")
+        await client.update(MAPS, body, "team", subresource="status")
+        await client.patch(MAPS, "a", {}, "team")
+        await client.patch(MAPS, "a", {}, "team", kind=APPLY_PATCH, query={"fieldManager": "me"})
+        await client.delete(MAPS, "a", "team", options={"propagationPolicy": "Background"})
+        assert [
+            ("POST", PATH, {"dryRun": "All"}, "application/json"),
+            ("GET", f"{PATH}/a", {}, ""),
+            ("PUT", f"{PATH}/a/status", {}, "application/json"),
+            ("PATCH", f"{PATH}/a", {}, MERGE_PATCH),
+            ("PATCH", f"{PATH}/a", {"fieldManager": "me"}, APPLY_PATCH),
+            ("DELETE", f"{PATH}/a", {}, "application/json"),
+        ] == [(each.method, each.path, each.query, each.headers.get("Content-Type", "")) for each in script.asked]
+        assert b"Background" in script.asked[-1].body
+
+    play(scene)
+
+
+def test_a_refusal_is_a_typed_error() -> None:
+    """Code, reason and text are the server's; what is no Status is not repeated."""
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"GET {PATH}/a", status(403, "Forbidden"), web.Response(status=502, text="<html>hunter2</html>"))
+        with pytest.raises(StatusError) as refused:
+            await client.get(MAPS, "a", "team")
+        assert (403, "Forbidden", "Forbidden") == (refused.value.status, refused.value.reason, refused.value.message)
+        with pytest.raises(StatusError) as broken:
+            await client.get(MAPS, "a", "team")
+        assert 502 == broken.value.status
+        assert "hunter2" not in str(broken.value)
+
+    play(scene)
+
+
+def test_a_server_that_asks_for_patience_is_asked_again() -> None:
+    """After the seconds that it names, a few times; other errors are told at once."""
+
+    async def scene(script: Script, client: Client) -> None:
+        later = status(429, "TooManyRequests", Retry_After="0")
+        script.on(f"GET {PATH}/a", later, status(503, "ServiceUnavailable", Retry_After="0"), {"kind": "ConfigMap"})
+        assert {"kind": "ConfigMap"} == await client.get(MAPS, "a", "team")
+        script.on(f"GET {PATH}/b", later)
+        with pytest.raises(StatusError, match="TooManyRequests"):
+            await client.get(MAPS, "b", "team")
+        assert 5 == script.count(f"GET {PATH}/b")
+        script.on(f"GET {PATH}/c", status(503, "ServiceUnavailable"))
+        with pytest.raises(StatusError, match="ServiceUnavailable"):
+            await client.get(MAPS, "c", "team")
+        assert 1 == script.count(f"GET {PATH}/c")
+
+    play(scene)
+
+
+def test_a_credential_that_is_refused_is_read_again(tmp_path: Path) -> None:
+    """Once; a token that stays the same is refused for good."""
+    token = tmp_path / "token"
+    token.write_text("old")
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"GET {PATH}/a", {"kind": "ConfigMap"})
+        await client.get(MAPS, "a", "team")
+        token.write_text("new")
+        script.on(f"GET {PATH}/a", status(401, "Unauthorized"), {"kind": "ConfigMap"})
+        await client.get(MAPS, "a", "team")
+        assert ["Bearer old", "Bearer old", "Bearer new"] == [each.headers["Authorization"] for each in script.asked]
+        script.on(f"GET {PATH}/a", status(401, "Unauthorized"))
+        with pytest.raises(StatusError, match="Unauthorized"):
+            await client.get(MAPS, "a", "team")
+        assert 5 == len(script.asked)
+
+    play(scene, token_file=token)
+
+
+def test_no_redirect_is_followed() -> None:
+    """Our credential would go wherever an answer says."""
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"GET {PATH}/a", web.Response(status=302, headers={"Location": "/elsewhere"}))
+        with pytest.raises(StatusError) as refused:
+            await client.get(MAPS, "a", "team")
+        assert 302 == refused.value.status
+        assert [f"{PATH}/a"] == [each.path for each in script.asked]
+
+    play(scene)
+
+
+def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a kubeconfig may name one."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"GET {PATH}/a", {"kind": "ConfigMap"})
+        assert {"kind": "ConfigMap"} == await client.get(MAPS, "a", "team")
+
+    play(scene)
+
+    async def through(_: Script, client: Client) -> None:
+        with pytest.raises(HostError, match="can not be reached"):
+            await client.get(MAPS, "a", "team")
+
+    play(through, proxy="http://127.0.0.1:9")
+
+
+def test_impersonation_is_sent_with_every_request() -> None:
+    """User, groups, uid and extra, as kubectl sends them."""
+
+    async def scene(script: Script, client: Client) -> None:
+        seen: list[tuple[str, str]] = []
+
+        async def answer(request: web.BaseRequest) -> web.StreamResponse:
+            seen.extend((name, value) for name, value in request.headers.items() if name.startswith("Impersonate"))
+            return web.json_response({"kind": "ConfigMap"})
+
+        script.on(f"GET {PATH}/a", answer)
+        await client.get(MAPS, "a", "team")
+        assert [
+            ("Impersonate-User", "bob"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Group", "devs"),
+            ("Impersonate-Group", "ops"),
+            ("Impersonate-Extra-scopes", "view"),
+        ] == seen
+
+    play(
+        scene,
+        impersonate={"as": "bob", "as-uid": "7", "as-groups": ["devs", "ops"], "as-user-extra": {"scopes": ["view"]}},
+    )
+
+
+def test_a_list_is_read_page_by_page() -> None:
+    """All pages are one list, with what the last one says of the whole."""
+
+    async def scene(script: Script, client: Client) -> None:
+        first = {"kind": "ConfigMapList", "items": [{"n": 1}], "metadata": {"continue": "x y", "resourceVersion": "5"}}
+        last = {"kind": "ConfigMapList", "items": [{"n": 2}], "metadata": {"resourceVersion": "5"}}
+        script.on(f"GET {PATH}", first, last)
+        found = await client.list(MAPS, "team", query={"labelSelector": "a=b"}, page=1)
+        assert [{"n": 1}, {"n": 2}] == found["items"]
+        assert [
+            {"labelSelector": "a=b", "limit": "1"},
+            {"labelSelector": "a=b", "limit": "1", "continue": "x y"},
+        ] == [each.query for each in script.asked]
+
+    play(scene)
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    """Within the seconds that the caller has; and a port where nobody is."""
+
+    async def scene(script: Script, client: Client) -> None:
+        async def sleep(_: web.BaseRequest) -> web.StreamResponse:
+            await asyncio.sleep(5)
+            return web.Response()
+
+        script.on(f"GET {PATH}", sleep)
+        began = time.monotonic()
+        with pytest.raises(HostError, match=r"did not answer `GET .*` within 0\.2 seconds"):
+            await client.request("GET", PATH, seconds=0.2)
+        assert time.monotonic() - began < 2
+        async with Client(Access("http://127.0.0.1:9")) as nobody:
+            with pytest.raises(HostError, match="can not be reached"):
+                await nobody.request("GET", PATH)
+
+    play(scene)
+
+
+def test_an_answer_that_is_no_json_is_an_error() -> None:
+    """Also with a good code; and one that is no object where an object was asked for."""
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"GET {PATH}/a", web.Response(text="hunter2"), web.Response(text="[]"))
+        for said in ("something that is no JSON", "something that is no object"):
+            with pytest.raises(HostError, match=said) as caught:
+                await client.get(MAPS, "a", "team")
+            assert "hunter2" not in str(caught.value)
+
+    play(scene)
+
+
+def test_a_stream_gives_whole_lines_only() -> None:
+    """A line may come in parts; one that is cut off at the end is dropped, one that is no JSON is an error."""
+
+    async def scene(script: Script, client: Client) -> None:
+        opened: list[bool] = []
+        script.on(f"WATCH {PATH}", watch(b'{"n": 1}\n{"n"', b': 2}\n{"n": 3', ends=True), watch(b"oops\n"))
+        stream = client.stream(PATH, query={"watch": "1"}, opened=lambda: opened.append(True))
+        assert [{"n": 1}, {"n": 2}] == [line async for line in stream]
+        assert [True] == opened
+        with pytest.raises(HostError, match="something that is no JSON"):
+            [line async for line in client.stream(PATH, query={"watch": "1"})]
+
+    play(scene)
+
+
+def test_a_stream_that_falls_silent_is_given_up() -> None:
+    """A connection that is half open would be waited for until the end of days."""
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"WATCH {PATH}", watch({"n": 1}))
+        stream = client.stream(PATH, query={"watch": "1"}, idle_seconds=0.2)
+        assert {"n": 1} == await anext(stream)
+        with pytest.raises(HostError, match="broke off"):
+            await anext(stream)
+
+    play(scene)
+
+
+def test_the_budget_spreads_requests() -> None:
+    """A burst at once, then so many a second; 0 is no limit."""
+
+    async def seconds(qps: float, burst: int, count: int) -> float:
+        budget = RequestBudget(qps, burst)
+        began = time.monotonic()
+        for _ in range(count):
+            await budget.take()
+        return time.monotonic() - began
+
+    assert asyncio.run(seconds(20, 5, 5)) < 0.1
+    assert asyncio.run(seconds(20, 5, 9)) >= 0.19
+    assert asyncio.run(seconds(0, 1, 1000)) < 0.1
+
+
+def test_certificates_that_can_not_be_used_are_one_error() -> None:
+    """With the server's name and without the key."""
+
+    async def ask() -> None:
+        async with Client(Access("https://127.0.0.1:9", ca=b"nonsense", key=b"hunter2")) as client:
+            await client.request("GET", "/")
+
+    with pytest.raises(HostError, match=r"certificates for `https://127\.0\.0\.1:9` can not be used") as caught:
+        asyncio.run(ask())
+    assert "hunter2" not in str(caught.value)
+
+
+def test_paths_are_those_of_the_api() -> None:
+    """The core group has a root of its own."""
+    assert "/apis/coordination.k8s.io/v1/namespaces/a/leases/b" == resource_path(LEASES, "a", "b")
+    assert "/api/v1/configmaps" == resource_path(MAPS)

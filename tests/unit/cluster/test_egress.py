@@ -1,0 +1,206 @@
+"""Calls of services: what is sent, what comes back, and what stops a call."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from pyverno.cluster.access import SERVICE_ACCOUNT
+from pyverno.cluster.egress import Egress, EgressSettings, Lookup
+from pyverno.cluster.egressrules import EgressRules
+from pyverno.engine.host import HttpCall
+from pyverno.errors import HostError, UsageError
+from tests.unit.cluster.services import Service, names
+from tests.unit.webhook.conftest import make_certificate
+
+OPEN = EgressRules.read(())
+Play = Callable[[Egress, Service], Awaitable[None]]
+
+
+def play(work: Play, service: Service | None = None, lookup: Lookup | None = None, **settings: Any) -> Service:
+    """Run a play with a service on this machine, which the rules let through."""
+    service = service or Service()
+
+    async def run() -> None:
+        egress = Egress(EgressSettings(**{"rules": OPEN, "seconds": 5, **settings}), lookup or names())
+        async with service:
+            try:
+                await work(egress, service)
+            finally:
+                await egress.close()
+
+    asyncio.run(run())
+    return service
+
+
+def test_a_call_sends_what_the_policy_wrote() -> None:
+    """Method, path, query, headers and JSON body arrive; the answer is status and bytes."""
+
+    async def work(egress: Egress, service: Service) -> None:
+        call = HttpCall("POST", service.url("/a b?x=1"), {"X-Team": "blue"}, {"b": 1.0, "a": None})
+        assert (200, b'{"ok": true}') == await egress.exchange(call)
+
+    (asked,) = play(work).asked
+    assert ("POST", "/a%20b?x=1", b'{"a":null,"b":1}') == (asked.method, asked.path, asked.body)
+    assert "blue" == asked.headers["X-Team"]
+    assert "application/json" == asked.headers["Content-Type"]
+    assert "Authorization" not in asked.headers
+
+
+def test_a_get_has_no_body() -> None:
+    """Data are for POST."""
+
+    async def work(egress: Egress, service: Service) -> None:
+        assert {"ok": True} == await egress.fetch(HttpCall("GET", service.url(), body={"a": 1}))
+
+    (asked,) = play(work).asked
+    assert (b"", False) == (asked.body, "Content-Type" in asked.headers)
+
+
+def test_headers_of_the_connection_are_left_out_and_odd_ones_refused() -> None:
+    """As in Go, nobody writes Host or Content-Length; a line break in a header is an error and no second header."""
+
+    async def work(egress: Egress, service: Service) -> None:
+        odd = {"Host": "evil", "Content-Length": "1", "Proxy-Authorization": "x", "Accept-Encoding": "gzip"}
+        await egress.exchange(HttpCall("GET", service.url(), odd))
+        for headers in ({"X": "a\r\nY: b"}, {"X Y": "a"}, {"": "a"}, {"X:": "a"}):
+            with pytest.raises(HostError, match=r"a header of the call .* is not valid"):
+                await egress.exchange(HttpCall("GET", service.url(), headers))
+
+    (asked,) = (service := play(work)).asked
+    assert f"127.0.0.1:{service.port}" == asked.headers["Host"]
+    assert "identity" == asked.headers["Accept-Encoding"]
+    assert not {"Content-Length", "Proxy-Authorization"} & set(asked.headers)
+
+
+def test_the_token_for_services_goes_along_unless_the_policy_has_its_own(tmp_path: Path) -> None:
+    """The file is read for every call, because such tokens are renewed; without it nothing is sent."""
+    file = tmp_path / "token"
+
+    async def work(egress: Egress, service: Service) -> None:
+        await egress.exchange(HttpCall("GET", service.url()))
+        for text in ("one\n", "two"):
+            file.write_text(text)
+            await egress.exchange(HttpCall("GET", service.url()))
+        await egress.exchange(HttpCall("GET", service.url(), {"authorization": "Basic x"}))
+
+    sent = [
+        next((value for name, value in each.headers.items() if name.lower() == "authorization"), None)
+        for each in play(work, token_file=file).asked
+    ]
+    assert [None, "Bearer one", "Bearer two", "Basic x"] == sent
+
+
+def test_our_own_token_is_no_token_for_services() -> None:
+    """The file of the service account is refused when the process starts."""
+    with pytest.raises(UsageError, match="never sent to services"):
+        EgressSettings(token_file=SERVICE_ACCOUNT / "token")
+
+
+@pytest.mark.parametrize(("size", "fits"), [(1000, True), (1001, False)])
+def test_an_answer_may_have_so_many_bytes(size: int, fits: bool) -> None:
+    """The limit itself is allowed, one byte more is not."""
+    service = Service({"/big": lambda: web.Response(body=b"x" * size)})
+
+    async def work(egress: Egress, service: Service) -> None:
+        call = HttpCall("GET", service.url("/big"))
+        if fits:
+            assert size == len((await egress.exchange(call))[1])
+        else:
+            with pytest.raises(HostError, match="less than max allowed response length of 1000"):
+                await egress.exchange(call)
+
+    play(work, service, most_bytes=1000)
+
+
+def test_an_answer_may_take_so_long_and_no_longer_than_the_review() -> None:
+    """The flag bounds every call; the deadline of the review bounds it too."""
+    service = Service({"/slow": _Slow})
+
+    async def work(egress: Egress, service: Service) -> None:
+        with pytest.raises(HostError, match=r"did not answer within 0\.2 seconds"):
+            await egress.exchange(HttpCall("GET", service.url("/slow")))
+        with pytest.raises(HostError, match=r"did not answer within 0\.0"):
+            await egress.exchange(HttpCall("GET", service.url("/slow"), deadline=time.monotonic() + 0.05))
+
+    began = time.monotonic()
+    play(work, service, seconds=0.2)
+    assert time.monotonic() - began < 2
+
+
+class _Slow(web.StreamResponse):
+    """Says nothing for a long time."""
+
+    async def prepare(self, request: web.BaseRequest) -> Any:
+        await asyncio.sleep(5)
+        return await super().prepare(request)
+
+
+def test_the_status_of_an_answer_decides_and_its_text_stays_out_of_errors() -> None:
+    """An answer outside of 200-299 and one that is no JSON are errors that repeat nothing of it."""
+    service = Service(
+        {
+            "/gone": lambda: web.Response(status=404, text="the password is x"),
+            "/text": lambda: web.Response(text="the password is x"),
+        }
+    )
+
+    async def work(egress: Egress, service: Service) -> None:
+        for path, text in (("/gone", "HTTP 404"), ("/text", "the service answered with something that is no JSON")):
+            with pytest.raises(HostError) as raised:
+                await egress.fetch(HttpCall("GET", service.url(path)))
+            assert text == raised.value.message
+        assert (404, b"the password is x") == await egress.exchange(HttpCall("GET", service.url("/gone")))
+
+    play(work, service)
+
+
+def test_only_get_and_post_are_sent() -> None:
+    """Other methods are errors before anything is sent."""
+
+    async def work(egress: Egress, service: Service) -> None:
+        with pytest.raises(HostError, match="only GET and POST are allowed"):
+            await egress.exchange(HttpCall("DELETE", service.url()))
+
+    assert [] == play(work).asked
+
+
+def test_a_bundle_is_all_that_is_trusted() -> None:
+    """A certificate is checked against the bundle of the policy and the name that was called."""
+    certificate = make_certificate()
+    bundle = certificate.certificate.decode()
+
+    async def work(egress: Egress, service: Service) -> None:
+        call = HttpCall("GET", service.url(host="localhost"), ca_bundle=bundle)
+        assert {"ok": True} == await egress.fetch(call)
+        for url, trusted in (
+            (service.url(host="localhost"), ""),
+            (service.url(host="localhost"), make_certificate().certificate.decode()),
+            (service.url(host="other.test"), bundle),
+        ):
+            with pytest.raises(HostError, match="has no valid certificate"):
+                await egress.exchange(HttpCall("GET", url, ca_bundle=trusted))
+        with pytest.raises(HostError, match=r"^failed to parse PEM CA bundle for APICall$"):
+            await egress.exchange(HttpCall("GET", service.url(), ca_bundle="-----BEGIN CERTIFICATE-----\nx"))
+
+    lookup = names(localhost=["127.0.0.1"], other_test=["127.0.0.1"])
+    service = play(work, Service(certificate=certificate), lookup)
+    assert [f"localhost:{service.port}"] == [each.headers["Host"] for each in service.asked]
+
+
+def test_what_can_not_be_reached_says_so_without_addresses() -> None:
+    """Refused connections and unknown names name the origin that the policy wrote, nothing that it resolved to."""
+
+    async def work(egress: Egress, service: Service) -> None:
+        for url in ("http://closed.test:1", "http://unknown.test"):
+            with pytest.raises(HostError) as raised:
+                await egress.exchange(HttpCall("GET", f"{url}/path?token=secret"))
+            assert f"`{url}` can not be reached, or does not answer as HTTP servers do" == raised.value.message
+
+    play(work, lookup=names(closed_test=["127.0.0.1"]))

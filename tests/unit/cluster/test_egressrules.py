@@ -1,0 +1,104 @@
+"""Where calls may go: the block list, the allow list, and addresses that carry other addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from pyverno.cluster.egressrules import DEFAULT_BLOCKLIST, EgressRules, embedded_addresses
+from pyverno.cluster.serviceurl import parse_service_url
+from pyverno.errors import HostError, UsageError
+
+
+def _permits(rules: EgressRules, url: str) -> bool:
+    try:
+        rules.check_url(parse_service_url(url))
+    except HostError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("text", "carried"),
+    [
+        ("::ffff:10.0.0.1", ["10.0.0.1"]),
+        ("::10.0.0.1", ["10.0.0.1"]),
+        ("::ffff:0:10.0.0.1", ["10.0.0.1"]),
+        ("2002:a00:1::9", ["10.0.0.1"]),
+        ("64:ff9b::a00:1", ["10.0.0.1"]),
+        ("64:ff9b:1:a00:0:100::", ["10.0.0.1"]),
+        ("2001:0:a00:1:0:0:f5ff:fffe", ["10.0.0.1", "10.0.0.1"]),
+        ("2001:db8::5efe:10.0.0.1", ["10.0.0.1"]),
+        ("2001:db8::200:5efe:10.0.0.1", ["10.0.0.1"]),
+        ("::ffff:0.0.0.1", ["0.0.0.1"]),
+        ("64:ff9b:1::10.0.0.1", ["10.0.0.1"]),
+        ("::1", []),
+        ("::", []),
+        ("2001:db8::1", []),
+        ("10.0.0.1", []),
+    ],
+)
+def test_an_address_carries_others(text: str, carried: list[str]) -> None:
+    """Mapped, compatible, translated, 6to4, NAT64, Teredo and ISATAP addresses are unwrapped; others carry none."""
+    assert carried == [str(each) for each in embedded_addresses(ipaddress.ip_address(text))]
+
+
+def test_the_default_list_blocks_this_machine_and_metadata_services() -> None:
+    """As in Kyverno: loopback and metadata services; addresses inside of a cluster are open."""
+    rules = EgressRules.read()
+    assert not _permits(rules, "http://127.8.9.1:8080/")
+    assert not _permits(rules, "http://[::1]/")
+    assert not _permits(rules, "http://169.254.169.254/latest")
+    assert not _permits(rules, "http://METADATA.google.internal./x")
+    assert _permits(rules, "http://10.96.0.10/")
+    assert _permits(rules, "http://service.team.svc:8080/x")
+
+
+def test_a_given_list_replaces_the_default_but_opens_no_address_that_is_never_a_service() -> None:
+    """Loopback opens with a list without it; link-local, multicast and reserved addresses do not."""
+    rules = EgressRules.read(["10.0.0.1/8"])
+    assert _permits(rules, "http://127.0.0.1/")
+    assert not _permits(rules, "http://10.200.0.1/")
+    assert not any(
+        _permits(rules, f"http://{host}/")
+        for host in ("169.254.1.1", "0.1.2.3", "224.0.0.1", "255.255.255.255", "[::]", "[fe80::1]", "[ff02::1]")
+    )
+
+
+def test_the_allow_list_names_the_only_urls() -> None:
+    """Scheme, host, port and whole segments of the path must be those of an entry; the block list still holds."""
+    rules = EgressRules.read(DEFAULT_BLOCKLIST, ["https://api.example.com/v1", "http://127.0.0.1", "http://b:8080/x/"])
+    verdicts = {
+        "https://api.example.com/v1": True,
+        "https://API.example.com.:443/v1/teams?x=1": True,
+        "https://api.example.com/v10": False,
+        "https://api.example.com/": False,
+        "http://api.example.com/v1": False,
+        "https://api.example.com:8443/v1": False,
+        "https://api.example.com.evil.example/v1": False,
+        "http://127.0.0.1/": False,
+        "http://b:8080/x/y": True,
+        "http://b:8080/xy": False,
+    }
+    assert verdicts == {url: _permits(rules, url) for url in verdicts}
+
+
+@pytest.mark.parametrize("entry", ["10.0.0.0/33", "a b", "http://x", "exämple", "1.2.3", "::1%eth0"])
+def test_an_entry_of_the_block_list_that_is_nothing_is_an_error(entry: str) -> None:
+    """A mistake in a guard must not read as no guard."""
+    with pytest.raises(UsageError, match="httpBlocklist"):
+        EgressRules.read([entry])
+
+
+@pytest.mark.parametrize("entry", ["api.example.com", "ftp://x", "https://", "https://a@b"])
+def test_an_entry_of_the_allow_list_that_is_no_url_is_an_error(entry: str) -> None:
+    """Scheme and host are required."""
+    with pytest.raises(UsageError, match="httpAllowlist"):
+        EgressRules.read((), [entry])
+
+
+def test_empty_entries_are_none() -> None:
+    """A flag without value is an empty list, and blanks around entries do not count."""
+    assert EgressRules() == EgressRules.read(["", " "], [""])
+    assert EgressRules(hosts=frozenset({"a"})) == EgressRules.read([" A. "])

@@ -1,0 +1,145 @@
+"""The world of rules in a cluster: questions from a worker thread become requests, or are answered from memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.cluster.egress import Egress, EgressSettings
+from pyverno.cluster.egressrules import EgressRules
+from pyverno.cluster.host import ClusterHost
+from pyverno.cluster.informer import Informer
+from pyverno.engine.host import HttpCall
+from pyverno.errors import HostError, HostUnavailableError, NotFoundError
+from pyverno.kube.apipath import parse_api_path
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.offline.system import System
+from pyverno.sandbox.sandbox import Sandbox, Settings
+from tests.unit.cluster.services import Service
+
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+CACHED = "cache.kyverno.io/enabled"
+
+
+class _Entries:
+    """A global context with one entry."""
+
+    def get(self, name: str) -> JSON:
+        return {"entry": name}
+
+    def is_at_hand(self, name: str) -> bool:
+        return name == "near"
+
+
+def _config_map(name: str, **labels: str) -> JSONObject:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": {"a": "1"}}
+
+
+def ask(questions: Callable[[ClusterHost, Service], None], *, is_bare: bool = False) -> Service:
+    """Ask a host in a worker thread: of a sandbox with two ConfigMaps, one cached, and of a service."""
+    service = Service({"/gone": lambda: web.Response(status=410, text="secret")})
+
+    async def run() -> None:
+        sandbox = Sandbox(Settings(controllers=False))
+        await sandbox.start()
+        egress = Egress(EgressSettings(EgressRules.read(()), seconds=5))
+        try:
+            async with Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client, service:
+                await client.create(CONFIG_MAPS, _config_map("cached", **{CACHED: "true"}), "default")
+                await client.create(CONFIG_MAPS, _config_map("other"), "default")
+                cache = Informer(client, CONFIG_MAPS, selector=CACHED)
+                following = asyncio.create_task(cache.run())
+                await cache.synced.wait()
+                parts: dict[str, Any] = {"egress": egress, "global_entries": _Entries(), "config_maps": cache}
+                host = ClusterHost(
+                    client, asyncio.get_running_loop(), lambda: BUILTIN_KINDS, System(), **({} if is_bare else parts)
+                )
+                await asyncio.to_thread(questions, host, service)
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+                await egress.close()
+        finally:
+            await sandbox.stop()
+
+    asyncio.run(run())
+    return service
+
+
+def test_a_cached_config_map_is_in_memory_and_any_other_one_is_asked_for() -> None:
+    """What has the label is at hand; what has not is read from the API server; what does not exist is not found."""
+
+    def questions(host: ClusterHost, service: Service) -> None:
+        at_hand = host.config_map_at_hand("default", "cached")
+        assert at_hand is not None
+        assert at_hand == host.config_map("default", "cached")
+        assert None is host.config_map_at_hand("default", "other")
+        assert {"a": "1"} == host.config_map("default", "other")["data"]
+        with pytest.raises(NotFoundError, match='configmaps "none" not found'):
+            host.config_map("default", "none")
+
+    ask(questions)
+
+
+def test_calls_of_services_go_through_the_egress() -> None:
+    """Posting without data posts an empty object for context entries, and what was given for expressions."""
+
+    def questions(host: ClusterHost, service: Service) -> None:
+        assert {"ok": True} == host.http_call(HttpCall("POST", service.url("/a")))
+        assert (200, b'{"ok": true}') == host.http_exchange(HttpCall("POST", service.url("/b")))
+        assert (410, b"secret") == host.http_exchange(HttpCall("GET", service.url("/gone")))
+        with pytest.raises(HostError, match=r"^HTTP 410$"):
+            host.http_call(HttpCall("GET", service.url("/gone")))
+        with pytest.raises(HostError, match="only http and https are called"):
+            host.http_exchange(HttpCall("GET", "file:///etc/passwd"))
+
+    assert [b"{}", b"null"] == [each.body for each in ask(questions).asked if each.method == "POST"]
+
+
+def test_objects_are_read_by_kind_and_by_path() -> None:
+    """Selectors select; paths go as they are; a kind that is not served is an error and not an empty answer."""
+
+    def questions(host: ClusterHost, service: Service) -> None:
+        selected = host.list_objects("v1", "ConfigMap", "default", {"matchLabels": {CACHED: "true"}})
+        assert ["cached"] == [each["metadata"]["name"] for each in selected]
+        assert None is host.get_object("v1", "ConfigMap", "default", "none")
+        path = parse_api_path("/api/v1/namespaces/default/configmaps/other")
+        assert "other" == host.api_call(path, method="GET", body=None)["metadata"]["name"]
+        with pytest.raises(HostError, match="the cluster does not serve Thing"):
+            host.get_object("example.com/v1", "Thing", "default", "a")
+
+    ask(questions)
+
+
+def test_entries_come_from_the_global_context() -> None:
+    """What is at hand there is at hand here."""
+
+    def questions(host: ClusterHost, service: Service) -> None:
+        assert {"entry": "near"} == host.global_entry("near")
+        assert (True, False) == (host.is_entry_at_hand("near"), host.is_entry_at_hand("far"))
+
+    ask(questions)
+
+
+def test_what_a_host_was_not_given_it_does_not_answer() -> None:
+    """Without egress and global context both are unavailable, and no ConfigMap is at hand."""
+
+    def questions(host: ClusterHost, service: Service) -> None:
+        for question in (
+            lambda: host.http_call(HttpCall("GET", service.url())),
+            lambda: host.http_exchange(HttpCall("GET", service.url())),
+            lambda: host.global_entry("near"),
+        ):
+            with pytest.raises(HostUnavailableError):
+                question()
+        assert None is host.config_map_at_hand("default", "cached")
+        assert not host.allows_http_in_namespaces
+
+    assert [] == ask(questions, is_bare=True).asked

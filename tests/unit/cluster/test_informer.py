@@ -1,0 +1,223 @@
+"""The cache follows its server through everything that a watch can suffer, and tells what it missed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from pyverno.cluster.informer import Informer, slim
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from tests.unit.cluster.apiserver import Script, serving, status, watch
+
+MAPS = GVR("", "v1", "configmaps")
+LIST, WATCH = "GET /api/v1/configmaps", "WATCH /api/v1/configmaps"
+
+
+def _map(name: str, version: str, data: str = "") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "team", "resourceVersion": version, "managedFields": [{}]}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": data}}
+
+
+def _list(version: str, *items: dict[str, Any]) -> dict[str, Any]:
+    bare = [{key: value for key, value in item.items() if key not in ("apiVersion", "kind")} for item in items]
+    return {"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": version}, "items": bare}
+
+
+def _event(kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "object": body}
+
+
+class _Told(list[str]):
+    """What the informer told, as `EVENT name data`."""
+
+    def __call__(self, notice: str, body: JSONObject) -> None:
+        self.append(f"{notice} {body['metadata']['name']} {body['data']['key']}")
+
+
+Scene = Callable[[Script, Informer, _Told], Awaitable[None]]
+
+
+def play(script_of: Callable[[Script], None], scene: Scene, **settings: Any) -> None:
+    """Run an informer against a script, and the scene beside it."""
+
+    async def run() -> None:
+        async with serving() as (script, client):
+            script_of(script)
+            informer, told = Informer(client, MAPS, **settings), _Told()
+            informer.listen(told)
+            running = asyncio.create_task(informer.run())
+            try:
+                async with asyncio.timeout(10):
+                    await scene(script, informer, told)
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def test_what_is_listed_and_what_happens_is_told() -> None:
+    """Objects are whole, without the record of their managers; `get` and `all` answer from memory."""
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3"), _map("b", "4")))
+        changes = (_event("MODIFIED", _map("a", "6", "x")), _event("ADDED", _map("c", "7")))
+        script.on(WATCH, watch(*changes, _event("DELETED", _map("b", "8"))))
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await informer.synced.wait()
+        await _until(lambda: len(told) == 5)
+        assert ["ADDED a ", "ADDED b ", "MODIFIED a x", "ADDED c ", "DELETED b "] == told
+        assert slim(_map("a", "6", "x")) == informer.get("a", "team")
+        assert informer.get("b", "team") is None
+        assert ["a", "c"] == [body["metadata"]["name"] for body in informer.all()]
+        assert [] == list(informer.all("elsewhere"))
+        assert 0 == informer.stale_seconds
+        asked = next(each for each in script.asked if each.query.get("watch"))
+        assert ("5", "true", "a=b", "metadata.name=a") == (
+            asked.query["resourceVersion"],
+            asked.query["allowWatchBookmarks"],
+            asked.query["labelSelector"],
+            asked.query["fieldSelector"],
+        )
+
+    play(arrange, scene, selector="a=b", fields="metadata.name=a")
+
+
+def test_a_watch_goes_on_where_a_bookmark_left_it() -> None:
+    """A bookmark is no change; the next watch begins at its version and nothing is listed again."""
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5"))
+        bookmark = _event("BOOKMARK", {"kind": "ConfigMap", "metadata": {"resourceVersion": "90"}})
+        script.on(WATCH, watch(bookmark, ends=True), watch())
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await _until(lambda: len(script.asked) == 3)
+        assert [None, "5", "90"] == [each.query.get("resourceVersion") for each in script.asked]
+        assert [] == told
+
+    play(arrange, scene)
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        watch(_event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})),
+        status(410, "Expired"),
+        status(504, "Timeout"),
+    ],
+    ids=["in-the-watch", "at-its-start", "version-of-another-life"],
+)
+def test_after_a_relist_everything_that_was_missed_is_told(gone: Any) -> None:
+    """New, changed and gone objects; what stayed the same is not."""
+
+    def arrange(script: Script) -> None:
+        before = _list("5", _map("same", "1"), _map("changed", "2"), _map("gone", "3"))
+        script.on(LIST, before, _list("50", _map("same", "1"), _map("changed", "40", "x"), _map("new", "41")))
+        script.on(WATCH, gone, watch())
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await _until(lambda: len(told) == 6)
+        assert ["MODIFIED changed x", "ADDED new ", "DELETED gone "] == told[3:]
+        await _until(lambda: script.asked[-1].query.get("resourceVersion") == "50")
+        assert 0 == informer.stale_seconds
+
+    play(arrange, scene)
+
+
+def test_a_line_that_is_cut_off_is_no_change() -> None:
+    """The watch goes on from the last whole one."""
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3")))
+        script.on(WATCH, watch(b'{"type": "DELETED", "object": {"metadata": {"na', ends=True), watch())
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await _until(lambda: len(script.asked) == 3)
+        assert ["ADDED a "] == told
+        assert "5" == script.asked[2].query["resourceVersion"]
+
+    play(arrange, scene)
+
+
+def test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event() -> None:
+    """It is stale from the moment the watch breaks until one is open again, however quiet that one is."""
+
+    async def refuse(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3")))
+        script.on(WATCH, refuse, refuse, watch())
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        assert informer.stale_seconds > 0
+        await informer.synced.wait()
+        await _until(lambda: informer.stale_seconds > 0)
+        assert informer.get("a", "team") is not None
+        await _until(lambda: len(script.asked) == 4 and informer.stale_seconds == 0)
+        assert ["ADDED a "] == told
+
+    play(arrange, scene)
+
+
+def test_a_watch_without_a_word_is_opened_again() -> None:
+    """After the idle time, from the same version."""
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5"))
+        script.on(WATCH, watch())
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await _until(lambda: len(script.asked) >= 3)
+        assert ["5", "5"] == [each.query["resourceVersion"] for each in script.asked[1:3]]
+
+    play(arrange, scene, idle_seconds=0.1)
+
+
+def test_an_api_server_that_is_not_there_is_tried_until_it_is() -> None:
+    """The cache is not synced before it has listed once."""
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, status(500, "InternalError"), status(403, "Forbidden"), _list("5", _map("a", "3")))
+        script.on(WATCH, watch())
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await _until(lambda: script.count(LIST) == 2)
+        assert not informer.synced.is_set()
+        await informer.synced.wait()
+        assert ["ADDED a "] == told
+
+    play(arrange, scene)
+
+
+def test_readers_never_see_half_of_a_list() -> None:
+    """Listeners are called when the new list is in place as a whole: workers read it from other threads."""
+    seen: list[int] = []
+
+    async def run() -> None:
+        async with serving() as (script, client):
+            script.on(LIST, _list("5", _map("a", "1"), _map("b", "2"), _map("c", "3")))
+            script.on(WATCH, watch())
+            informer = Informer(client, MAPS)
+            informer.listen(lambda _notice, _body: seen.append(len(informer)))
+            running = asyncio.create_task(informer.run())
+            await asyncio.wait_for(informer.synced.wait(), 10)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+    assert [3, 3, 3] == seen

@@ -1,0 +1,193 @@
+"""Leader election against a real server: one works at a time, and stops before another could begin."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LEASES, LeaderElection, LeaseTimes
+from pyverno.sandbox import Sandbox
+from tests.unit.cluster.apiserver import serving, status
+
+TIMES = LeaseTimes(duration=1.2, renew=1.0, retry=0.1)
+PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+class _Work:
+    """Remembers when it ran."""
+
+    def __init__(self) -> None:
+        self.began: list[float] = []
+        self.ended: list[float] = []
+
+    async def __call__(self) -> None:
+        self.began.append(time.monotonic())
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.append(time.monotonic())
+
+
+@asynccontextmanager
+async def _sandbox() -> AsyncIterator[Callable[[str], LeaderElection]]:
+    async with (
+        Sandbox(controllers=False) as sandbox,
+        Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+    ):
+        yield lambda name: LeaderElection(client, "kyverno", "default", name, TIMES)
+
+
+async def _until(holds: Callable[[], object], seconds: float = 10) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def _end(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_of_two_candidates_one_works_until_it_gives_the_lease_back() -> None:
+    """The other waits, and begins soon after."""
+
+    async def run() -> None:
+        async with _sandbox() as candidate:
+            first, second = candidate("one"), candidate("two")
+            work, other = _Work(), _Work()
+            leading = asyncio.create_task(first.run(work))
+            await _until(lambda: work.began)
+            waiting = asyncio.create_task(second.run(other))
+            await asyncio.sleep(2 * TIMES.duration)
+            assert (True, False, []) == (first.is_leader, second.is_leader, other.began)
+            await _end(leading)
+            await first.release()
+            released = time.monotonic()
+            await _until(lambda: other.began)
+            assert work.ended[0] <= other.began[0]
+            assert other.began[0] - released < TIMES.duration + 0.5
+            await _end(waiting)
+
+    asyncio.run(run())
+
+
+def test_a_lease_that_its_holder_left_is_taken_when_it_ends() -> None:
+    """Measured here, whatever time its holder wrote into it."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            spec = {
+                "holderIdentity": "gone",
+                "leaseDurationSeconds": 1,
+                "renewTime": "2099-01-01T00:00:00.000000Z",
+                "leaseTransitions": 7,
+            }
+            await client.create(LEASES, {"metadata": {"name": "kyverno"}, "spec": spec}, "default")
+            work = _Work()
+            began = time.monotonic()
+            leading = asyncio.create_task(LeaderElection(client, "kyverno", "default", "new", TIMES).run(work))
+            await _until(lambda: work.began)
+            assert work.began[0] - began >= 1
+            found = (await client.get(LEASES, "kyverno", "default"))["spec"]
+            assert ("new", 8) == (found["holderIdentity"], found["leaseTransitions"])
+            await _end(leading)
+
+    asyncio.run(run())
+
+
+def test_work_ends_when_another_holds_the_lease() -> None:
+    """Somebody edited it, say: the next look ends the work."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            work = _Work()
+            leading = asyncio.create_task(LeaderElection(client, "kyverno", "default", "one", TIMES).run(work))
+            await _until(lambda: work.began)
+            await client.patch(LEASES, "kyverno", {"spec": {"holderIdentity": "two"}}, "default")
+            await asyncio.wait_for(leading, 5)
+            assert 1 == len(work.ended)
+
+    asyncio.run(run())
+
+
+def _stored(name: str) -> dict[str, Any]:
+    spec = {"holderIdentity": name, "leaseDurationSeconds": 1, "renewTime": "x", "leaseTransitions": 0}
+    return {"kind": "Lease", "metadata": {"name": "kyverno"}, "spec": spec}
+
+
+def test_work_ends_before_the_lease_does_when_the_server_is_away() -> None:
+    """Refused, or without any answer: the work is over a moment before another may take the lease."""
+
+    async def silence(_: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(20)
+        return web.Response()
+
+    async def lasted(answer: Any) -> float:
+        async with serving() as (script, client):
+            script.on(f"GET {PATH}/kyverno", status(404, "NotFound"), answer)
+            script.on(f"POST {PATH}", _stored("one"))
+            work = _Work()
+            await asyncio.wait_for(LeaderElection(client, "kyverno", "default", "one", TIMES).run(work), 10)
+            return work.ended[0] - work.began[0]
+
+    for answer in (status(500, "InternalError"), silence):
+        seconds = asyncio.run(lasted(answer))
+        assert TIMES.renew - 0.3 < seconds < TIMES.duration, seconds
+
+
+def test_a_lease_that_took_too_long_to_get_is_none() -> None:
+    """Others count from when it was written; who hears of that too late must not begin."""
+    slow = 2.0
+
+    async def run() -> None:
+        async with serving() as (script, client):
+
+            async def create(_: web.BaseRequest) -> web.StreamResponse:
+                await asyncio.sleep(slow)
+                return web.json_response(_stored("one"))
+
+            script.on(f"GET {PATH}/kyverno", status(404, "NotFound"))
+            script.on(f"POST {PATH}", create)
+            work = _Work()
+            leading = asyncio.create_task(LeaderElection(client, "kyverno", "default", "one", TIMES).run(work))
+            await asyncio.sleep(slow + 0.5)
+            assert [] == work.began
+            await _end(leading)
+
+    asyncio.run(run())
+
+
+def test_an_error_of_the_work_is_raised() -> None:
+    """It is not taken for a lost lease."""
+
+    async def breaks() -> None:
+        raise ValueError("broken")
+
+    async def run() -> str:
+        async with _sandbox() as candidate:
+            try:
+                await candidate("one").run(breaks)
+            except ValueError as error:
+                return str(error)
+        return ""
+
+    assert "broken" == asyncio.run(run())
+
+
+def test_the_times_are_kyvernos_proportions() -> None:
+    """A lease lasts six retries, and is given up after five."""
+    assert LeaseTimes(12, 10, 2) == LeaseTimes.of_retry(2)

@@ -1,0 +1,82 @@
+"""The metric that tells which rules there are."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from pyverno.compiler.compile import compile_document
+from pyverno.controllers.policyinfo import PolicyInfo
+from pyverno.kube.documents import Document
+from pyverno.webhook.metricsettings import Namespaces
+
+POLICY = {
+    "apiVersion": "kyverno.io/v1",
+    "kind": "ClusterPolicy",
+    "metadata": {"name": "p"},
+    "spec": {
+        "background": False,
+        "rules": [
+            {
+                "name": "r",
+                "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+                "validate": {"failureAction": "Enforce", "pattern": {"spec": {"hostPID": False}}},
+            }
+        ],
+    },
+}
+
+
+def _series(namespaces: Namespaces, **metadata: str) -> list[str]:
+    compiled = compile_document(
+        Document({**POLICY, "metadata": {"name": "p", **metadata}, "kind": "Policy" if metadata else "ClusterPolicy"})
+    )
+    registry = CollectorRegistry()
+    registry.register(PolicyInfo(lambda: [compiled], lambda: namespaces))
+    lines = generate_latest(registry).decode().splitlines()
+    return [line for line in lines if line.startswith("kyverno_policy_rule_info_total{")]
+
+
+def test_every_rule_has_a_series() -> None:
+    """Copies by autogen included; the labels are Kyverno's."""
+    found = _series(Namespaces())
+    names = ("r", "autogen-r", "autogen-cronjob-r")
+    assert [
+        'kyverno_policy_rule_info_total{policy_background_mode="false",policy_name="p",policy_namespace="-",'
+        'policy_type="cluster",policy_validation_mode="enforce",'
+        f'rule_name="{name}",rule_type="validate",status_ready="true"}} 1.0'
+        for name in names
+    ] == [_sorted(line) for line in found]
+
+
+def test_policies_of_other_namespaces_are_left_out() -> None:
+    """As the ConfigMap of the metrics says."""
+    assert [] == _series(Namespaces(exclude=("team",)), namespace="team")
+    assert 3 == len(_series(Namespaces(), namespace="team"))
+
+
+def test_changes_are_counted_by_their_kind() -> None:
+    """One series for each policy and kind of change; rules do not matter."""
+    compiled = compile_document(Document(POLICY))
+    registry = CollectorRegistry()
+    info = PolicyInfo(lambda: (), Namespaces)
+    registry.register(info)
+    for change in ("created", "updated", "updated"):
+        info.note(compiled, change)
+    labels = {
+        "policy_validation_mode": "enforce",
+        "policy_type": "cluster",
+        "policy_background_mode": "false",
+        "policy_namespace": "-",
+        "policy_name": "p",
+    }
+    counted = [
+        registry.get_sample_value("kyverno_policy_changes_total", {**labels, "policy_change_type": change})
+        for change in ("created", "updated", "deleted")
+    ]
+    assert [1, 2, None] == counted
+
+
+def _sorted(line: str) -> str:
+    name, _, rest = line.partition("{")
+    labels, _, value = rest.rpartition("}")
+    return f"{name}{{{','.join(sorted(labels.split(',')))}}}{value}"
