@@ -28,7 +28,7 @@ from pyverno.kube.status import (
 from pyverno.sandbox import identity, listing, watching
 from pyverno.sandbox.admission.chain import Admission
 from pyverno.sandbox.attributes import Attributes, Notes
-from pyverno.sandbox.bodies import Body, is_storable
+from pyverno.sandbox.bodies import Body
 from pyverno.sandbox.conversion import to_version
 from pyverno.sandbox.definitions import CRDS, Served
 from pyverno.sandbox.deletion import check_preconditions, deleted, gone, is_finished
@@ -395,8 +395,6 @@ class ApiServer:
         if validation == "Warn":
             for problem in problems:
                 write.notes.warn(problem)
-        if (type.is_custom or type.key == CRDS) and not is_storable(decoded.body):
-            raise bad_request("the object is nested too deeply")
         return decoded.body
 
     async def mutated(self, attributes: Attributes, notes: Notes) -> JSONObject:

@@ -21,7 +21,6 @@ __all__ = [
     "MAX_BYTES",
     "MEDIA_TYPES",
     "Body",
-    "is_storable",
     "media_type",
     "read_body",
     "read_json",
@@ -130,15 +129,6 @@ def read_yaml(data: bytes) -> Body:
         line = error.location.line if error.location else 1
         return Body(value, (f"yaml: unmarshal errors:\n  line {line}: {error.message}",), data)
     return Body(value, (), data)
-
-
-def is_storable(body: JSONObject) -> bool:
-    """Tell whether an object can be written again; it can not when it is nested more than 250 levels deep."""
-    try:
-        orjson.dumps(body)
-    except orjson.JSONEncodeError:
-        return False
-    return True
 
 
 def _count_keys(value: JSON) -> int:

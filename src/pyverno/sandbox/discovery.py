@@ -238,8 +238,6 @@ def _names(item: ResourceType) -> JSONObject:
 def _verbs(item: ResourceType) -> tuple[str, ...]:
     if item.is_custom:
         return _CUSTOM_VERBS
-    if item.key == "namespaces":
-        return tuple(verb for verb in item.verbs if verb != "deletecollection")
     return item.verbs
 
 

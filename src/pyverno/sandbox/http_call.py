@@ -111,7 +111,8 @@ class Call:
 
 def not_allowed() -> StatusError:
     """Return 405: the path does not know this method."""
-    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, shows_details=True)
 
 
 def _warning(text: str) -> str:

@@ -12,14 +12,15 @@ import orjson
 from aiohttp import web
 
 from pyverno.kube.json import JSONObject
-from pyverno.kube.status import StatusError, path_not_found
+from pyverno.kube.status import path_not_found
 from pyverno.sandbox import discovery
 from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.http_call import not_allowed
 from pyverno.sandbox.http_replies import discovery_version
 from pyverno.sandbox.openapi import SWAGGER_MEDIA, OpenApi, swagger
 from pyverno.sandbox.requests import Target
 
-__all__ = ["Paths"]
+__all__ = ["Paths", "nothing_here"]
 
 _HEALTH = ("healthz", "livez", "readyz")
 _CHECKS = ("ping", "log", "etcd")
@@ -41,10 +42,8 @@ class Paths:
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Answer a request for a path that is no resource's."""
         parts = [part for part in target.path.split("/") if part]
-        if request.method not in ("GET", "HEAD"):
-            raise StatusError(
-                405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
-            )
+        if request.method not in ("GET", "HEAD") and self._is_strict(parts):
+            raise not_allowed()
         if target.path in self._documents:
             return _json(self._documents[target.path]())
         match parts:
@@ -75,6 +74,15 @@ class Paths:
                 return _json({"paths": self._paths()})
         return _json_or_404(None)
 
+    def _is_strict(self, parts: list[str]) -> bool:
+        """Tell whether a path can only be read; most others never look at the method, as upstream."""
+        match parts:
+            case ["api"] | ["version"] | ["api", "v1"]:
+                return True
+            case ["apis", group, version]:
+                return version in self._server.table.group_versions().get(group, ())
+        return False
+
     def _groups(self, request: web.BaseRequest, *, is_core: bool) -> web.Response:
         table, version = self._server.table, discovery_version(request.headers)
         if not version:
@@ -92,7 +100,7 @@ class Paths:
         try:
             data, etag = openapi.document(name), openapi.etag(name)
         except KeyError:
-            raise path_not_found() from None
+            return web.Response(status=404)
         wanted = request.rel_url.query.get("hash")
         if wanted and wanted != etag.strip('"'):
             place = f"{request.rel_url.raw_path}?hash={etag.strip(chr(34))}"
@@ -132,8 +140,13 @@ def _json(body: JSONObject) -> web.Response:
     return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
 
 
+def nothing_here() -> web.Response:
+    """Answer for a path that nobody serves: a text, no Status."""
+    return web.Response(status=404, text="404 page not found\n")
+
+
 def _json_or_404(body: JSONObject | None) -> web.Response:
-    return web.Response(status=404, text="404 page not found\n") if body is None else _json(body)
+    return nothing_here() if body is None else _json(body)
 
 
 def _found(body: JSONObject | None) -> JSONObject:
@@ -152,7 +165,7 @@ def _tagged(request: web.BaseRequest, data: bytes, etag: str) -> web.Response:
 
 def _health(request: web.BaseRequest, name: str, checks: list[str]) -> web.Response:
     if checks and checks[0] not in _CHECKS:
-        return web.Response(status=404, text="404 page not found\n")
+        return nothing_here()
     if "verbose" not in request.rel_url.query:
         return web.Response(text="ok")
     lines = [*(f"[+]{check} ok" for check in _CHECKS), f"{name} check passed"]

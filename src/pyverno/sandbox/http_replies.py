@@ -12,7 +12,8 @@ from enum import StrEnum
 
 import orjson
 
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSONObject, decode, encode_indent
+from pyverno.kube.json import dump as dump_json
 from pyverno.kube.status import StatusError, not_acceptable
 from pyverno.sandbox.conversion import to_version
 from pyverno.sandbox.listing import Page
@@ -126,8 +127,11 @@ def dump(body: JSONObject, form: Form) -> bytes:
 
         return dump_yaml(body).encode()
     if form.is_pretty:
-        return orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n"
-    return orjson.dumps(body) + b"\n"
+        try:
+            return orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n"
+        except TypeError:  # too deep
+            return encode_indent(body).encode() + b"\n"
+    return dump_json(body) + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ class Writer:
         metadata = {"continue": "", **page.metadata} if type.is_custom else page.metadata
         head = {"kind": type.list_kind or f"{type.kind}List", "apiVersion": type.api_version, "metadata": metadata}
         if form != _PLAIN_FORM:
-            return dump({**head, "items": [orjson.loads(item) for item in _items(type, page.states)]}, form)
+            return dump({**head, "items": [decode(item) for item in _items(type, page.states)]}, form)
         return b"".join((orjson.dumps(head)[:-1], b',"items":[', b",".join(_items(type, page.states)), b"]}\n"))
 
     def events(self, events: Iterable[Event], *, is_first: bool) -> bytes:
@@ -183,11 +187,11 @@ class Writer:
         match self.form.shape:
             case Shape.TABLE:
                 metadata = body["metadata"] if is_bookmark else _list_metadata(body)
-                return orjson.dumps(self._table(() if is_bookmark else (body,), metadata, with_columns=with_columns))
+                return dump_json(self._table(() if is_bookmark else (body,), metadata, with_columns=with_columns))
             case Shape.PARTIAL:
-                return orjson.dumps(self._partial(body))
+                return dump_json(self._partial(body))
         is_kept = event.state is not None and event.state.body is body
-        return event.state.json if event.state is not None and is_kept else orjson.dumps(body)
+        return event.state.json if event.state is not None and is_kept else dump_json(body)
 
     def _table(self, bodies: Iterable[JSONObject], metadata: JSONObject, *, with_columns: bool = True) -> JSONObject:
         table = to_table(
@@ -215,7 +219,7 @@ def _items(type: ResourceType, states: Iterable[Stored]) -> Iterator[bytes]:
         if not written.startswith(head):
             body = to_version(type, state.body)
             rest = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
-            written = orjson.dumps({"apiVersion": type.api_version, "kind": type.kind, **rest})
+            written = dump_json({"apiVersion": type.api_version, "kind": type.kind, **rest})
         yield b"{" + written[cut:] if cut else written
 
 

@@ -11,9 +11,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
-
 from pyverno.errors import UsageError
+from pyverno.kube.json import decode
 from pyverno.sandbox.store import Change, ChangeKind, Key, Stored
 
 __all__ = ["SqliteJournal"]
@@ -71,7 +70,7 @@ class SqliteJournal:
         """Yield the objects with the versions that they had."""
         rows = self._connection.execute("SELECT resource, namespace, name, revision, body FROM objects")
         for resource, namespace, name, revision, body in rows:
-            yield Stored(Key(resource, namespace, name), orjson.loads(body), revision)
+            yield Stored(Key(resource, namespace, name), decode(body), revision)
 
     def record(self, change: Change) -> None:
         """Keep one change; when this returns, the end of the process can not take it back."""

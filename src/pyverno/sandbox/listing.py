@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from pyverno.errors import ValueSyntaxError
-from pyverno.kube.json import JSONObject
+from pyverno.errors import DocumentError, ValueSyntaxError
+from pyverno.kube.json import JSONObject, decode
 from pyverno.kube.selector import LabelTest, parse_selector_text
 from pyverno.kube.status import Cause, StatusError, bad_request, expired
 from pyverno.sandbox.fieldselectors import compile_field_selector
@@ -31,6 +31,8 @@ _TOO_OLD_PAGE = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
+_INCONSISTENT = -1
+"""The version in a token that goes on with whatever is there now."""
 _TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 
 
@@ -104,25 +106,28 @@ def list_page(store: Store, type: ResourceType, namespace: str, options: ListOpt
         revision, start = _read_token(options.continue_token)
         if options.resource_version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
-        states, revision = _states_at(store, type, namespace, revision, _TOO_OLD_PAGE)
+        try:
+            states, revision = _states_at(store, type, namespace, max(revision, 0))
+        except TooOldError:
+            raise expired(_TOO_OLD_PAGE, _token(_INCONSISTENT, *start)) from None
     else:
         revision = parse_version(options.resource_version)
         if revision > store.revision:
             raise _too_large(revision, store.revision)
         is_exact = options.match == "Exact" or (revision > 0 and options.limit > 0 and not options.match)
-        states, revision = _states_at(store, type, namespace, revision if is_exact else 0, _TOO_OLD_LIST)
+        try:
+            states, revision = _states_at(store, type, namespace, revision if is_exact else 0)
+        except TooOldError:
+            raise expired(_TOO_OLD_LIST) from None
     if start is not None:
         states = states[bisect_right(states, start, key=lambda state: (state.key.namespace, state.key.name)) :]
     return _cut(states, revision, options.limit, chosen)
 
 
-def _states_at(store: Store, type: ResourceType, namespace: str, revision: int, text: str) -> tuple[list[Stored], int]:
+def _states_at(store: Store, type: ResourceType, namespace: str, revision: int) -> tuple[list[Stored], int]:
     if revision in (0, store.revision):
         return store.all(type.key, namespace), store.revision
-    try:
-        return store.all_at(type.key, revision, namespace), revision
-    except TooOldError:
-        raise expired(text) from None
+    return store.all_at(type.key, revision, namespace), revision
 
 
 def _cut(states: list[Stored], revision: int, limit: int, chosen: Selection) -> Page:
@@ -134,14 +139,15 @@ def _cut(states: list[Stored], revision: int, limit: int, chosen: Selection) -> 
             if not chosen.takes_all and not any(chosen.takes(rest.body) for rest in states[states.index(state) :]):
                 break
             remaining = len(states) - limit if chosen.takes_all else None
-            return Page(found, revision, _token(revision, found[-1]), remaining)
+            return Page(found, revision, _token(revision, found[-1].key.namespace, found[-1].key.name), remaining)
         if chosen.takes(state.body):
             found.append(state)
     return Page(found, revision)
 
 
-def _token(revision: int, last: Stored) -> str:
-    start = f"{last.key.namespace}/{last.key.name}"
+def _token(revision: int, namespace: str, name: str) -> str:
+    """Write a token that continues after an object."""
+    start = f"{namespace}/{name}"
     raw = orjson.dumps({"v": _TOKEN_VERSION, "rv": revision, "start": start})
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
@@ -152,14 +158,18 @@ def _read_token(text: str) -> tuple[int, tuple[str, str]]:
     except (binascii.Error, ValueError):
         raise _bad_token("illegal base64 data at input byte 0") from None
     try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        raise _bad_token("invalid character") from None
+        body = decode(raw)
+    except DocumentError as error:
+        raise _bad_token(error.message) from None
     version = body.get("v") if isinstance(body, dict) else ""
     if version != _TOKEN_VERSION:
         raise _bad_token(f"server does not recognize this encoded version {version or ''}")
     revision, start = body.get("rv"), body.get("start")
-    if not isinstance(revision, int) or not 0 < revision < 2**63 or not isinstance(start, str):
+    if (
+        not isinstance(revision, int)
+        or not (0 < revision < 2**63 or revision == _INCONSISTENT)
+        or not isinstance(start, str)
+    ):
         raise _bad_token("incorrect encoded start resourceVersion")
     namespace, _, name = start.partition("/")
     return revision, (namespace, name)

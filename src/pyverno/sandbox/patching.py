@@ -141,7 +141,7 @@ def _applied_object(data: bytes) -> JSONObject:
 
 
 def _json_of(data: bytes) -> Body | None:
-    """Read YAML that is JSON as well, which is what clients send and much quicker; None for what needs a closer look."""
+    """Read YAML that is JSON as well, as clients send it: that is much quicker; None for what needs a closer look."""
     if not data.startswith(b"{"):
         return None
     try:

@@ -175,6 +175,8 @@ def _type(info: KindInfo) -> ResourceType:
     verbs = ALL_VERBS
     if info.group in _CREATE_ONLY or info.plural == "bindings":
         verbs = ("create",)
+    elif info.plural == "namespaces":
+        verbs = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
     elif info.plural in _READ_ONLY:
         verbs = ("get", "list")
     return ResourceType(

@@ -26,7 +26,7 @@ from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, f
 from pyverno.sandbox.http_call import Call, not_allowed
 from pyverno.sandbox.http_connections import Connections
 from pyverno.sandbox.http_operations import operation_of
-from pyverno.sandbox.http_paths import Paths
+from pyverno.sandbox.http_paths import Paths, nothing_here
 from pyverno.sandbox.http_replies import accepted_form
 from pyverno.sandbox.requests import Target
 from pyverno.sandbox.resources import ResourceType
@@ -123,6 +123,8 @@ class HttpServer:
         if kind is None or not _is_served(kind, target):
             if kind is not None and kind.is_custom and target.name and target.subresource:
                 raise not_found(kind.group, kind.plural, target.name)
+            if kind is None and all(each.is_custom for each in self._server.table if each.group == target.group):
+                return nothing_here()
             raise path_not_found()
         operation = operation_of(kind, target.verb, target.subresource) if _is_allowed(kind, target) else None
         if operation is None or call.request.method == "HEAD":

@@ -15,10 +15,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-import orjson
-
 from pyverno.errors import PyvernoError
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSONObject, dump
 
 __all__ = ["Change", "ChangeKind", "Journal", "Key", "Store", "Stored", "TooOldError", "Watcher"]
 
@@ -46,7 +44,7 @@ class Stored:
     @cached_property
     def json(self) -> bytes:
         """The object as JSON."""
-        return orjson.dumps(self.body)
+        return dump(self.body)
 
 
 class ChangeKind(StrEnum):

@@ -41,3 +41,22 @@ def test_a_port_of_the_nodes_is_given_once() -> None:
     assert 30000 <= first < 32768
     assert first != Allocator(lambda: [service("other", node_port=first)]).node_port("a/web:80")
     assert first != free.node_port("a/web:80", {first})
+
+
+def test_what_another_service_has_is_refused() -> None:
+    """An address and a port of the nodes; what a service has itself it keeps."""
+    allocator = Allocator(lambda: [service("web", "10.96.7.7", 30100)])
+
+    def texts(body: JSONObject, old: JSONObject | None = None) -> list[str]:
+        return [str(error) for error in allocator.refusals(body, old)]
+
+    other = service("other", "10.96.7.7")
+    address = 'spec.clusterIPs: Invalid value: ["10.96.7.7"]: failed to allocate IP 10.96.7.7: '
+    assert [f"{address}provided IP is already allocated"] == texts(other)
+    third = service("third", "10.96.7.8", 30100)
+    assert [] == texts(third), "a ClusterIP service asks for no port of the nodes"
+    third["spec"]["type"] = "NodePort"
+    assert ["spec.ports[0].nodePort: Invalid value: 30100: provided port is already allocated"] == texts(third)
+    own = service("web", "10.96.7.7", 30100)
+    assert [] == texts(own, own)
+    assert [] == texts(service("none", "None"))

@@ -10,10 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-import orjson
-
 from pyverno.errors import PatchError
-from pyverno.kube.json import JSON, JSONObject, equal
+from pyverno.kube.json import JSON, JSONObject, dump, equal
 from pyverno.kube.jsonpatch import apply_patch
 from pyverno.kube.status import StatusError, bad_request, internal_error
 from pyverno.sandbox.admission.caller import CallError, WebhookCaller
@@ -166,7 +164,7 @@ class Webhooks:
         old = converted(attributes.old, attributes, type, self._cluster)
         review = admission_review(invocation, attributes, new, old, uid=uid, version=version)
         try:
-            body = await self._caller.call(hook.client, orjson.dumps(review), timeout=hook.timeout)
+            body = await self._caller.call(hook.client, dump(review), timeout=hook.timeout)
         except CallError as error:
             raise BadAnswerError(f"failed to call webhook: {error.message}") from None
         return read_answer(body, uid=uid, version=version, is_mutating=is_mutating)

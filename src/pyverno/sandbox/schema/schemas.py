@@ -95,6 +95,11 @@ class ObjectSchemas:
         self, type_: ResourceType, body: JSONObject, old: JSONObject | None = None, *, subresource: str = ""
     ) -> list[FieldError]:
         """Return what is wrong with an object, and with the change when the stored object is given."""
+        if type_.key == "services" and not subresource:
+            # Kubernetes takes addresses and ports before it looks at anything else
+            refused = self._builtin.allocator.refusals(body, old)
+            if refused:
+                return refused
         if not type_.is_custom:
             return self._builtin.validation.errors(type_, body, old, subresource)
         schema = self.custom(type_)
@@ -128,6 +133,7 @@ class _Builtin:
         self.defaults = BuiltinDefaults(self.schemas)
         self.validation = BuiltinValidation(self.schemas, self.version)
         self._statuses = self._zero_statuses()
+        self.allocator = allocator
         self.preparation = Preparation(self._statuses.get, allocator)
 
     def decode(self, type_: ResourceType, body: JSONObject, subresource: str) -> Decoded:

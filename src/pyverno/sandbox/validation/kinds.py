@@ -43,7 +43,6 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "replicationcontrollers": workloads.replication_controller,
     "resourcequotas": plain.resource_quota,
     "secrets": plain.secret,
-    "services": services.service,
     "daemonsets.apps": workloads.daemon_set,
     "deployments.apps": workloads.deployment,
     "replicasets.apps": workloads.replica_set,
@@ -79,6 +78,7 @@ def kind_checks(version: tuple[int, int]) -> Mapping[str, Check]:
         f"validatingadmissionpolicies.{_ADMISSION}": partial(admission.validating_policy, version=version),
         f"validatingwebhookconfigurations.{_ADMISSION}": partial(admission.webhook_configuration, version=version),
         _DEFINITIONS: partial(_definition, version=version),
+        "services": partial(services.service, version=version),
     }
 
 

@@ -75,16 +75,16 @@ def _external_name(spec: JSONObject, errors: Errors) -> None:
         form(dns_subdomain_problems)(name, "spec.externalName", errors)
 
 
-def service(body: JSON, path: str, errors: Errors) -> None:
-    """Check a Service."""
+def service(body: JSON, path: str, errors: Errors, *, version: tuple[int, int] = (1, 35)) -> None:
+    """Check a Service; `version` is that of Kubernetes, which words a foreign address."""
     spec = body.get("spec") or {}
     foreign = _foreign_address(spec)
     if foreign:
         # Kubernetes takes the address before it looks at anything else
-        what = (
-            f"failed to allocate IP {foreign}: the provided IP ({foreign}) is not in the valid range. "
-            f"The range of valid IPs is {SERVICE_RANGE}"
-        )
+        why = "the provided network does not match the current range"
+        if version < _RANGES_ARE_OBJECTS:
+            why = f"the provided IP ({foreign}) is not in the valid range. The range of valid IPs is {SERVICE_RANGE}"
+        what = f"failed to allocate IP {foreign}: {why}"
         errors.append(invalid("spec.clusterIPs", spec["clusterIPs"], what))
         return
     kind, ports = spec.get("type") or "", spec.get("ports") or []
@@ -115,11 +115,16 @@ def service(body: JSON, path: str, errors: Errors) -> None:
     _policies(spec, kind, errors)
 
 
+_RANGES_ARE_OBJECTS: Final = (1, 33)
+"""Since then ServiceCIDR objects say which addresses there are."""
+_EDGES: Final = frozenset({str(SERVICE_RANGE.network_address), str(SERVICE_RANGE.broadcast_address)})
+
+
 def _foreign_address(spec: JSONObject) -> str:
     """Return an address that this cluster does not give to services, empty when there is none."""
     for address in spec.get("clusterIPs") or ():
         is_v4 = address != "None" and ":" not in address and not address_problems(address)
-        if is_v4 and ipaddress.ip_address(address) not in SERVICE_RANGE:
+        if is_v4 and (ipaddress.ip_address(address) not in SERVICE_RANGE or address in _EDGES):
             return str(address)
     return ""
 
