@@ -31,6 +31,7 @@ __all__ = [
     "policy_files",
     "scattered_policies",
     "small_pod",
+    "small_review",
     "write_pods",
 ]
 
@@ -39,6 +40,7 @@ CEL_POD_SECURITY = POD_SECURITY.parent / "cel" / "pod-security"
 _WHOLE_LEVELS = frozenset({"pod-security-baseline", "pod-security-restricted"})
 
 PASSING_BYTES = 8140
+SMALL_BYTES = 4730
 FAILING_BYTES = 8398
 _SIZE_KEY = "example.com/build-record"
 
@@ -94,6 +96,11 @@ def _renamed(document: Document, number: int) -> Document:
 def passing_review() -> bytes:
     """Return the body of an AdmissionReview about a pod of three containers that every policy lets pass (P8)."""
     return _sized(_review(_pod(containers=3)), PASSING_BYTES)
+
+
+def small_review() -> bytes:
+    """Return the body of an AdmissionReview about a pod of one container that every policy lets pass (P4)."""
+    return _sized(_review(_pod(containers=1)), SMALL_BYTES)
 
 
 def failing_review() -> bytes:

@@ -1,0 +1,32 @@
+"""`python -m tests.bench.sandboxing`: a sandbox in a process of its own, which tells what it used.
+
+Prints its address and credentials as JSON; then each line on stdin is answered by the processor time. This module must
+never measure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from time import process_time
+
+from pyverno.sandbox import Sandbox
+
+__all__: list[str] = []
+
+
+async def _run() -> None:
+    # without controllers: what is measured is the server, not what happens to pods afterwards
+    async with Sandbox(controllers=False) as sandbox:
+        print(json.dumps({"kubeconfig": sandbox.kubeconfig}), flush=True)
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        while await reader.readline():
+            print(json.dumps({"seconds": process_time()}), flush=True)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    asyncio.run(_run())

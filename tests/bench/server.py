@@ -1,0 +1,153 @@
+"""B7, B8, B9, B13: the webhook as a server, with its client in another process.
+
+What is measured is the processor time of the server process alone, so a slow client costs nothing. This module must
+never serve or send by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.bench.inputs import small_review
+from tests.bench.serving import PATH
+
+__all__ = [
+    "floor_ratio",
+    "latency_milliseconds",
+    "latency_ratio",
+    "policy_kilobytes",
+    "reviews_per_second",
+    "server_ratio",
+    "webhook_megabytes",
+]
+
+CONNECTIONS = 50
+_ROUNDS = 7
+_REQUESTS = 2000
+_FEW = 400
+
+
+class _Process:
+    """A child that answers lines by lines."""
+
+    def __init__(self, module: str, *arguments: str, **environment: str) -> None:
+        command = (sys.executable, "-m", module, *arguments)
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+        self.first = self._read()
+
+    def ask(self, line: str = "") -> Any:
+        """Send a line and return the answer."""
+        assert self._child.stdin is not None
+        self._child.stdin.write(line + "\n")
+        self._child.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        """End the child by the end of its input."""
+        self._child.communicate(timeout=10)
+
+    def _read(self) -> Any:
+        assert self._child.stdout is not None
+        return json.loads(self._child.stdout.readline())
+
+
+@contextmanager
+def _server(kind: str, *arguments: str) -> Iterator[_Process]:
+    server = _Process("tests.bench.serving", kind, *arguments)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def _client(server: _Process, connections: int = CONNECTIONS) -> Iterator[_Process]:
+    body = small_review()
+    head = f"POST {PATH} HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "request"
+        path.write_bytes(head.encode() + b"\r\n" + body)
+        port, certificate = server.first["port"], server.first["certificate"]
+        client = _Process("tests.bench.loading", str(port), str(connections), str(path), CERTIFICATE=certificate)
+        try:
+            client.ask(f"{_FEW} 0")  # handshakes and first calls are not what is measured
+            yield client
+        finally:
+            client.close()
+
+
+@cache
+def _microseconds() -> dict[str, float]:
+    """Return the processor time of one review for each kind of server, in microseconds."""
+    best = dict.fromkeys(("full", "constant", "echo"), float("inf"))
+    with ExitStack() as stack:
+        servers = {kind: stack.enter_context(_server(kind)) for kind in best}
+        clients = {kind: stack.enter_context(_client(server)) for kind, server in servers.items()}
+        for _ in range(_ROUNDS):
+            for kind in best:
+                before = servers[kind].ask()["seconds"]
+                clients[kind].ask(f"{_REQUESTS} 0")
+                used = servers[kind].ask()["seconds"] - before
+                best[kind] = min(best[kind], used / _REQUESTS * 1e6)
+    return best
+
+
+def server_ratio() -> float:
+    """B7: one review with everything, by one that is parsed and answered with a constant."""
+    return _microseconds()["full"] / _microseconds()["constant"]
+
+
+def floor_ratio() -> float:
+    """B8: one that is parsed and answered with a constant, by one that is sent back."""
+    return _microseconds()["constant"] / _microseconds()["echo"]
+
+
+def reviews_per_second() -> float:
+    """Return how many reviews one core can do in a second."""
+    return 1e6 / _microseconds()["full"]
+
+
+def latency_milliseconds() -> float:
+    """B9: the slowest of a hundred when fifty connections never pause, in milliseconds."""
+    with _server("full") as server, _client(server) as client:
+        found = client.ask(f"{_REQUESTS} 0")["latencies"]
+    return float(found[len(found) * 99 // 100] * 1000)
+
+
+def latency_ratio() -> float:
+    """B9: the slowest of a hundred at a quarter of what one core can do, by the median over one connection."""
+    with _server("full") as server:
+        with _client(server, 1) as client:
+            alone = client.ask(f"{_REQUESTS} 0")["latencies"]
+        with _client(server) as client:
+            pause = CONNECTIONS / (reviews_per_second() / 4)
+            loaded = client.ask(f"{_REQUESTS} {pause:.6f}")["latencies"]
+    return float(loaded[len(loaded) * 99 // 100] / alone[len(alone) // 2])
+
+
+def policy_kilobytes() -> float:
+    """B13: how much memory a policy takes, by a thousand of them that have judged something."""
+    few, many = _resident("--policies", "17"), _resident("--policies", "1017")
+    return (many - few) / 1000 / 1024
+
+
+def webhook_megabytes() -> float:
+    """B13: the memory of the webhook with all policies of the library's Pod Security Standards."""
+    return _resident() / 1024 / 1024
+
+
+def _resident(*arguments: str) -> float:
+    with _server("full", *arguments) as server, _client(server, 4) as client:
+        client.ask(f"{_FEW} 0")
+        return float(server.ask()["bytes"])

@@ -1,0 +1,152 @@
+"""`python -m tests.bench.serving KIND`: a server of reviews in a process of its own, which tells what it used.
+
+`full` is the webhook as it runs in a cluster: all policies, roles, filters, metrics and logs. `constant` reads the
+review as JSON and always allows, `echo` sends the body back; all three on the same HTTP server with the same TLS.
+Prints its port and certificate as JSON; then each line on stdin is answered by the processor time and the resident
+memory. This module must never measure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from pyverno.controllers.process import loop_factory
+from pyverno.controllers.roles import RoleIndex
+from pyverno.engine.host import NO_HOST
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import User
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.logs import AnswerLog, set_up_logging
+from pyverno.webhook.metrics import Metrics
+from pyverno.webhook.observers import Observers
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.server import WebhookServer
+from pyverno.webhook.tls import ServerTls
+from tests.bench.inputs import compiled_policies, generated_policies
+from tests.unit.webhook.conftest import make_certificate
+
+__all__ = ["PATH"]
+
+PATH: Final = "/validate/fail?timeout=10s"
+_SETTINGS: Final = {
+    "resourceFilters": "[Event,*,*] [*/*,kube-system,*] [*/*,kube-public,*] [*/*,kube-node-lease,*] [Node,*,*] "
+    "[Node/?*,*,*] [APIService,*,*] [TokenReview,*,*] [SubjectAccessReview,*,*] [ReplicaSet,*,*] [*,kyverno,*]",
+    "excludeGroups": "system:nodes",
+}
+_BINDINGS: Final = 200
+
+
+class _World:
+    """A cluster of some size, as the watches would have brought it."""
+
+    own_namespace = "kyverno"
+    protects_managed = True
+
+    def __init__(self, policies: Policies) -> None:
+        self.policies = policies
+        self.configuration = Configuration.read(_SETTINGS)
+        self.kinds: KindTable = BUILTIN_KINDS
+        self._roles = RoleIndex()
+        for number in range(_BINDINGS):
+            self._roles.put(_binding(number))
+        self._namespace = orjson.dumps({"metadata": {"name": "team-00", "labels": {"team": "00", "env": "prod"}}})
+
+    def namespace(self, name: str) -> JSONObject | None:
+        found: JSONObject = orjson.loads(self._namespace)
+        return found
+
+    def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self._roles.roles_of(user, namespace)
+
+
+def _binding(number: int) -> JSONObject:
+    subject = {"kind": "ServiceAccount", "namespace": "kube-system", "name": f"controller-{number}"}
+    group = {"kind": "Group", "name": "system:serviceaccounts" if number % 20 == 0 else f"group-{number}"}
+    return {
+        "metadata": {"name": f"binding-{number}", "namespace": f"team-{number % 20:02d}"},
+        "roleRef": {"kind": "ClusterRole", "name": f"role-{number}"},
+        "subjects": [subject, group],
+    }
+
+
+class _Sound:
+    def problem(self) -> str:
+        return ""
+
+
+async def _full(tls: ServerTls, policies: Policies) -> int:
+    observer = Observers(Metrics(), AnswerLog())
+    server = WebhookServer(world=_World(policies), host=NO_HOST, tls=tls, health=_Sound(), observer=observer)
+    await server.start("127.0.0.1", 0)
+    return server.port
+
+
+async def _bare(tls: ServerTls, answer: Callable[[bytes], bytes]) -> int:
+    async def respond(request: web.BaseRequest) -> web.Response:
+        return web.Response(body=answer(await request.read()), content_type="application/json")
+
+    runner = web.ServerRunner(web.Server(respond, access_log=None))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls.listening).start()
+    port: int = runner.addresses[0][1]
+    return port
+
+
+def _allow(body: bytes) -> bytes:
+    request = orjson.loads(body)["request"]
+    answer = {"uid": request["uid"], "allowed": True}
+    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": answer})
+
+
+def _same(body: bytes) -> bytes:
+    return body
+
+
+_BARE: Final = {"constant": _allow, "echo": _same}
+
+
+async def _run(kind: str, policies: int) -> None:
+    certificate = make_certificate()
+    tls = ServerTls(certificate.certificate, certificate.key)
+    start: Awaitable[int]
+    if kind == "full":
+        start = _full(tls, Policies(PolicySet(generated_policies(policies) if policies else compiled_policies())))
+    else:
+        start = _bare(tls, _BARE[kind])
+    print(json.dumps({"port": await start, "certificate": certificate.certificate.decode()}), flush=True)
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while await reader.readline():
+        times = os.times()
+        print(json.dumps({"seconds": times.user + times.system, "bytes": _resident()}), flush=True)
+
+
+def _resident() -> int:
+    """Return the bytes in memory now; where the system does not say so, 0."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=("full", *_BARE))
+    parser.add_argument("--policies", type=int, default=0, help="so many generated ones instead of the library's")
+    options = parser.parse_args()
+    set_up_logging("json", logging.INFO)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_run(options.kind, options.policies))
