@@ -38,6 +38,37 @@ CEL_POLICY = {
         "validations": [{"expression": "has(object.metadata.labels) && 'team' in object.metadata.labels"}],
     },
 }
+SCENARIO_POLICY = {
+    **POLICY,
+    "spec": {
+        "rules": [
+            {
+                "name": "label",
+                "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+                "validate": {**POLICY["spec"]["rules"][0]["validate"], "failureAction": "Enforce"},  # type: ignore[index]
+            }
+        ]
+    },
+}
+READY = {
+    "apiVersion": "chainsaw.kyverno.io/v1alpha1",
+    "kind": "StepTemplate",
+    "metadata": {"name": "ready"},
+    "spec": {
+        "try": [
+            {
+                "assert": {
+                    "resource": {
+                        "apiVersion": "kyverno.io/v1",
+                        "kind": "ClusterPolicy",
+                        "metadata": {"name": "($name)"},
+                        "status": {"(conditions[?type == 'Ready'])": [{"status": "True"}]},
+                    }
+                }
+            }
+        ]
+    },
+}
 CRON_SPEC = "object.spec.jobTemplate.spec.template.spec"
 UNAVAILABLE_POLICY = {
     **CEL_POLICY,
@@ -114,6 +145,13 @@ class Corpus:
         with (self.root / bucket / "manifest.jsonl").open("a") as manifest:
             manifest.write(json.dumps({"expected": "pass", **line}) + "\n")
 
+    def scenario(self, name: str, *steps: dict[str, Any]) -> None:
+        test = {"apiVersion": "chainsaw.kyverno.io/v1alpha1", "kind": "Test", "metadata": {"name": name}}
+        self.write(f"chainsaw/mine/scenario/{name}.yaml", {**test, "spec": {"steps": list(steps)}})
+        record = {"id": f"mine:{name}", "repo": "mine", "path": f"scenario/{name}.yaml", "class": name, "ci": None}
+        with (self.root / "chainsaw" / "manifest.jsonl").open("a") as manifest:
+            manifest.write(json.dumps({**record, "quarantined": False, "skip": False}) + "\n")
+
     def table(self, name: str, *rows: dict[str, Any]) -> None:
         self.write_json(f"tables/{name}.json", {"name": name, "rows": rows})
 
@@ -178,8 +216,32 @@ def corpus(tmp_path: Path) -> Corpus:
         {"section": "s", "name": "wire", "expr": "x", "proto": "message", "expect": {"kind": "eval_error"}},
     ]
     made.write_json("cel/mine.json", {"tests": tests})
-    (made.root / "chainsaw").mkdir()
+    make_scenarios(made)
     return made
+
+
+def make_scenarios(made: Corpus) -> None:
+    assertion = {"metadata": {"name": "good"}, "(data.size == '1' && $namespace != '')": True}
+    good = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "good", "labels": {"team": "a"}}}
+    made.write("chainsaw/mine/ready.yaml", READY)
+    made.write("chainsaw/mine/scenario/policy.yaml", SCENARIO_POLICY)
+    made.write("chainsaw/mine/scenario/good.yaml", {**good, "data": {"size": "1"}})
+    made.write("chainsaw/mine/scenario/bad.yaml", {**good, "metadata": {"name": "bad"}})
+    refused = [{"check": {"($error != null)": True, "(contains($error, 'no team'))": True}}]
+    made.scenario(
+        "policy-validation",
+        {"name": "policy", "try": [{"create": {"file": "policy.yaml"}}]},
+        {"use": {"template": "../ready.yaml", "with": {"bindings": [{"name": "name", "value": "team"}]}}},
+        {
+            "try": [
+                {"apply": {"file": "good.yaml"}},
+                {"apply": {"file": "bad.yaml", "expect": refused}},
+                {"assert": {"resource": {"apiVersion": "v1", "kind": "ConfigMap", **assertion}}},
+                {"error": {"file": "bad.yaml"}},
+            ]
+        },
+    )
+    made.scenario("reports", {"try": [{"sleep": {"duration": "1h"}}]})
 
 
 def make_tables(made: Corpus) -> None:
@@ -267,9 +329,10 @@ def figures(report: dict[str, Any], bucket: str) -> tuple[int, int, int, int]:
         ("cli", (4, 0, 1, 5)),
         ("special", (3, 0, 0, 3)),
         ("apply", (2, 0, 1, 3)),
-        ("tables", (22, 0, 6, 28)),
+        ("tables", (23, 0, 5, 28)),
         ("jmespath", (4, 0, 1, 5)),
         ("cel", (1, 0, 1, 2)),
+        ("chainsaw", (1, 0, 1, 2)),
     ],
 )
 def test_every_bucket_runs(corpus: Corpus, bucket: str, expected: tuple[int, int, int, int]) -> None:
@@ -281,11 +344,24 @@ def test_every_bucket_runs(corpus: Corpus, bucket: str, expected: tuple[int, int
 
 def test_what_is_not_run_says_why(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
     """Buckets without a runner, and buckets that a corpus does not have, are named with the reason."""
-    code, report = run(corpus, "--bucket", "chainsaw", "--bucket", "network")
+    code, report = run(corpus, "--bucket", "network")
     assert code == 0
-    assert "sandbox" in report["not_run"]["chainsaw"]
     assert report["not_run"]["network"] == "the corpus has no such folder"
-    assert "chainsaw: not run" in capsys.readouterr().out
+    (corpus.root / "network").mkdir()
+    _, report = run(corpus, "--bucket", "network")
+    assert "image registries" in report["not_run"]["network"]
+    assert "network: not run" in capsys.readouterr().out
+
+
+def test_a_scenario_fails_with_the_step_that_did(corpus: Corpus) -> None:
+    """The report names the step, the operation and what came back."""
+    steps = [{"name": "steps", "try": [{"create": {"file": "policy.yaml"}}, {"apply": {"file": "bad.yaml"}}]}]
+    corpus.scenario("admission-validate", *steps)
+    code, report = run(corpus, "--bucket", "chainsaw", "--filter", "mine:admission-validate")
+    [failure] = report["buckets"]["chainsaw"]["failures"]
+    assert code == 1
+    assert "step steps, 2. apply bad.yaml: ConfigMap/" in failure["got"][0]
+    assert "no team" in failure["got"][0]
 
 
 def test_a_failure_is_reported_with_expected_and_got(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:

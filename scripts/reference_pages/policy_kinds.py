@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 from pyverno.compiler import compile_document
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import POLICY_KINDS, PolicyKind
-from pyverno.policy.schema import Field, Record
+from pyverno.policy.schema import Choice, Field, ListOf, MapOf, Record, boolean, integer, text
 from scripts.reference_pages.markdown import anchor, cell, code, page, table
 
 __all__ = ["policy_kinds"]
 
-_PLAIN = {"text": "string", "boolean": "boolean", "integer": "integer", "free": "any value"}
+_PLAIN = {text: "string", boolean: "boolean", integer: "integer"}
 
 _MATCH: JSONObject = {"any": [{"resources": {"kinds": ["Pod"]}}]}
 _CONSTRAINTS: JSONObject = {
@@ -109,7 +107,7 @@ class _Fields:
     def add_kind(self, kind: PolicyKind) -> None:
         for version, shape in kind.shapes.items():
             spec = shape.fields.get("spec") if isinstance(shape, Record) else None
-            if spec is None:
+            if spec is None or not isinstance(spec.shape, Record):
                 continue
             again = id(spec.shape) in self._names
             self._visit(spec.shape, f"{kind.kind} {version} spec")
@@ -120,9 +118,8 @@ class _Fields:
         return [self._section(name, record) for name, record in self._records.items()]
 
     def _visit(self, shape: Any, name: str) -> None:
-        inner = _inner(shape)
-        if inner is not None:
-            self._visit(inner, name + ("[]" if _form(shape) == "list_of" else "{}"))
+        if isinstance(shape, ListOf | MapOf):
+            self._visit(shape.item, name + ("[]" if isinstance(shape, ListOf) else "{}"))
             return
         if not isinstance(shape, Record) or id(shape) in self._names:
             return
@@ -139,28 +136,17 @@ class _Fields:
         return f"### {name}\n\n" + table(("field", "type", "notes"), rows)
 
     def _type(self, shape: Any) -> str:
-        form = _form(shape)
-        inner = _inner(shape)
-        if inner is not None:
-            return ("list of " if form == "list_of" else "object of ") + self._type(inner)
-        if isinstance(shape, Record):
-            name = self._names[id(shape)]
-            return f"[{cell(name)}](#{anchor(name)})"
-        if form == "choice":
-            return ", ".join(code(member) for member in inspect.getclosurevars(shape).nonlocals["members"])
-        return _PLAIN.get(form, "any value")
-
-
-def _form(shape: Any) -> str:
-    return getattr(shape, "__qualname__", "").partition(".")[0]
-
-
-def _inner(shape: Any) -> Callable[..., Any] | None:
-    """Return the shape of the items of a list or map, else None."""
-    if _form(shape) not in ("list_of", "map_of"):
-        return None
-    item: Callable[..., Any] = inspect.getclosurevars(shape).nonlocals["item"]
-    return item
+        match shape:
+            case ListOf(item=item):
+                return f"list of {self._type(item)}"
+            case MapOf(item=item):
+                return f"object of {self._type(item)}"
+            case Record():
+                name = self._names[id(shape)]
+                return f"[{cell(name)}](#{anchor(name)})"
+            case Choice(members=members):
+                return ", ".join(map(code, members))
+        return _PLAIN.get(shape, "any value")
 
 
 def _notes(row: Field) -> str:

@@ -13,7 +13,8 @@ loaded already.
 
 from __future__ import annotations
 
-from operator import attrgetter, ge, gt, le, lt
+from itertools import repeat
+from operator import attrgetter, call, ge, gt, le, lt
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -272,18 +273,18 @@ def _wide_init(
     plan: _Plan, arguments: list[Field], setters: list[Callable[[Any, Any], None]], has_post_init: bool
 ) -> Callable[..., None]:
     """Return `__init__` for no field, and for more of them than `_SETTERS` has rows for."""
-    rows = [(each.name, setter) for each, setter in zip(arguments, setters, strict=True)]
-    known = {each.name for each in arguments}
+    names = [each.name for each in arguments]
+    known = {*names}
     positional = [each.name for each in arguments if not each.kw_only]
     defaults = {each.name: each.default for each in arguments if not each.is_required}
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:  # noqa: N807  # it is the method
-        given = dict(zip(positional, values, strict=False))
+        given = dict(zip(positional, values, strict=False)) if values else {}
         values_of = {**defaults, **given, **named}
         if len(values) > len(positional) or values_of.keys() != known or not given.keys().isdisjoint(named):
             raise TypeError(_complaint(plan, arguments, given, named))
-        for name, setter in rows:
-            setter(self, values_of[name])
+        # each setter returns None, so that all are called
+        any(map(call, setters, repeat(self), map(values_of.__getitem__, names)))
         if has_post_init:
             self.__post_init__()
 

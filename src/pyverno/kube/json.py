@@ -22,6 +22,7 @@ __all__ = [
     "JSON",
     "JSONObject",
     "decode",
+    "dump",
     "encode",
     "encode_indent",
     "equal",
@@ -99,6 +100,18 @@ def encode(value: JSON) -> str:
     if _MAYBE_FLOAT.search(raw) and _LIKELY_FLOAT.search(raw):
         return _compact(value)
     return _escape_html(raw.decode())
+
+
+def dump(value: JSON) -> bytes:
+    """Write a value as compact JSON as fast as can be, however deep it is; keys keep their order where it is shallow.
+
+    >>> dump({"b": 1, "a": "<x>"})
+    b'{"b":1,"a":"<x>"}'
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # more than 250 levels deep, large integers, surrogates
+        return encode(value).encode()
 
 
 def encode_indent(value: JSON, indent: str = "  ", escape_html: bool = True) -> str:

@@ -115,8 +115,13 @@ class StatusError(PyvernoError):
         uid: str = "",
         causes: Iterable[Cause] = (),
         retry_after: int = 0,
+        continue_token: str = "",
+        shows_details: bool = False,
     ) -> None:
-        """Take the HTTP code, the reason and the text; `kind` of the details is a kind or a plural name."""
+        """Take the HTTP code, the reason and the text; `kind` of the details is a kind or a plural name.
+
+        `continue_token` goes on with a list that expired; `shows_details` writes details that say nothing, too.
+        """
         super().__init__(message)
         self.status = status
         self.reason = reason
@@ -126,6 +131,8 @@ class StatusError(PyvernoError):
         self.uid = uid
         self.causes = tuple(causes)
         self.retry_after = retry_after
+        self.continue_token = continue_token
+        self.shows_details = shows_details
 
     def to_json(self) -> JSONObject:
         """Return the `Status` object.
@@ -145,11 +152,12 @@ class StatusError(PyvernoError):
             )
             if value
         }
-        body: JSONObject = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        metadata = {"continue": self.continue_token} if self.continue_token else {}
+        body: JSONObject = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
         body["message"] = self.message
         if self.reason:
             body["reason"] = self.reason
-        if details:
+        if details or self.shows_details:
             body["details"] = details
         body["code"] = self.status
         return body
@@ -224,7 +232,7 @@ def not_found(group: str, plural: str, name: str) -> StatusError:
 def path_not_found() -> StatusError:
     """Return 404: there is nothing at this path."""
     message = "the server could not find the requested resource"
-    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", message)
+    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", message, shows_details=True)
 
 
 def method_not_supported(group: str, plural: str, verb: str) -> StatusError:
@@ -254,9 +262,9 @@ def conflict(group: str, plural: str, name: str, why: str = STALE, causes: Itera
     return StatusError(HTTPStatus.CONFLICT, "Conflict", message, group=group, kind=plural, name=name, causes=causes)
 
 
-def expired(message: str) -> StatusError:
-    """Return 410: the version that the client asks for is gone."""
-    return StatusError(HTTPStatus.GONE, "Expired", message)
+def expired(message: str, continue_token: str = "") -> StatusError:
+    """Return 410: the version that the client asks for is gone; the token goes on without it."""
+    return StatusError(HTTPStatus.GONE, "Expired", message, continue_token=continue_token)
 
 
 def request_too_large(message: str) -> StatusError:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.runtime import Runtime
 from pyverno.offline.system import System
 
-__all__ = ["project"]
+__all__ = ["compile_projection", "project"]
+
+
+def compile_projection(expression: str) -> Callable[[JSON], JSON]:
+    """Return a function that evaluates an expression; both raise ExpressionError.
+
+    >>> names = compile_projection("[].name")
+    >>> names([{"name": "a"}]), names([])
+    (['a'], [])
+    """
+    compiled = compile_expression(expression)
+    return lambda data: compiled.evaluate(data, Runtime(System()))
 
 
 def project(data: JSON, expression: str) -> JSON:
@@ -16,4 +29,4 @@ def project(data: JSON, expression: str) -> JSON:
     >>> project([{"name": "a"}], "[].name")
     ['a']
     """
-    return compile_expression(expression).evaluate(data, Runtime(System()))
+    return compile_projection(expression)(data)
