@@ -45,9 +45,9 @@ def pass_ratio() -> float:
 def compile_ratio() -> float:
     """B4.compile: decoding and compiling the policies with their autogen copies, by the time to load their YAML.
 
-    Parsing and type-checking is in it, once for equal expressions; the trees of copies are moved ones of their origin.
-    Closures and generated functions are made at first use and are not in it. Nothing is left of a compilation before:
-    what compilers keep of each other is forgotten each time.
+    Parsing and type-checking is in it, once for equal expressions; copies whose text was only moved share what was
+    found out for their origin. Their trees, closures and generated functions are made at first use and are not in it.
+    Nothing is left of a compilation before: what compilers keep of each other is forgotten each time.
     """
     documents = _documents()
 
