@@ -105,6 +105,8 @@ def encode(value: JSON) -> str:
 def dump(value: JSON) -> bytes:
     """Write a value as compact JSON as fast as can be, however deep it is; keys keep their order where it is shallow.
 
+    Raises `DocumentError` for what JSON does not have.
+
     >>> dump({"b": 1, "a": "<x>"})
     b'{"b":1,"a":"<x>"}'
     """

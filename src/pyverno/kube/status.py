@@ -169,8 +169,8 @@ class StatusError(PyvernoError):
         >>> str(StatusError.from_json(not_found("apps", "deployments", "web").to_json()))
         'deployments.apps "web" not found'
         """
-        details = body.get("details")
-        details = details if isinstance(details, dict) else {}
+        written, metadata = body.get("details"), body.get("metadata")
+        details = written if isinstance(written, dict) else {}
         causes = details.get("causes")
         return cls(
             _number(body.get("code")) or status,
@@ -186,6 +186,8 @@ class StatusError(PyvernoError):
                 if isinstance(cause, dict)
             ],
             retry_after=_number(details.get("retryAfterSeconds")),
+            continue_token=_text(metadata, "continue") if isinstance(metadata, dict) else "",
+            shows_details=written == {},
         )
 
 

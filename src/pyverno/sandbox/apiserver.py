@@ -35,6 +35,7 @@ from pyverno.sandbox.deletion import check_preconditions, deleted, gone, is_fini
 from pyverno.sandbox.managers import Managers
 from pyverno.sandbox.objects import (
     generated_name,
+    is_same,
     is_same_but_metadata,
     metadata_errors,
     metadata_of,
@@ -289,7 +290,7 @@ class ApiServer:
                 if is_pinned:
                     raise conflict(type.group, type.plural, write.name)
                 continue
-            if wanted == current:
+            if is_same(wanted, current):
                 return Outcome(current, 200, state)
             if write.options.dry_run:
                 return Outcome(wanted)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.json import JSON, JSONObject, encode, equal
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.status import FieldError
 from pyverno.sandbox.requests import go_quote
@@ -19,6 +19,7 @@ from pyverno.sandbox.requests import go_quote
 __all__ = [
     "SYSTEM_FIELDS",
     "generated_name",
+    "is_same",
     "is_same_but_metadata",
     "metadata_errors",
     "metadata_of",
@@ -103,7 +104,15 @@ def without_nulls(body: JSONObject) -> JSONObject:
 def is_same_but_metadata(before: JSONObject, after: JSONObject, *, but: Iterable[str] = ()) -> bool:
     """Tell whether two objects want the same: everything besides metadata and the fields `but` is equal."""
     ignored = {"metadata", "apiVersion", "kind", *but}
-    return all(before.get(key) == after.get(key) for key in {*before, *after} - ignored)
+    return all(is_same(before.get(key), after.get(key)) for key in {*before, *after} - ignored)
+
+
+def is_same(before: JSON, after: JSON) -> bool:
+    """Tell whether two values are equal, however deep they are."""
+    try:
+        return bool(before == after)
+    except RecursionError:
+        return equal(before, after)
 
 
 def metadata_errors(body: JSONObject) -> list[FieldError]:

@@ -33,6 +33,9 @@ __all__ = ["Health", "Limits", "Observer", "Special", "WebhookServer"]
 _SPARE_SECONDS = 0.25
 """How long before the API server stops waiting a review ends."""
 
+_QUIET_SECONDS = 0.5
+"""For how long no request may have come before the connections that are left are closed."""
+
 Special = Callable[[Question], Coroutine[Any, Any, Answer]]
 """What answers a path that asks no policies: validation of policies, exceptions, global context entries, TTL labels."""
 
@@ -102,6 +105,7 @@ class WebhookServer:
         self._limits = limits or Limits()
         self._bytes_in_work = 0
         self._in_work = 0
+        self._asked = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_draining = False
@@ -142,10 +146,18 @@ class WebhookServer:
         self._is_draining = True
         await asyncio.sleep(self._limits.linger_seconds)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), self._limits.drain_seconds)
+            await asyncio.wait_for(self._be_quiet(), self._limits.drain_seconds)
         if self._runner is not None:
             await self._runner.cleanup()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _be_quiet(self) -> None:
+        """Wait until nothing is in work and nothing more comes on the connections that are left."""
+        before = -1
+        while before != self._asked:
+            before = self._asked
+            await self._idle.wait()
+            await asyncio.sleep(_QUIET_SECONDS if self._limits.linger_seconds else 0)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
@@ -153,6 +165,7 @@ class WebhookServer:
         if request.method == "GET" and path.startswith("/health/"):
             return self._tell_health(path)
         self._in_work += 1
+        self._asked += 1
         self._idle.clear()
         try:
             response = await self._answer(request, path)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.errors import UsageError
+from pyverno.errors import DocumentError, UsageError
+from pyverno.kube.json import equal
 from pyverno.sandbox.journal import SqliteJournal
 from pyverno.sandbox.store import Key, Store, TooOldError
 from tests.unit.sandbox.serving import api_server, config_map, run, write
@@ -18,6 +19,21 @@ def opened(path: Path) -> tuple[Store, SqliteJournal]:
     """Return a store over a journal."""
     journal = SqliteJournal(path)
     return Store(journal.states(), revision=journal.revision, journal=journal), journal
+
+
+def test_deep_objects_come_back(tmp_path: Path) -> None:
+    """However deep a client's own are."""
+    deep: object = 1
+    for _ in range(5000):
+        deep = {"a": deep}
+    store, journal = opened(tmp_path / "j")
+    store.put(A, {"metadata": {"name": "a"}, "x": deep})
+    journal.close()
+    again, journal = opened(tmp_path / "j")
+    found = again.get(A)
+    assert found is not None
+    assert equal(deep, found.body["x"])
+    journal.close()
 
 
 def test_objects_come_back_with_their_versions(tmp_path: Path) -> None:
@@ -56,7 +72,7 @@ def test_a_write_that_can_not_be_recorded_is_not_made(tmp_path: Path) -> None:
     store, journal = opened(tmp_path / "j")
     store.put(A, {"metadata": {"name": "a"}})
     revision = store.revision
-    with pytest.raises(TypeError):
+    with pytest.raises(DocumentError):
         store.put(B, {"metadata": {"name": "b"}, "odd": object()})
     assert (None, revision) == (store.get(B), store.revision)
     store.put(B, {"metadata": {"name": "b"}})

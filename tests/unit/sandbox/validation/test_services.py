@@ -41,5 +41,5 @@ def test_an_address_comes_from_the_range_of_services() -> None:
     errors = errors_of(_service(clusterIP="100.1.2.3"))
     assert [
         'spec.clusterIPs: Invalid value: ["100.1.2.3"]: failed to allocate IP 100.1.2.3: '
-        \"the provided network does not match the current range\"
+        "the provided network does not match the current range"
     ] == errors

@@ -1,0 +1,100 @@
+"""The certificates that a replica serves: followed by all, renewed by the leader, trusted before they are served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.certificates import SECRETS, CertificateSettings
+from pyverno.controllers.servingcertificates import ServingCertificates
+from pyverno.sandbox import Sandbox
+
+SETTINGS = CertificateSettings(namespace="default")
+
+
+class _Replica:
+    """Serving certificates, and the bundles that were published for it."""
+
+    def __init__(self, client: Client) -> None:
+        self.published: list[bytes] = []
+        self.certificates = ServingCertificates(client, SETTINGS, self._publish)
+
+    async def _publish(self) -> None:
+        self.published.append(self.certificates.bundle)
+
+    @property
+    def leaf(self) -> bytes:
+        """What is served now."""
+        found = self.certificates._leaf
+        return b"" if found is None else found.certificates
+
+
+def play(scene: Callable[[Client, _Replica, _Replica], Awaitable[None]]) -> None:
+    """Play a scene with a leader and a follower."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            leader, follower = _Replica(client), _Replica(client)
+            for each in (leader, follower):
+                await each.certificates.start()
+            tasks = [asyncio.create_task(each.certificates.follow()) for each in (leader, follower)]
+            tasks.append(asyncio.create_task(leader.certificates.lead()))
+            try:
+                async with asyncio.timeout(30):
+                    await scene(client, leader, follower)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+async def _until(holds: Callable[[], object]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)
+
+
+def test_replicas_share_a_leaf_and_follow_a_new_one() -> None:
+    """A leaf that is gone is made again by the leader, and nothing has to be published for that."""
+
+    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+        first = leader.leaf
+        assert first
+        assert first == follower.leaf
+        assert ("", "") == (leader.certificates.problem(), follower.certificates.problem())
+        await client.delete(SECRETS, SETTINGS.tls_name, "default")
+        await _until(lambda: leader.leaf != first and leader.leaf == follower.leaf)
+        assert [] == leader.published
+
+    play(scene)
+
+
+def test_a_new_authority_is_published_before_it_is_served() -> None:
+    """Together with the old one, which replicas still serve; the follower publishes nothing."""
+
+    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+        before, leaf = leader.certificates.bundle, leader.leaf
+        served: list[bytes] = []
+        publish = leader.certificates._publish
+
+        async def note() -> None:
+            served.append(leader.leaf)
+            await publish()
+
+        leader.certificates._publish = note
+        await client.delete(SECRETS, SETTINGS.ca_name, "default")
+        await client.delete(SECRETS, SETTINGS.tls_name, "default")
+        await _until(lambda: leader.leaf != leaf and leader.leaf == follower.leaf)
+        assert [leaf] == served
+        [bundle] = leader.published
+        assert bundle.endswith(before)
+        assert len(bundle) > len(before)
+        assert [] == follower.published
+
+    play(scene)
