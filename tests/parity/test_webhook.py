@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from pyverno.cli.test_suite import load_suite
 from pyverno.engine.request import Request
+from pyverno.kube.documents import load_documents
+from pyverno.offline.testfile import read_test_file
 from tests.cases.case import Case, all_cases
-from tests.parity.webhook import ask_library, ask_webhook, live_namespace, served
+from tests.parity.webhook import ask_library, ask_webhook, compare, live_namespace, served
 
 
 def _can_be_asked(case: Case) -> bool:
@@ -30,3 +35,16 @@ def test_the_webhook_says_what_the_library_says(case: Case) -> None:
 def test_the_webhook_is_asked_about_most_cases() -> None:
     """A filter that grows must not hide differences."""
     assert len(CASES) >= 100
+
+
+SUITES = sorted((Path(__file__).parents[2] / "policies").glob("**/cases/kyverno-test.yaml"))[::6]
+
+
+@pytest.mark.parametrize("path", SUITES, ids=[str(path.parents[1].name) for path in SUITES])
+def test_library_command_line_and_webhook_agree_on_suites(path: Path) -> None:
+    """Creating, updating and deleting every object of a suite of ours; the command does it for a whole corpus."""
+    test = read_test_file(load_documents(path.read_bytes(), file=str(path))[0])
+    questions = list(compare(load_suite(test, path.parent)))
+    assert questions
+    for question, library, line, webhook in questions:
+        assert (question, library, library) == (question, line, webhook)

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pyverno.cli.evaluate import Evaluation
 from pyverno.cli.test_find import find_suites
 from pyverno.cli.test_suite import Suite, load_suite
 from pyverno.engine.engine import Engine, Review
@@ -41,7 +42,7 @@ from tests.cases.snapshot import said
 from tests.parity.reviews import review_of
 from tests.unit.webhook.conftest import Certificate, MemoryWorld, Recorded, make_certificate, make_server
 
-__all__ = ["Said", "ask_library", "ask_webhook", "live_namespace", "main", "served"]
+__all__ = ["Said", "ask_library", "ask_webhook", "compare", "live_namespace", "main", "served"]
 
 _T = TypeVar("_T")
 _PHASES = (*MUTATING, *VALIDATING)
@@ -189,17 +190,17 @@ def compare(suite: Suite) -> Iterator[tuple[str, Said, Said, Said]]:
 
 def _ask_line(suite: Suite, manifest: JSONObject, asked: Request) -> Said:
     """Ask as the command line does, of policies that a webhook has and with a namespace that is an object."""
-    evaluation = replace_policies(suite)
+    evaluation = _evaluation_of(suite)
     if asked.namespace_object is not None and asked.gvk.kind != "Namespace":
         evaluation.namespaces = {**evaluation.namespaces, asked.namespace: asked.namespace_object}
     review: Review = evaluation.review(manifest, operation=asked.operation, phases=_PHASES)
     return Said(_told(review.results), review.decision.allowed, review.resource)
 
 
-def replace_policies(suite: Suite) -> Any:
+def _evaluation_of(suite: Suite) -> Evaluation:
     """Return the suite's evaluation with the policies that a webhook has."""
     found = suite.evaluation
-    return type(found)(
+    return Evaluation(
         policies=served(found.policies),
         host=found.host,
         exceptions=found.exceptions,

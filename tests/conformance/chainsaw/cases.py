@@ -74,7 +74,12 @@ def claim(case: Case, root: Path) -> Claim:
     there = definitions if definitions.is_dir() else None
     thread = running_cluster(there, allows_exceptions=_CONFIGURATIONS[_configuration(record)])
     path = (root / _BUCKET / record["repo"] / record["path"]).resolve()
-    return Claim([], thread.run(run_scenario(thread.cluster, path)))
+    try:
+        return Claim([], thread.run(run_scenario(thread.cluster, path)))
+    except Exception:
+        # what this scenario left behind must not disturb the next one
+        running_cluster.cache_clear()
+        raise
 
 
 def _leave_out(record: dict[str, Any]) -> None:

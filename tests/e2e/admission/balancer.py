@@ -68,7 +68,7 @@ class Balancer:
                         self.said[port] = await reader.read()
                         is_ready = b" 200 " in self.said[port].partition(b"\r\n")[0]
                     finally:
-                        writer.close()
+                        await _close(writer)
             except (OSError, TimeoutError) as error:
                 self.said[port], is_ready = repr(error).encode(), False
             (self._ready.add if is_ready else self._ready.discard)(port)
@@ -84,7 +84,7 @@ class Balancer:
             pass
         finally:
             self._connections.discard(task)
-            writer.close()
+            await _close(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ready = sorted(self._ready)
@@ -99,7 +99,13 @@ class Balancer:
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-            to_writer.close()
+            await _close(to_writer)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -208,6 +208,7 @@ async def _serial(port: int) -> bytes:
     _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.close()
+    await writer.wait_closed()
     return found
 
 
