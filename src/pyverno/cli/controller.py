@@ -39,6 +39,8 @@ def _admission(
     protectmanagedresources: bool,
     enablepolicyexception: bool,
     exceptionnamespace: str,
+    reportsserviceaccountname: str,
+    backgroundserviceaccountname: str,
     casecretname: str,
     tlssecretname: str,
     renewbefore: int,
@@ -96,6 +98,8 @@ def _admission(
         service_port=serviceport,
         identity=os.environ.get("KYVERNO_POD_NAME") or f"{os.uname().nodename}-{os.getpid()}",
         exceptions=ExceptionSettings(enablepolicyexception, exceptionnamespace),
+        reports_account=reportsserviceaccountname,
+        background_account=backgroundserviceaccountname,
         webhooks=Settings(
             timeout=webhooktimeout,
             forces_ignore=forcefailurepolicyignore,
@@ -174,6 +178,18 @@ _GENERATED = (
         default=True,
     ),
 )
+_ACCOUNTS = (
+    value(
+        "--reportsServiceAccountName",
+        help="User that reports are made with; whether it may read what policies are about stands in their status.",
+        metavar="USER",
+    ),
+    value(
+        "--backgroundServiceAccountName",
+        help="User that changes existing objects; policies that need more than it may do are refused.",
+        metavar="USER",
+    ),
+)
 _EXCEPTIONS = (
     flag("--enablePolicyException", help="Use PolicyExceptions."),
     value("--exceptionNamespace", help="The only namespace of PolicyExceptions; `*` for any.", metavar="NAME"),
@@ -227,6 +243,7 @@ controller = group(
             "Webhooks": _WEBHOOKS,
             "Admission policies": _GENERATED,
             "Exceptions": _EXCEPTIONS,
+            "Accounts": _ACCOUNTS,
             "What rules ask": _QUESTIONS,
             "Certificates": _CERTIFICATES,
             "Logs, events and metrics": _TELLING,

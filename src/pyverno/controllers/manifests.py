@@ -93,6 +93,7 @@ def _core_rules() -> list[JSONObject]:
         ),
         _rule(["policies.kyverno.io"], ["*/status"], ["get", "update", "patch"]),
         _rule([""], ["namespaces", "configmaps"], _READ),
+        _rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
         _rule(["", "events.k8s.io"], ["events"], ["create", "patch"]),
     ]
 
