@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 CORPUS ?= ../shared/conformance
 
-.PHONY: help venv demo test check bench docs snapshots conformance nightly lock clean
+.PHONY: help venv demo test e2e check bench docs snapshots conformance nightly lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,7 +23,11 @@ demo: venv ## apply our policies and the guide's policies to sample manifests an
 	$(BIN)/python -m scripts.demo
 
 test: venv ## run the tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/e2e
+	$(BIN)/python -m pytest tests/e2e
+
+e2e: venv ## run the tests with processes alone, those that take minutes and want quiet included
+	PYVERNO_E2E=1 $(BIN)/python -m pytest tests/e2e
 
 check: venv ## format, lint, types, import contracts, generated files fresh
 	$(BIN)/ruff format --check .

@@ -28,10 +28,11 @@ class Balancer:
         """The last answer to a probe of every backend."""
         self._turn = itertools.count()
         self._connections: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     async def start(self, port: int = 0) -> None:
         """Listen; with port 0 the system chooses."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -41,6 +42,10 @@ class Balancer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # a task that is cancelled before its first step closes nothing
+        for writer in tuple(self._writers):
+            await _close(writer)
+        await asyncio.sleep(0.05)
 
     def add(self, port: int) -> None:
         """Take a backend; it gets connections when it is ready."""
@@ -74,17 +79,20 @@ class Balancer:
             (self._ready.add if is_ready else self._ready.discard)(port)
             await asyncio.sleep(_PROBE_SECONDS)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._forward(reader, writer)
         except (OSError, asyncio.CancelledError):
             pass
         finally:
-            self._connections.discard(task)
             await _close(writer)
+            self._writers.discard(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ready = sorted(self._ready)

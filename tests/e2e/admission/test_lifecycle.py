@@ -32,6 +32,10 @@ _ROTATIONS = int(os.environ.get("PYVERNO_E2E_ROTATIONS", "20"))
 _AWAY_SECONDS = float(os.environ.get("PYVERNO_E2E_AWAY_SECONDS", "4"))
 _CA, _LEAF = "kyverno-svc.kyverno.svc.kyverno-tls-ca", "kyverno-svc.kyverno.svc.kyverno-tls-pair"
 
+needs_quiet = pytest.mark.skipif(
+    not os.environ.get("PYVERNO_E2E"),
+    reason="replaces processes under load and measures what fails meanwhile: `make e2e`, where nothing else runs",
+)
 Scene = Callable[[Client, Deployment], Awaitable[None]]
 
 
@@ -157,6 +161,7 @@ def test_policies_refuse_change_and_let_pass(tmp_path: Path) -> None:
     play(scene, tmp_path)
 
 
+@needs_quiet
 def test_no_request_fails_while_replicas_are_replaced(tmp_path: Path) -> None:
     """SIGTERM under load, two of four at a time: each ends with code 0, and every verdict is right."""
 
@@ -176,6 +181,7 @@ def test_no_request_fails_while_replicas_are_replaced(tmp_path: Path) -> None:
     play(scene, tmp_path, replicas=4)
 
 
+@needs_quiet
 def test_no_handshake_fails_while_certificates_are_rotated(tmp_path: Path) -> None:
     """The leaf is made anew whenever its Secret is gone, now and then the authority too; clients trust what is said."""
 
@@ -212,6 +218,7 @@ async def _serial(port: int) -> bytes:
     return found
 
 
+@needs_quiet
 def test_reviews_go_on_while_the_api_server_is_away(tmp_path: Path) -> None:
     """Longer than the lease lasts: the replica stays, answers, and follows the cluster again when it is back."""
     data = tmp_path / "data"
@@ -240,6 +247,7 @@ def test_reviews_go_on_while_the_api_server_is_away(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@needs_quiet
 def test_a_cluster_without_replicas_starts_again_by_itself(tmp_path: Path) -> None:
     """A policy about every kind with failurePolicy Fail refuses everything then; a new replica needs no help."""
 
