@@ -9,7 +9,7 @@ CORPUS ?= ../shared/conformance
 .PHONY: help venv demo test e2e check bench docs snapshots conformance nightly lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 venv: $(STAMP) ## make .venv with all that development needs
 
