@@ -134,7 +134,7 @@ async def test_an_object_of_the_cluster_with_an_owner_in_a_namespace_stays(clust
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
-            "hostPath": {"path": "/tmp/x"},  # noqa: S108  # nothing is written there
+            "hostPath": {"path": "/srv/x"},
         },
     }
     await cluster.create("persistentvolumes", volume)
