@@ -14,7 +14,7 @@ from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.request import Request, User
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import HostError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
@@ -96,7 +96,7 @@ def answer(question: Question, route: Route, world: World, host: Host, *, deadli
         key = "/".join((route.namespace, *route.names)) if route.namespace and route.names else missing[0]
         return _denied(f"failed to fetch policy with key: key {key}: not found")
     try:
-        request = _request(question, world)
+        request = _request(question, world, host)
         unseen = passes_unseen(question, request, world)
         if unseen is not None:
             return unseen
@@ -128,8 +128,8 @@ def passes_unseen(question: Question, request: Request, world: World) -> Judged 
     return None
 
 
-def _request(question: Question, world: World) -> Request:
-    namespace = _namespace_object(question, world)
+def _request(question: Question, world: World, host: Host) -> Request:
+    namespace = _namespace_object(question, world, host)
     user = User.from_json(question.request.get("userInfo") or {})
     request = Request.from_admission_review(
         question.request,
@@ -152,12 +152,22 @@ def _parent(question: Question, kinds: KindTable) -> GVK:
     return info.gvk
 
 
-def _namespace_object(question: Question, world: World) -> JSONObject | None:
-    """Return the namespace that selectors look at: that of the object, or the object where it is one itself."""
+def _namespace_object(question: Question, world: World, host: Host) -> JSONObject | None:
+    """Return the namespace that selectors look at: that of the object, or the object where it is one itself.
+
+    A namespace that the watch has not brought yet is asked for. Raises HostError when it can not be had: without its
+    labels a selector would say that no policy matches.
+    """
     if question.kind.kind == "Namespace" and not question.kind.group:
         subject = question.object if question.object is not None else question.old_object
         return subject if isinstance(subject, dict) else None
-    return world.namespace(question.namespace) if question.namespace else None
+    if not question.namespace:
+        return None
+    known = world.namespace(question.namespace)
+    found = known if known is not None else host.get_object("v1", "Namespace", "", question.namespace)
+    if found is None:
+        raise HostError(f'namespaces "{question.namespace}" not found')
+    return found
 
 
 def _labels(namespace: JSON) -> Mapping[str, str] | None:

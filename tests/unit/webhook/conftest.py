@@ -78,8 +78,8 @@ class MemoryWorld:
     roles: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace that was given."""
-        return self.namespaces.get(name)
+        """Return a namespace that was given, or one without labels where none were given at all."""
+        return self.namespaces.get(name) if self.namespaces else {"metadata": {"name": name}}
 
     def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the roles that were given for a user name."""

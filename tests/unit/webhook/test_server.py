@@ -392,3 +392,29 @@ def test_what_is_in_work_is_finished_before_the_end() -> None:
             await stopping
 
     asyncio.run(run())
+
+
+class LateNamespaces(NoHost):
+    """A world that knows one namespace more than the watch has brought."""
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return the namespace `late`."""
+        labels = {"env": "prod"}
+        return {"metadata": {"name": name, "labels": labels}} if (kind, name) == ("Namespace", "late") else None
+
+
+def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
+    """Without its labels a selector would let everything through; one that is nowhere denies."""
+    selected = policy("selected", TEAM["spec"]["rules"][0])
+    resources = {"kinds": ["Pod"], "namespaceSelector": {"matchLabels": {"env": "prod"}}}
+    selected["spec"]["rules"][0] = {**selected["spec"]["rules"][0], "match": {"any": [{"resources": resources}]}}
+    world = MemoryWorld(namespaces={"default": {"metadata": {"name": "default"}}})
+
+    async def test(client: Client) -> None:
+        assert (await client.ask("/validate", review_body(POD)))["allowed"]
+        late = await client.ask("/validate", review_body(POD, namespace="late"))
+        assert "label team is missing" in late["status"]["message"]
+        gone = await client.ask("/validate", review_body(POD, namespace="gone"))
+        assert 'namespaces "gone" not found' == gone["status"]["message"]
+
+    serve(make_server(CERTIFICATE, selected, world=world, host=LateNamespaces()), test)
