@@ -1,0 +1,53 @@
+"""What the flags of the admission controller say, as one value.
+
+This module must never read a flag or the environment itself: the command line does.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyverno.controllers.certificates import CertificateSettings
+from pyverno.controllers.events import EventSettings
+from pyverno.controllers.surroundings import SurroundingSettings
+from pyverno.controllers.webhookconfigurations import Settings
+from pyverno.value import dataclass, field
+from pyverno.webhook.documents import ExceptionSettings
+from pyverno.webhook.server import Limits
+
+__all__ = ["AdmissionSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionSettings:
+    """What the flags of the admission controller say.
+
+    `server` (`host:port`) is how the API server reaches us when we run outside of the cluster. `identity` names this
+    replica among the others. `reports_account` is the user name of the service account that reports are made with:
+    whether it may read what policies are about stands in their status. `background_account` is that of the controller
+    that changes existing objects: policies with targets that it may not change are refused.
+    """
+
+    namespace: str = "kyverno"
+    service: str = "kyverno-svc"
+    config_map: str = "kyverno"
+    metrics_config_map: str = "kyverno-metrics"
+    address: str = ""
+    port: int = 9443
+    server: str = ""
+    service_port: int = 443
+    identity: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
+    exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
+    webhooks: Settings = field(default_factory=Settings)
+    certificates: CertificateSettings = field(default_factory=CertificateSettings)
+    protects_managed: bool = False
+    lease_retry: float = 2.0
+    qps: float = 100
+    burst: int = 200
+    limits: Limits = field(default_factory=Limits)
+    surroundings: SurroundingSettings = field(default_factory=SurroundingSettings)
+    removes_webhooks: bool = False
+    generates_validating: bool = True
+    events: EventSettings = field(default_factory=EventSettings)
+    reports_account: str = ""
+    background_account: str = ""

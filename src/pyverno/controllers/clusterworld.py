@@ -1,0 +1,263 @@
+"""What a replica knows of its cluster: kinds, namespaces, policies, roles, the ConfigMap; watches keep it up to date.
+
+The webhook reads it as its `World`, the leader writes what follows from it. This module must never judge, and never
+write to the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.discovery import discover
+from pyverno.cluster.informer import Informer, Notice, slim
+from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.policyinfo import PolicyInfo
+from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS, PolicyStore
+from pyverno.controllers.roles import RoleIndex
+from pyverno.controllers.surroundings import Surroundings
+from pyverno.engine.request import User
+from pyverno.errors import HostError, HostUnavailableError, UsageError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.metricsettings import MetricSettings
+from pyverno.webhook.policies import Policies
+
+if TYPE_CHECKING:
+    from pyverno.webhook.metrics import Metrics
+
+__all__ = ["ClusterWorld"]
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
+_CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+_DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
+_CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+_REQUIRED: Final = (POLICY_KINDS[0], POLICY_KINDS[1])
+_CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
+_SETTLE_SECONDS: Final = 0.1
+_STALE_SECONDS: Final = 30.0
+_RETRY_SECONDS: Final = 5.0
+
+log = logging.getLogger("pyverno.admission")
+
+Start = Callable[[Coroutine[Any, Any, None]], object]
+"""Starts something that is to run as long as the controller does."""
+
+
+class ClusterWorld:
+    """The cluster in memory (`webhook.admission.World`), and the informers that feed it.
+
+    `changed` is set whenever something changed from which webhook configurations or status follow.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: AdmissionSettings,
+        surroundings: Surroundings,
+        start: Start,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Take the client, the settings, what rules ask, how parts are started, and metrics that tell of policies."""
+        self.configuration = Configuration()
+        self.kinds = KindTable()
+        self.own_namespace = settings.namespace
+        self.protects_managed = settings.protects_managed
+        self.store = PolicyStore(
+            settings.exceptions, http_in_namespaces=settings.surroundings.allows_http_in_namespaces
+        )
+        self.changed = asyncio.Event()
+        self._client = client
+        self._settings = settings
+        self._surroundings = surroundings
+        self._start = start
+        self._metrics = metrics
+        self._roles = RoleIndex()
+        self._namespaces: Informer | None = None
+        self._informers: dict[GVR, Informer] = {}
+        self._definitions_changed = asyncio.Event()
+        self._info: PolicyInfo | None = None
+        if metrics is not None:
+            self._info = PolicyInfo(lambda: self.store.compiled().values(), lambda: metrics.settings.namespaces)
+            metrics.registry.register(self._info)
+
+    # ------------------------------------------------------------------------------------------- what the webhook reads
+
+    @property
+    def policies(self) -> Policies:
+        """The policies of this moment."""
+        return self.store.policies
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Return a namespace, None when it is unknown; raises HostError when namespaces can not be known."""
+        if self._namespaces is None or not self._namespaces.synced.is_set():
+            raise HostUnavailableError("the namespaces of the cluster are not known yet")
+        return self._namespaces.get(name)
+
+    def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the roles (`ns:name`) and cluster roles that bindings give to a user."""
+        return self._roles.roles_of(user, namespace)
+
+    # ------------------------------------------------------------------------------------------------------- freshness
+
+    def problem(self) -> str:
+        """Return which cache is not there yet or has not followed the cluster for long; the empty text when none."""
+        for gvr, informer in self._informers.items():
+            if not informer.synced.is_set():
+                return f"{gvr.resource} are not known yet"
+            if informer.stale_seconds > _STALE_SECONDS:
+                return f"{gvr.resource} have not been heard of for {informer.stale_seconds:.0f} seconds"
+        return ""
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether nothing is known that has still to be looked at."""
+        return not self.changed.is_set() and not self._definitions_changed.is_set()
+
+    def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:
+        """Tell whether the watches have brought an object in this version or a later one, or with "" that it is gone.
+
+        What is not watched is taken as seen.
+        """
+        informer = next((each for each in self._informers.values() if _same_objects(each.gvr, gvr)), None)
+        if informer is None or (informer.gvr == _CONFIG_MAPS and namespace != self._settings.namespace):
+            return True
+        found = informer.get(name, namespace)
+        if found is None or not version:
+            return found is None and not version
+        return int(found["metadata"]["resourceVersion"]) >= int(version)
+
+    def policy_resource(self, body: JSONObject) -> GVR | None:
+        """Return the resource that a policy is written by; None when the cluster does not serve it."""
+        for gvr in POLICY_KINDS:
+            info = self.kinds.by_resource(gvr)
+            if info is not None and (info.api_version, info.kind) == (body.get("apiVersion"), body.get("kind")):
+                return gvr
+        return None
+
+    def watched(self, gvr: GVR, name: str, namespace: str) -> JSONObject | None:
+        """Return an object as the watch brought it last; None when it is gone or not watched."""
+        return self._informers[gvr].get(name, namespace) if gvr in self._informers else None
+
+    # ------------------------------------------------------------------------------------------------------ the watches
+
+    async def learn(self) -> None:
+        """Find out what the cluster serves, start the watches and wait until each has brought everything.
+
+        Raises UsageError when the cluster lacks what we need, HostError when it can not be reached.
+        """
+        self.kinds = await discover(self._client)
+        self._check_definitions()
+        self._watch_everything()
+        await asyncio.gather(*(informer.synced.wait() for informer in self._informers.values()))
+
+    async def follow_definitions(self) -> None:
+        """Look again at what the cluster serves when definitions of custom resources change."""
+        while True:
+            await self._definitions_changed.wait()
+            await asyncio.sleep(_SETTLE_SECONDS)
+            self._definitions_changed.clear()
+            try:
+                self.kinds = await discover(self._client)
+            except (HostError, StatusError):
+                self._definitions_changed.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            self._watch_policies()
+            self.changed.set()
+
+    def _check_definitions(self) -> None:
+        missing = [str(gvr) for gvr in _REQUIRED if self.kinds.by_resource(gvr) is None]
+        if missing:
+            raise UsageError(
+                f"the cluster does not serve {', '.join(missing)}: "
+                "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
+            )
+
+    def _watch_everything(self) -> None:
+        self._namespaces = self._watch(_NAMESPACES, lambda _notice, _body: None)
+        self._watch(_DEFINITIONS, lambda _notice, _body: self._definitions_changed.set(), shrink=_without_schema)
+        for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
+            self._watch(bindings, self._take_binding)
+        self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
+        cached = self._surroundings.config_maps()
+        if cached is not None:
+            self._start(cached.run())  # while it is not there the API server is asked, so nothing waits for it
+        self._watch_policies()
+
+    def _watch_policies(self) -> None:
+        for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
+            if gvr not in self._informers and self.kinds.by_resource(gvr) is not None:
+                self._watch(gvr, self._take_policy)
+        entries = self._surroundings.entry_resource()
+        if entries is not None and not any(_same_objects(entries, known) for known in self._informers):
+            self._watch(entries, self._surroundings.entries.take)
+
+    def _watch(
+        self,
+        gvr: GVR,
+        listener: Callable[[Notice, JSONObject], None],
+        *,
+        namespace: str = "",
+        shrink: Callable[[JSONObject], JSONObject] = slim,
+    ) -> Informer:
+        informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink)
+        informer.listen(listener)
+        self._informers[gvr] = informer
+        self._start(informer.run())
+        return informer
+
+    def _take_binding(self, notice: Notice, body: JSONObject) -> None:
+        if notice is Notice.DELETED:
+            self._roles.remove(body)
+        else:
+            self._roles.put(body)
+
+    def _take_config(self, notice: Notice, body: JSONObject) -> None:
+        name = body["metadata"]["name"]
+        if name == self._settings.metrics_config_map and self._metrics is not None:
+            self._metrics.settings = MetricSettings.read({} if notice is Notice.DELETED else body.get("data") or {})
+            _tell_problems(self._metrics.settings.problems)
+        if name != self._settings.config_map:
+            return
+        self.configuration = Configuration.read({} if notice is Notice.DELETED else body.get("data") or {})
+        _tell_problems(self.configuration.problems)
+        self.changed.set()
+
+    def _take_policy(self, notice: Notice, body: JSONObject) -> None:
+        before = self.store.policies
+        if notice is Notice.DELETED:
+            compiled = self.store.remove(body)
+        else:
+            compiled = self.store.put(body)
+            for error in compiled.errors:
+                fields = {"policy": body["metadata"]["name"], "error": f"{error.path}: {error.message}"}
+                log.error("a policy is not valid", extra={"fields": fields})
+        if self.store.policies is not before:
+            self.changed.set()
+            if compiled is not None and self._info is not None:
+                self._info.note(compiled, _CHANGES[notice])
+
+
+def _tell_problems(problems: Iterable[str]) -> None:
+    for problem in problems:
+        log.error("a setting of a ConfigMap can not be read", extra={"fields": {"problem": problem}})
+
+
+def _same_objects(one: GVR, other: GVR) -> bool:
+    """Tell whether two resources are versions of the same one."""
+    return (one.group, one.resource) == (other.group, other.resource)
+
+
+def _without_schema(body: JSONObject) -> JSONObject:
+    """Keep of a definition what tells it from its other states: schemas can be a megabyte."""
+    metadata = body.get("metadata") or {}
+    kept = {key: metadata.get(key) for key in ("name", "uid", "resourceVersion", "generation")}
+    return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": kept}

@@ -1,0 +1,155 @@
+"""What only one of the replicas does: webhook configurations, admission policies, status, certificates.
+
+It works while the lease is ours and stops before it could be another's. This module must never answer a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LeaderElection, LeaseTimes
+from pyverno.compiler.compile import Compiled
+from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.clusterworld import ClusterWorld
+from pyverno.controllers.generatedpolicies import GeneratedPolicies, Generation, with_generation
+from pyverno.controllers.permissions import ReadPermissions, ScannedPolicy
+from pyverno.controllers.servingcertificates import ServingCertificates
+from pyverno.controllers.status import status_of, status_patch
+from pyverno.controllers.webhookconfigurations import Endpoint, Sources, configurations
+from pyverno.controllers.webhooks import WebhookController, document_configurations
+from pyverno.errors import HostError
+from pyverno.kube.status import StatusError
+
+__all__ = ["Leader"]
+
+_SETTLE_SECONDS: Final = 0.1
+_RETRY_SECONDS: Final = 5.0
+
+log = logging.getLogger("pyverno.admission")
+
+
+class Leader:
+    """The part of a replica that waits for the lease, and works while it has it."""
+
+    def __init__(self, client: Client, settings: AdmissionSettings, world: ClusterWorld) -> None:
+        """Take the client, the settings, and what is known of the cluster; nothing is written before `campaign`."""
+        self.is_leading = False
+        self.ready = asyncio.Event()
+        """Set when the webhooks are in place for the first time."""
+        self.certificates = ServingCertificates(client, settings.certificates, self._configure)
+        self._client = client
+        self._settings = settings
+        self._world = world
+        self._configuring = asyncio.Lock()
+        self._permissions = ReadPermissions(client, settings.reports_account)
+        self._generating = GeneratedPolicies(client, validating=settings.generates_validating)
+        self._generated: Mapping[tuple[str, str], Generation] = {}
+        self._configured = False
+        self._is_written = False
+        times = LeaseTimes.of_retry(settings.lease_retry)
+        self._election = LeaderElection(client, "kyverno", settings.namespace, settings.identity, times)
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether this replica leads and has written everything that follows from what its watches brought."""
+        return self._is_written and self._world.is_settled
+
+    async def campaign(self) -> None:
+        """Lead whenever the lease is ours; without it (the API server is away, say) requests are still answered."""
+        while True:
+            await self._election.run(self._lead)
+            log.warning("the lease is lost")
+            await asyncio.sleep(self._settings.lease_retry)
+
+    async def end(self, campaign: asyncio.Task[None]) -> None:
+        """Stop leading, take the webhooks away where that is asked for, and give the lease back."""
+        was_leader = self._election.is_leader
+        campaign.cancel()
+        await asyncio.gather(campaign, return_exceptions=True)
+        if self._settings.removes_webhooks and was_leader:
+            with suppress(HostError, StatusError):
+                await WebhookController(self._client).remove_all()
+        await self._election.release()
+
+    async def _lead(self) -> None:
+        """Do what only one replica may do: configurations, certificates and status."""
+        self._world.changed.set()
+        self.is_leading = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._keep(self._reconcile))
+                group.create_task(self.certificates.lead())
+        finally:
+            self.is_leading = False
+
+    async def _keep(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            try:
+                await step()
+            except (HostError, StatusError) as error:
+                self._configured = False
+                log.warning("a step of the leader failed", extra={"fields": {"error": str(error)}})
+                self._world.changed.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _reconcile(self) -> None:
+        await self._world.changed.wait()
+        self._is_written = False
+        await asyncio.sleep(_SETTLE_SECONDS)
+        self._world.changed.clear()
+        await self._configure()
+        self._configured = True
+        self._generated = await self._generating.reconcile(self._world.store.in_use(), self._world.kinds)
+        await self._write_status()
+        self._is_written = True
+        self.ready.set()
+
+    async def _configure(self) -> None:
+        """Make the webhook configurations what policies, settings and certificates ask for."""
+        controller = WebhookController(self._client)
+        endpoint = self._endpoint()
+        sources = Sources(
+            legacy=self._world.store.legacy(),
+            cel=self._world.store.cel(),
+            kinds=self._world.kinds,
+            configuration=self._world.configuration,
+            endpoint=endpoint,
+            settings=self._settings.webhooks,
+        )
+        async with self._configuring:
+            for wanted in (
+                *document_configurations(endpoint, self._settings.webhooks.timeout),
+                *configurations(sources),
+            ):
+                await controller.apply(wanted)
+
+    def _endpoint(self) -> Endpoint:
+        settings = self._settings
+        bundle = self.certificates.bundle
+        return Endpoint(settings.service, settings.namespace, settings.service_port, settings.server, bundle)
+
+    async def _write_status(self) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for compiled in tuple(self._world.store.compiled().values()):
+            body = compiled.document.value
+            gvr = self._world.policy_resource(body)
+            if gvr is None or compiled.written is None:
+                continue
+            name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
+            found = self._world.watched(gvr, name, namespace)
+            wanted = status_of(compiled, is_configured=self._configured, now=now, missing=await self._missing(compiled))
+            wanted = with_generation(wanted, compiled, self._generated)
+            patch = status_patch((found or body).get("status") or {}, wanted)
+            if patch is not None:
+                with suppress(StatusError):  # it may be gone, or be changed again: then there is another round
+                    await self._client.patch(gvr, name, patch, namespace, subresource="status")
+
+    async def _missing(self, compiled: Compiled) -> tuple[str, ...]:
+        written = compiled.written
+        return await self._permissions.missing(written) if isinstance(written, ScannedPolicy) else ()
