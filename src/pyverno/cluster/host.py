@@ -8,14 +8,18 @@ anything but the API server.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
+from pyverno.cluster.accessreviews import access_review, decision_of
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress
 from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
-from pyverno.errors import HostError, HostUnavailableError, NotFoundError
+from pyverno.engine.request import User
+from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
@@ -25,9 +29,14 @@ from pyverno.kube.status import StatusError
 from pyverno.lang.runtime import World
 from pyverno.value import replace
 
+if TYPE_CHECKING:
+    # CEL is imported only where a policy is written in it
+    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+
 __all__ = ["ClusterHost", "GlobalEntries"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _STALE_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 3600.0
 _T = TypeVar("_T")
@@ -75,6 +84,18 @@ class ClusterHost:
         self._global_entries = global_entries
         self._config_maps = config_maps
         self._seconds = seconds
+        self._user: User | None = None
+        self._deadline: float | None = None
+        self._decisions: dict[tuple[object, ...], Decision] = {}
+
+    def for_request(self, user: User, deadline: float | None = None) -> Self:
+        """Return the same world for one request: on whose behalf it asks, and when (monotonic seconds) that is over.
+
+        What the authorizer says about the user is asked once for each request.
+        """
+        asking = copy(self)
+        asking._user, asking._deadline, asking._decisions = user, deadline, {}
+        return asking
 
     def now(self) -> int:
         """Return the wall clock in nanoseconds."""
@@ -120,6 +141,21 @@ class ClusterHost:
         if cache is None or not cache.synced.is_set() or cache.stale_seconds > _STALE_SECONDS:
             return None
         return cache.get(name, namespace)
+
+    def authorize(self, check: AuthorizationCheck) -> Decision:
+        """Ask the API server whether the user of the request, or the service account that is named, may do something.
+
+        Raises EvaluationError where there is no request.
+        """
+        if self._user is None:
+            raise EvaluationError("no authorizer is available here: nobody is asking")
+        key = (check.verb, check.service_account, *sorted(check.attributes.items()))
+        found = self._decisions.get(key)
+        if found is None:
+            review = access_review(check, self._user)
+            found = decision_of(self._ask(self._client.create(_REVIEWS, review), "the authorizer"))
+            self._decisions[key] = found
+        return found
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Raise HostUnavailableError: registries are not asked yet."""
@@ -178,6 +214,8 @@ class ClusterHost:
 
     def _ask(self, asking: Coroutine[Any, Any, _T], what: str, seconds: float | None = None) -> _T:
         limit = self._seconds if seconds is None else seconds
+        if self._deadline is not None:
+            limit = min(limit, max(self._deadline - time.monotonic(), 0.0))
         running = asyncio.run_coroutine_threadsafe(asking, self._loop)
         try:
             return running.result(limit)

@@ -108,12 +108,24 @@ class BrokerWorld:
                 self.generated.append((namespace, item))
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
-        """Answer an authorization question."""
+        """Answer an authorization question; a policy of a namespace may ask only about that namespace."""
+        self._confine_authorization(check)
         host = self.broker.host
         if isinstance(host, AuthorizingHost):
+            self.broker.budget.charge_call()
             return host.authorize(check)
         # no answer is not a refusal: it must not read as `allowed() == false`
         raise EvaluationError("no authorizer is available here")
+
+    def _confine_authorization(self, check: AuthorizationCheck) -> None:
+        own = self.broker.namespace
+        if not own:
+            return
+        account = check.service_account
+        if account is not None and account[0] != own:
+            raise EvaluationError(f"a policy of namespace `{own}` may not ask what `{'/'.join(account)}` may do")
+        if check.attributes.get("namespace", "") != own:
+            raise EvaluationError(f"a policy of namespace `{own}` may not ask what is allowed outside of it")
 
     def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
         """Raise: signatures are verified by a later part."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
@@ -23,7 +23,7 @@ from pyverno.webhook.policies import Policies
 from pyverno.webhook.question import Answer, Question
 from pyverno.webhook.routes import Door, Route
 
-__all__ = ["Judged", "World", "answer", "passes_unseen"]
+__all__ = ["AskingHost", "Judged", "World", "answer", "passes_unseen"]
 
 _PHASES = {Door.MUTATE: MUTATING, Door.VALIDATE: VALIDATING}
 _OWN_KINDS = frozenset(
@@ -77,6 +77,15 @@ class World(Protocol):
         ...
 
 
+@runtime_checkable
+class AskingHost(Protocol):
+    """A Host that asks on behalf of the user of a request, where that makes a difference."""
+
+    def for_request(self, user: User, deadline: float | None) -> Host:
+        """Return the Host for one request; `deadline` (monotonic seconds) is when its questions are over."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """An answer with the review that it comes from; None where no policy was asked."""
@@ -102,7 +111,8 @@ def answer(question: Question, route: Route, world: World, host: Host, *, deadli
             return unseen
         if not len(policies):
             return ALLOWED
-        review = Engine(policies, host).review(request, _PHASES[route.door], deadline=deadline)
+        asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
+        review = Engine(policies, asked).review(request, _PHASES[route.door], deadline=deadline)
         decision = review.decision
     except PyvernoError as error:
         return _denied(error.message)

@@ -97,6 +97,10 @@ class InlineHost:
             raise NeedsWorkerError
         return found
 
+    def authorize(self, check: object) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
     def image_data(self, image: str, *, credentials: JSONObject | None) -> NoReturn:
         """Ask for a worker."""
         raise NeedsWorkerError

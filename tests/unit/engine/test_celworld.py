@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.lang.cel.world import Decision
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from tests.unit.engine.celpolicies import CONFIG_MAP, ask, compiled, kyverno, said, validations
@@ -143,3 +144,49 @@ def test_a_review_may_ask_a_hundred_questions(questions, status):
     numbers = ", ".join(map(str, range(questions)))
     expression = f"[{numbers}].all(i, dyn(resource.Get('v1', 'configmaps', 'team', 'none' + string(i))) == null)"
     assert asked(expression)[0] == status
+
+
+class Permissive(OfflineHost):
+    """A world in which everybody may do everything; `asked` counts the questions."""
+
+    asked = 0
+
+    def authorize(self, check):
+        self.asked += 1
+        return Decision(allowed=True)
+
+
+def authorized(kind, question, host):
+    """Return status and message of a rule with `validate.cel` that asks the authorizer."""
+    metadata = {"name": "check", **({"namespace": "team"} if kind == "Policy" else {})}
+    cel = {"expressions": [{"expression": f"authorizer.{question}.check('get').allowed()"}]}
+    rule = {"name": "ask", "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, "validate": {"cel": cel}}
+    policy = {"apiVersion": "kyverno.io/v1", "kind": kind, "metadata": metadata, "spec": {"rules": [rule]}}
+    (result,) = said(ask(policy, host=host))
+    return result
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "group('').resource('pods').namespace('other')",
+        "group('').resource('nodes')",
+        "path('/healthz')",
+        "serviceAccount('other', 'robot').group('').resource('pods').namespace('team')",
+    ],
+)
+def test_a_namespaced_policy_asks_the_authorizer_about_its_namespace_only(question):
+    """What is allowed elsewhere, and to accounts of others, is none of its business; a cluster policy may ask it."""
+    host = Permissive()
+    status, message = authorized("Policy", question, host)
+    assert ("fail", 0) == (status, host.asked)  # an error under failurePolicy Fail
+    assert "a policy of namespace `team` may not ask" in message
+    assert "pass" == authorized("ClusterPolicy", question, host)[0]
+
+
+def test_a_namespaced_policy_may_ask_about_its_own_namespace():
+    """The user of the request, and service accounts of the namespace."""
+    host = Permissive()
+    for account in ("", "serviceAccount('team', 'robot')."):
+        assert "pass" == authorized("Policy", f"{account}group('').resource('pods').namespace('team')", host)[0]
+    assert 2 == host.asked

@@ -1,0 +1,71 @@
+"""Questions of authorization as SubjectAccessReviews: how one is written, and what the API server's answer means.
+
+A question is about the user of a request, with the groups and everything else that the API server knows of them, or
+about a service account. This module must never decide by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyverno.engine.request import User
+from pyverno.kube.json import JSONObject
+
+if TYPE_CHECKING:
+    # CEL is imported only where a policy asks
+    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+
+__all__ = ["access_review", "decision_of"]
+
+_NAMES = ("group", "resource", "subresource", "namespace", "name")
+_SELECTORS = ("fieldSelector", "labelSelector")
+
+
+def access_review(check: AuthorizationCheck, user: User) -> JSONObject:
+    """Return the SubjectAccessReview that asks whether somebody may do something.
+
+    >>> from pyverno.lang.cel.world import AuthorizationCheck
+    >>> check = AuthorizationCheck({"resource": "pods", "namespace": "shop"}, "get", ("shop", "web"))
+    >>> spec = access_review(check, User("alice"))["spec"]
+    >>> spec["user"], spec["resourceAttributes"]["resource"]
+    ('system:serviceaccount:shop:web', 'pods')
+    """
+    asked = check.attributes
+    spec = _who(check.service_account, user)
+    if "path" in asked:
+        spec["nonResourceAttributes"] = {"path": asked["path"], "verb": check.verb}
+    else:
+        spec["resourceAttributes"] = {
+            "verb": check.verb,
+            "version": "*",
+            **{name: asked[name] for name in _NAMES if asked.get(name)},
+            **{name: {"rawSelector": asked[name]} for name in _SELECTORS if asked.get(name)},
+        }
+    return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+
+
+def _who(service_account: tuple[str, str] | None, user: User) -> JSONObject:
+    if service_account is not None:
+        namespace, name = service_account
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        return {"user": f"system:serviceaccount:{namespace}:{name}", "groups": groups}
+    spec: JSONObject = {"user": user.username, "groups": list(user.groups)}
+    if user.uid:
+        spec["uid"] = user.uid
+    if user.extra:
+        spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return spec
+
+
+def decision_of(review: JSONObject) -> Decision:
+    """Read the answer; an error of the authorizer counts only where it did not allow: some rule may have, all the same.
+
+    >>> decision_of({"status": {"allowed": True, "reason": "RBAC"}}).allowed
+    True
+    """
+    from pyverno.lang.cel.world import Decision
+
+    status = review.get("status") or {}
+    allowed = status.get("allowed") is True and status.get("denied") is not True
+    error = "" if allowed else str(status.get("evaluationError") or "")
+    return Decision(allowed=allowed, reason=str(status.get("reason") or ""), error=error)
