@@ -17,8 +17,9 @@ class Group(click.Group):
     """Prints its help when no command is named; its errors are those of Kyverno's command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Rewrite the verbosity, then parse."""
-        return super().parse_args(ctx, logging_arguments(args))
+        """Rewrite the verbosity, then parse; the words after the command are its own."""
+        own = next((position for position, word in enumerate(args) if word in self.commands), len(args))
+        return super().parse_args(ctx, [*logging_arguments(args[:own]), *args[own:]])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

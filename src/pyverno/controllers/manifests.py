@@ -229,7 +229,10 @@ def _pod(settings: InstallSettings) -> JSONObject:
                 "env": [
                     {"name": "KYVERNO_NAMESPACE", "valueFrom": namespace},
                     {"name": "KYVERNO_POD_NAME", "valueFrom": name},
+                    {"name": "KYVERNO_SERVICEACCOUNT_NAME", "value": _ADMISSION},
+                    {"name": "KYVERNO_DEPLOYMENT", "value": _ADMISSION},
                     {"name": "INIT_CONFIG", "value": "kyverno"},
+                    {"name": "METRICS_CONFIG", "value": "kyverno-metrics"},
                     {"name": "KYVERNO_SVC", "value": "kyverno-svc"},
                 ],
                 "ports": [{"name": "https", "containerPort": 9443}, {"name": "metrics", "containerPort": 8000}],

@@ -4,9 +4,166 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
+from pyverno.cli.admission_flags import AdmissionFlags
+from pyverno.cli.admission_run import settings_of
+from pyverno.cli.controller import controller
+from pyverno.cli.flagtable import command_of, environment_of
+from pyverno.errors import UsageError
 from tests.unit.cli.conftest import Run
+
+
+def read(*words: str) -> AdmissionFlags:
+    """Return what words on the command line come to."""
+    seen: list[AdmissionFlags] = []
+    command_of("probe", "Probe.", AdmissionFlags, seen.append).main(list(words), standalone_mode=False)
+    return seen[0]
+
+
+KYVERNO = {
+    "autoMemLimitEnabled": "true",
+    "autoMemLimitRatio": "0.9",
+    "kubeconfig": "",
+    "clientRateLimitQPS": "100.0",
+    "clientRateLimitBurst": "200",
+    "enablePolicyException": "false",
+    "exceptionNamespace": "",
+    "enableConfigMapCaching": "true",
+    "leaderElectionRetryPeriod": "2s",
+    "loggingFormat": "text",
+    "maxQueuedEvents": "1000",
+    "omitEvents": "",
+    "maxAPICallResponseLength": "10000000",
+    "apiCallTimeout": "30s",
+    "maxGlobalContextEntries": "0",
+    "allowHTTPInNamespacedPolicies": "false",
+    "httpBlocklist": "169.254.169.254,169.254.169.253,metadata.google.internal,127.0.0.0/8,::1/128",
+    "httpAllowlist": "",
+    "webhookTimeout": "10",
+    "serverIP": "",
+    "servicePort": "443",
+    "webhookServerHost": "",
+    "webhookServerPort": "9443",
+    "autoUpdateWebhooks": "true",
+    "excludeBootstrapResources": "false",
+    "webhookRegistrationTimeout": "120s",
+    "protectManagedResources": "false",
+    "forceFailurePolicyIgnore": "false",
+    "generateValidatingAdmissionPolicy": "true",
+    "admissionReports": "true",
+    "backgroundServiceAccountName": "",
+    "reportsServiceAccountName": "",
+    "caSecretName": "",
+    "tlsSecretName": "",
+    "renewBefore": "360h",
+    "disableCertManagerController": "false",
+    "controllerRuntimeMetricsAddress": "",
+    "cleanupServerHost": "",
+    "cleanupServerPort": "9443",
+    "metricsHost": "",
+    "metricsPort": "8000",
+    "disableMetrics": "false",
+}
+"""The flags of Kyverno's admission controller with their defaults; only tlsKeyAlgorithm has another one on purpose."""
+
+
+@pytest.mark.parametrize("name", KYVERNO)
+def test_kyvernos_flags_have_its_names_and_defaults(name: str) -> None:
+    """Giving a flag its default, in Go's forms, changes nothing."""
+    default = read()
+    for words in ([f"--{name}={KYVERNO[name]}"], [f"-{name}={KYVERNO[name]}"]):
+        assert default == read(*words)
+    if KYVERNO[name] not in ("true", "false"):
+        assert default == read(f"-{name}", KYVERNO[name])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--protectManagedResources"], True),
+        (["-protectManagedResources"], True),
+        (["--protectManagedResources", "true"], True),
+        (["-protectManagedResources=T"], True),
+        (["--protectManagedResources", "false"], False),
+        (["--protectManagedResources="], False),
+    ],
+)
+def test_toggles_take_their_value_in_all_forms(words: list[str], expected: bool) -> None:
+    """Kyverno's toggles are no booleans for Go: their value may be a word of its own."""
+    assert expected == read(*words).server.protects_managed
+
+
+def test_a_flag_wins_over_the_environment_and_that_over_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For every flag that has a twin."""
+    assert 6 <= len(environment_of(AdmissionFlags))
+    monkeypatch.setenv("FLAG_PROTECT_MANAGED_RESOURCES", "true")
+    monkeypatch.setenv("FLAG_GENERATE_VALIDATING_ADMISSION_POLICY", "0")
+    monkeypatch.setenv("FLAG_HTTP_BLOCKLIST", "")
+    monkeypatch.setenv("FLAG_FORCE_FAILURE_POLICY_IGNORE", "")
+    flags = read("--protectManagedResources=false")
+    assert (False, False, ()) == (
+        flags.server.protects_managed,
+        flags.generation.validating,
+        flags.questions.blocklist,
+    )
+    assert read().server.protects_managed
+    assert not flags.webhooks.forces_ignore
+    assert ("192.0.2.1",) == read("--httpBlocklist", " 192.0.2.1, ").questions.blocklist
+
+
+def test_a_variable_that_can_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kyverno takes the default instead, which switches protections off in silence."""
+    monkeypatch.setenv("FLAG_PROTECT_MANAGED_RESOURCES", "yes")
+    with pytest.raises(UsageError, match="FLAG_PROTECT_MANAGED_RESOURCES: `yes` is neither true nor false"):
+        read()
+
+
+def test_every_group_is_shown_in_the_help(cli: Run) -> None:
+    """With defaults and the twins in the environment."""
+    shown = " ".join(cli("controller", "admission", "--help").out.split())
+    for field in fields(AdmissionFlags):
+        assert f"{field.metadata['title']}:" in shown
+    assert "FLAG_DUMP" not in shown or "dumpPatches" in shown
+    for each in controller.commands["admission"].params:
+        if not each.hidden:
+            assert each.opts[0] in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--tlsKeyAlgorithm", "DSA"], 'invalid argument "DSA" for "--tlsKeyAlgorithm" flag'),
+        (["--httpBlocklist", "a b"], "invalid entry `a b` of --httpBlocklist"),
+    ],
+)
+def test_values_that_are_none_are_told_at_the_start(words: list[str], text: str) -> None:
+    """Before anything is asked of a cluster."""
+    with pytest.raises(UsageError, match=text):
+        settings_of(read(*words), {})
+
+
+def test_no_limit_of_requests_is_the_one_of_clients() -> None:
+    """Zero is Kyverno's word for the default of its client library."""
+    settings = settings_of(read("--clientRateLimitQPS=0", "--clientRateLimitBurst=0"), {})
+    assert (5, 10) == (settings.qps, settings.burst)
+
+
+def test_names_come_from_the_environment() -> None:
+    """As a Deployment gives them."""
+    given = {"KYVERNO_NAMESPACE": "policy", "KYVERNO_SVC": "svc", "INIT_CONFIG": "settings", "KYVERNO_POD_NAME": "p-1"}
+    settings = settings_of(read(), given)
+    assert ("policy", "svc", "settings", "kyverno-metrics", "p-1") == (
+        settings.namespace,
+        settings.service,
+        settings.config_map,
+        settings.metrics_config_map,
+        settings.identity,
+    )
+    assert "svc.policy.svc.kyverno-tls-ca" == settings.certificates.ca_name
 
 
 def test_flags_with_capitals_reach_the_controller(tmp_path: Path) -> None:

@@ -1,0 +1,224 @@
+"""The flags of `pyverno controller admission`: names, defaults and meanings are Kyverno's where Kyverno has the flag.
+
+This module must never do anything with a value; `admission_run` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyverno.cli.flagtable import group_of, listed, number, seconds, switch, text
+
+__all__ = ["AdmissionFlags"]
+
+_BLOCKED = "169.254.169.254,169.254.169.253,metadata.google.internal,127.0.0.0/8,::1/128"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFlags:
+    """How the cluster is reached."""
+
+    kubeconfig: str = text(
+        "--kubeconfig", "File with the access to the cluster; without it that of the pod.", metavar="FILE"
+    )
+    context: str = text("--context", "Context of that file.", metavar="NAME")
+    qps: float = number(
+        "--clientRateLimitQPS", "Requests a second to the API server; 0 for the default of clients, 5.", default=100.0
+    )
+    burst: int = number("--clientRateLimitBurst", "Requests at once; 0 for the default of clients, 10.", default=200)
+    lease_retry: float = seconds("--leaderElectionRetryPeriod", "How often a lease is tried.", default="2s")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFlags:
+    """Where requests are taken, and whose."""
+
+    host: str = text("--webhookServerHost", "Address to listen at; all by default.", metavar="ADDRESS")
+    port: int = number("--webhookServerPort", "Port to listen at.", default=9443)
+    server: str = text("--serverIP", "HOST:PORT by which the API server reaches us from outside of the cluster.")
+    service_port: int = number("--servicePort", "Port of the service.", default=443)
+    shutdown_delay: float = seconds(
+        "--shutdownDelay", "How long requests are still taken after SIGTERM, until everybody knows.", default="5s"
+    )
+    protects_managed: bool = switch(
+        "--protectManagedResources",
+        "Refuse changes of what Kyverno manages by anybody else.",
+        env="FLAG_PROTECT_MANAGED_RESOURCES",
+        is_toggle=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookFlags:
+    """What the API server is told about us."""
+
+    timeout: int = number("--webhookTimeout", "Seconds that the API server waits.", default=10)
+    updates: bool = switch("--autoUpdateWebhooks", "Ask for what policies are about, and nothing else.", default=True)
+    excludes_bootstrap: bool = switch(
+        "--excludeBootstrapResources", "Never ask about nodes and certificate requests where an error denies."
+    )
+    forces_ignore: bool = switch(
+        "--forceFailurePolicyIgnore",
+        "Let requests through when we can not be reached, whatever policies say.",
+        env="FLAG_FORCE_FAILURE_POLICY_IGNORE",
+        is_toggle=True,
+    )
+    removes: bool = switch("--removeWebhooks", "Take the webhook configurations away at the end; for development.")
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationFlags:
+    """Which policies the API server judges by itself."""
+
+    validating: bool = switch(
+        "--generateValidatingAdmissionPolicy",
+        "Make ValidatingAdmissionPolicies of the policies that ask for it.",
+        default=True,
+        env="FLAG_GENERATE_VALIDATING_ADMISSION_POLICY",
+        is_toggle=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionFlags:
+    """Which exceptions are used."""
+
+    enabled: bool = switch("--enablePolicyException", "Use PolicyExceptions.")
+    namespace: str = text(
+        "--exceptionNamespace", "The only namespace of PolicyExceptions; `*` for any.", metavar="NAME"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFlags:
+    """What is reported of answers, and by whom."""
+
+    of_admission: bool = switch("--admissionReports", "Report on admission requests.", default=True)
+    account: str = text(
+        "--reportsServiceAccountName",
+        "User that reports are made with; whether it may read what policies are about stands in their status.",
+        metavar="USER",
+    )
+    background_account: str = text(
+        "--backgroundServiceAccountName",
+        "User that changes existing objects; policies that need more than it may do are refused.",
+        metavar="USER",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFlags:
+    """What rules may ask of the world."""
+
+    most_bytes: int = number(
+        "--maxAPICallResponseLength", "Bytes of a service's answer; 0 for no limit.", default=10_000_000
+    )
+    timeout: float = seconds("--apiCallTimeout", "How long a service may take; 0 for no limit.", default="30s")
+    blocklist: tuple[str, ...] = listed(
+        "--httpBlocklist",
+        "Hosts, addresses and ranges that rules may not call, with commas between them.",
+        default=_BLOCKED,
+        env="FLAG_HTTP_BLOCKLIST",
+    )
+    allowlist: tuple[str, ...] = listed(
+        "--httpAllowlist", "URL prefixes that rules may call, and no others.", env="FLAG_HTTP_ALLOWLIST"
+    )
+    allows_http_in_namespaces: bool = switch(
+        "--allowHTTPInNamespacedPolicies",
+        "Let expressions of namespaced policies call services.",
+        env="FLAG_ENABLE_HTTP_IN_NAMESPACED_POLICIES",
+        is_toggle=True,
+    )
+    most_entries: int = number("--maxGlobalContextEntries", "Entries of the global context; 0 for no limit.", default=0)
+    caches_config_maps: bool = switch(
+        "--enableConfigMapCaching",
+        "Keep ConfigMaps with the label cache.kyverno.io/enabled in memory.",
+        default=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFlags:
+    """The certificates of the webhook."""
+
+    ca_secret: str = text(
+        "--caSecretName", "Secret of the certificate authority; named after the service by default.", metavar="NAME"
+    )
+    tls_secret: str = text(
+        "--tlsSecretName", "Secret of the server's certificate; named after the service by default.", metavar="NAME"
+    )
+    renew_before: float = seconds("--renewBefore", "How long before its end a certificate is renewed.", default="360h")
+    algorithm: str = text("--tlsKeyAlgorithm", "ECDSA, RSA or Ed25519.", default="ECDSA", metavar="NAME")
+    others_manage: bool = switch("--disableCertManagerController", "Leave the certificates to somebody else.")
+
+
+@dataclass(frozen=True, slots=True)
+class EventFlags:
+    """Events about policies and requests."""
+
+    most_queued: int = number(
+        "--maxQueuedEvents", "How many events may wait to be written; 0 for no events.", default=1000
+    )
+    omitted: tuple[str, ...] = listed(
+        "--omitEvents", "Reasons of events that are left out, with commas.", metavar="REASONS"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogFlags:
+    """What the log tells and how."""
+
+    form: str = text(
+        "--loggingFormat", "Form of log lines: text or json.", default="text", metavar="FORM", choices=("text", "json")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFlags:
+    """Where metrics are."""
+
+    host: str = text("--metricsHost", "Address of the metrics.", metavar="ADDRESS")
+    port: int = number("--metricsPort", "Port of the metrics.", default=8000)
+    disabled: bool = switch("--disableMetrics", "Serve no metrics.")
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredFlags:
+    """Flags that have nothing to act on here."""
+
+    memory_limit: bool = switch(
+        "--autoMemLimitEnabled", "Derive Go's memory limit from the container's.", default=True, has_effect=False
+    )
+    memory_ratio: float = number("--autoMemLimitRatio", "The part of it.", default=0.9, has_effect=False)
+    runtime_metrics: str = text(
+        "--controllerRuntimeMetricsAddress", "Address of metrics of a Go library.", metavar="ADDRESS", has_effect=False
+    )
+    registration_timeout: float = seconds(
+        "--webhookRegistrationTimeout", "How long webhooks may take to be registered.", default="120s", has_effect=False
+    )
+    cleanup_host: str = text(
+        "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
+    )
+    cleanup_port: int = number("--cleanupServerPort", "Port of the cleanup controller.", default=9443, has_effect=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionFlags:
+    """All flags of the admission controller, in the groups of its help.
+
+    >>> AdmissionFlags().server.port
+    9443
+    """
+
+    cluster: ClusterFlags = group_of("Cluster", ClusterFlags)
+    server: ServerFlags = group_of("Server", ServerFlags)
+    webhooks: WebhookFlags = group_of("Webhooks", WebhookFlags)
+    generation: GenerationFlags = group_of("Admission policies", GenerationFlags)
+    exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
+    reports: ReportFlags = group_of("Reports and accounts", ReportFlags)
+    questions: QuestionFlags = group_of("What rules ask", QuestionFlags)
+    certificates: CertificateFlags = group_of("Certificates", CertificateFlags)
+    events: EventFlags = group_of("Events", EventFlags)
+    logs: LogFlags = group_of("Logs", LogFlags)
+    metrics: MetricFlags = group_of("Metrics", MetricFlags)
+    ignored: IgnoredFlags = group_of("Without effect", IgnoredFlags)

@@ -1,0 +1,142 @@
+"""The work of `pyverno controller admission`: settings of flags and environment, and the process that runs by them.
+
+This module must never judge a request.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyverno.cluster.access import Access, in_cluster, load_kubeconfig
+from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
+from pyverno.cluster.egressrules import EgressRules
+from pyverno.controllers.admission import AdmissionController, AdmissionSettings
+from pyverno.controllers.certificates import CertificateSettings
+from pyverno.controllers.events import EventSettings
+from pyverno.controllers.process import MetricsPort, run_process
+from pyverno.controllers.surroundings import SurroundingSettings
+from pyverno.controllers.webhookconfigurations import Settings
+from pyverno.errors import UsageError
+from pyverno.webhook.documents import ExceptionSettings
+from pyverno.webhook.logs import AnswerLog, set_up_logging
+from pyverno.webhook.metrics import Metrics
+from pyverno.webhook.observers import Observers
+from pyverno.webhook.server import Limits
+
+if TYPE_CHECKING:
+    from pyverno.cli.admission_flags import AdmissionFlags
+
+__all__ = ["run_admission", "settings_of"]
+
+_DAY = 86_400
+_DEFAULT_QPS = 5.0
+_DEFAULT_BURST = 10
+_REQUIRED = (
+    "KYVERNO_NAMESPACE",
+    "KYVERNO_SERVICEACCOUNT_NAME",
+    "KYVERNO_DEPLOYMENT",
+    "KYVERNO_POD_NAME",
+    "INIT_CONFIG",
+    "METRICS_CONFIG",
+)
+_ALGORITHMS = ("RSA", "ECDSA", "ED25519")
+
+
+def run_admission(flags: AdmissionFlags) -> None:
+    """Run until a signal ends it; raises UsageError for what can not be used, HostError when a part of it breaks."""
+    set_up_logging(flags.logs.form)
+    access = _access(flags)
+    metrics = Metrics()
+    work = AdmissionController(access, settings_of(flags, os.environ), Observers(metrics, AnswerLog()), metrics).run
+    given = flags.metrics
+    run_process(work, None if given.disabled else MetricsPort(metrics.exposition, given.host, given.port))
+
+
+def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> AdmissionSettings:
+    """Return the settings of a controller; raises UsageError for a value that is none."""
+    namespace = environment.get("KYVERNO_NAMESPACE") or "kyverno"
+    service = environment.get("KYVERNO_SVC") or "kyverno-svc"
+    server, cluster = flags.server, flags.cluster
+    return AdmissionSettings(
+        namespace=namespace,
+        service=service,
+        config_map=environment.get("INIT_CONFIG") or "kyverno",
+        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
+        address=server.host,
+        port=server.port,
+        server=server.server,
+        service_port=server.service_port,
+        identity=environment.get("KYVERNO_POD_NAME") or f"{os.uname().nodename}-{os.getpid()}",
+        exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
+        reports_account=flags.reports.account,
+        background_account=flags.reports.background_account,
+        webhooks=Settings(
+            timeout=flags.webhooks.timeout,
+            forces_ignore=flags.webhooks.forces_ignore,
+            excludes_bootstrap=flags.webhooks.excludes_bootstrap,
+            reports_admission=flags.reports.of_admission,
+            updates=flags.webhooks.updates,
+        ),
+        certificates=_certificates(flags, service, namespace),
+        protects_managed=server.protects_managed,
+        limits=Limits(linger_seconds=server.shutdown_delay),
+        lease_retry=cluster.lease_retry,
+        qps=cluster.qps or _DEFAULT_QPS,
+        burst=cluster.burst or _DEFAULT_BURST,
+        removes_webhooks=flags.webhooks.removes,
+        surroundings=_surroundings(flags, environment),
+        generates_validating=flags.generation.validating,
+        events=EventSettings(flags.events.most_queued, flags.events.omitted),
+    )
+
+
+def _access(flags: AdmissionFlags) -> Access:
+    """Return how the cluster is reached; in a pod, everything that its manifest must say is looked at first."""
+    given = flags.cluster
+    if given.kubeconfig or given.context or os.environ.get("KUBECONFIG"):
+        return load_kubeconfig(given.kubeconfig, given.context)
+    missing = [name for name in _REQUIRED if not os.environ.get(name)]
+    access = in_cluster()
+    if missing:
+        raise UsageError(
+            f"environment variables are not set, which a controller in a cluster needs: {', '.join(missing)}"
+        )
+    return access
+
+
+def _certificates(flags: AdmissionFlags, service: str, namespace: str) -> CertificateSettings:
+    given = flags.certificates
+    return CertificateSettings(
+        service=service,
+        namespace=namespace,
+        ca_secret=given.ca_secret,
+        tls_secret=given.tls_secret,
+        algorithm=_algorithm("--tlsKeyAlgorithm", given.algorithm),
+        renew_before_days=given.renew_before / _DAY,
+        server=flags.server.server,
+        manages=not given.others_manage,
+    )
+
+
+def _algorithm(name: str, given: str) -> str:
+    if given.upper() not in _ALGORITHMS:
+        raise UsageError(f'invalid argument "{given}" for "{name}" flag: expected RSA, ECDSA or Ed25519')
+    return given
+
+
+def _surroundings(flags: AdmissionFlags, environment: Mapping[str, str]) -> SurroundingSettings:
+    given = flags.questions
+    return SurroundingSettings(
+        egress=EgressSettings(
+            rules=EgressRules.read(given.blocklist, given.allowlist),
+            most_bytes=given.most_bytes,
+            seconds=given.timeout,
+            token_file=Path(environment.get("KYVERNO_SCOPED_TOKEN_PATH") or SCOPED_TOKEN),
+        ),
+        allows_http_in_namespaces=given.allows_http_in_namespaces,
+        most_entries=given.most_entries,
+        caches_config_maps=given.caches_config_maps,
+    )
