@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from pyverno.cli.test_suite import load_suite
-from pyverno.engine.request import Request
 from pyverno.kube.documents import load_documents
 from pyverno.offline.testfile import read_test_file
 from tests.cases.case import Case, all_cases
-from tests.parity.webhook import ask_library, ask_webhook, compare, live_namespace, served
+from tests.parity.webhook import Doors, compare, live_namespace, served
 
 
 def _can_be_asked(case: Case) -> bool:
@@ -26,10 +25,10 @@ CASES = [pytest.param(case, id=case.name) for case in all_cases() if _can_be_ask
 @pytest.mark.parametrize("case", CASES)
 def test_the_webhook_says_what_the_library_says(case: Case) -> None:
     """With the same facts, through every path that the policies have."""
-    policies = case.compilation.policy_set()
+    doors = Doors(case.compilation.policy_set(), case.host, case.kinds)
     for request in case.requests():
-        asked: Request = live_namespace(request)
-        assert ask_library(policies, case.host, asked) == ask_webhook(policies, case.host, case.kinds, asked)
+        asked = live_namespace(request)
+        assert doors.library(asked) == doors.webhook(asked)
 
 
 def test_the_webhook_is_asked_about_most_cases() -> None:

@@ -8,23 +8,20 @@ the command line and the webhook, and fails when one of them says something else
 from __future__ import annotations
 
 import argparse
-import asyncio
 import base64
-import http.client
 import json
 import sys
-import threading
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
 
 from pyverno.cli.evaluate import Evaluation
 from pyverno.cli.test_find import find_suites
 from pyverno.cli.test_suite import Suite, load_suite
-from pyverno.engine.engine import Engine, Review
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
 from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.policyset import PolicySet
@@ -40,15 +37,16 @@ from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import CEL_ROUTES, Door, Route, read_route
 from tests.cases.snapshot import said
 from tests.parity.reviews import review_of
-from tests.unit.webhook.conftest import Certificate, MemoryWorld, Recorded, make_certificate, make_server
+from tests.parity.standingserver import standing_server
+from tests.unit.webhook.conftest import MemoryWorld
 
-__all__ = ["Said", "ask_library", "ask_webhook", "compare", "live_namespace", "main", "served"]
+__all__ = ["Doors", "Said", "compare", "live_namespace", "main", "served"]
 
-_T = TypeVar("_T")
 _PHASES = (*MUTATING, *VALIDATING)
 _LEGACY = tuple(route for path in ("/mutate", "/validate") if (route := read_route(path)) is not None)
 _OPERATIONS = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
 _KINDS = frozenset(kind for route in (*_LEGACY, *CEL_ROUTES.values()) for kind in route.kinds)
+_DOORS = ("library", "command line", "webhook")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,47 +76,53 @@ def live_namespace(request: Request) -> Request:
     return replace(request, namespace_labels=labels, namespace_object={**known, "metadata": metadata})
 
 
-def ask_library(policies: PolicySet, host: Host, request: Request) -> Said:
-    """Ask the engine itself, in one go."""
-    review = Engine(PolicySet(served(policies.policies), policies.exceptions), host).review(request, _PHASES)
-    return Said(_told(review.results), review.decision.allowed, review.resource)
+class Doors:
+    """Library and webhook before the same policies, made ready once for many questions.
 
+    The requests have their namespace as an object (`live_namespace`).
+    """
 
-def ask_webhook(policies: PolicySet, host: Host, kinds: KindTable, request: Request) -> Said:
-    """Ask every path over HTTPS, as an API server would; `request` has its namespace as an object."""
-    asked = served(policies.policies)
-    user = request.user
-    world = MemoryWorld(
-        policies=Policies(PolicySet(asked, policies.exceptions)),
-        kinds=kinds,
-        namespaces={request.namespace: request.namespace_object} if request.namespace_object else {},
-        roles={user.username: (user.roles, user.cluster_roles)},
-    )
-    recorded = Recorded()
-    is_allowed = True
-    with _connection(world, host, recorded) as connection:
-        for route in _routes(asked):
-            connection.request(
-                "POST", f"{route.path}?timeout=30s", _encoded(request, kinds), {"Content-Type": "application/json"}
-            )
-            reply = connection.getresponse()
-            body = reply.read()
-            assert reply.status == 200, (reply.status, body)
+    def __init__(self, policies: PolicySet, host: Host, kinds: KindTable) -> None:
+        """Take the policies of which a webhook has some, and the world that both doors ask."""
+        self.policies = PolicySet(served(policies.policies), policies.exceptions)
+        self._engine = Engine(self.policies, host)
+        self._host = host
+        self._kinds = kinds
+        self._shared = Policies(self.policies)
+        self._paths = tuple(f"{route.path}?timeout=30s" for route in _routes(self.policies.policies))
+
+    def library(self, request: Request) -> Said:
+        """Ask the engine itself, in one go."""
+        review = self._engine.review(request, _PHASES)
+        return Said(_told(review.results), review.decision.allowed, review.resource)
+
+    def webhook(self, request: Request) -> Said:
+        """Ask every path over HTTPS, as an API server would."""
+        user = request.user
+        world = MemoryWorld(
+            policies=self._shared,
+            kinds=self._kinds,
+            namespaces={request.namespace: request.namespace_object} if request.namespace_object else {},
+            roles={user.username: (user.roles, user.cluster_roles)},
+        )
+        server = standing_server()
+        recorded = server.judge_by(world, self._host)
+        is_allowed = True
+        for path in self._paths:
+            status, body = server.post(path, json.dumps(review_of(request, self._kinds)).encode())
+            assert status == 200, (status, body)
             answer = json.loads(body)["response"]
             is_allowed = is_allowed and answer["allowed"]
             if answer.get("patch"):
                 patched = apply_patch(request.object, json.loads(base64.b64decode(answer["patch"])))
                 request = request.with_object(patched)
-    results = [result for _, judged in recorded.answers if judged.review for result in judged.review.results]
-    return Said(_told(results), is_allowed, request.object)
+        assert len(recorded.answers) == len(self._paths), "a path was not judged"
+        results = [result for _, judged in recorded.answers if judged.review for result in judged.review.results]
+        return Said(_told(results), is_allowed, request.object)
 
 
 def _told(results: Iterable[RuleResult]) -> tuple[tuple[str, str, str, str], ...]:
     return tuple(sorted(said(tuple(results))))
-
-
-def _encoded(request: Request, kinds: KindTable) -> bytes:
-    return json.dumps(review_of(request, kinds)).encode()
 
 
 def _routes(policies: Sequence[CompiledPolicy]) -> Iterator[Route]:
@@ -129,91 +133,50 @@ def _routes(policies: Sequence[CompiledPolicy]) -> Iterator[Route]:
         for route in CEL_ROUTES.values()
         if route.kinds & kinds
     ]
-    for route in (*_LEGACY, *cel):
-        if route.door is Door.MUTATE:
-            yield route
-    for route in (*_LEGACY, *cel):
-        if route.door is Door.VALIDATE:
-            yield route
-
-
-@cache
-def _certificate() -> Certificate:
-    return make_certificate()
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True, name="webhook").start()
-    return loop
-
-
-def _run(work: Coroutine[Any, Any, _T]) -> _T:
-    return asyncio.run_coroutine_threadsafe(work, _loop()).result(60)
-
-
-@contextmanager
-def _connection(world: MemoryWorld, host: Host, observer: Recorded) -> Iterator[http.client.HTTPSConnection]:
-    server = make_server(_certificate(), world=world, host=host, observer=observer)
-    _run(server.start("127.0.0.1", 0))
-    connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=_certificate().client_context())
-    try:
-        yield connection
-    finally:
-        connection.close()
-        _run(server.stop())
+    for door in (Door.MUTATE, Door.VALIDATE):
+        yield from (route for route in (*_LEGACY, *cel) if route.door is door)
 
 
 # ------------------------------------------------------------------------------------------------------- the command
 
 
-def compare(suite: Suite) -> Iterator[tuple[str, Said, Said, Said]]:
-    """Yield every manifest and operation of a suite with what library, command line and webhook say of it."""
-    evaluation = suite.evaluation
-    policies = PolicySet(evaluation.policies, evaluation.exceptions)
+def compare(suite: Suite, left_out: Counter[str] | None = None) -> Iterator[tuple[str, Said, Said, Said]]:
+    """Yield every manifest and operation of a suite with what library, command line and webhook say of it.
+
+    What can not be asked is counted in `left_out`, by its reason.
+    """
+    left_out = Counter() if left_out is None else left_out
+    found = suite.evaluation
+    left_out["payloads, which are no objects of an API server"] += len(suite.payloads) + len(suite.checks)
+    for policy in found.policies:
+        if policy.info.kind not in _KINDS:
+            left_out[f"policies of kind {policy.info.kind}, for which no webhook is asked"] += 1
+    doors = Doors(PolicySet(found.policies, found.exceptions), found.host, found.kinds)
+    if not doors.policies.policies:
+        left_out["suites without a policy that a webhook has"] += 1
+        return
     by_row = {Operation(row.operation) for row in suite.test.results if row.operation}
     for manifest in suite.manifests:
         for operation in sorted(by_row or _OPERATIONS):
-            asked = live_namespace(evaluation.request(manifest, operation))
-            if _is_unaskable(asked, evaluation.kinds):
+            asked = live_namespace(found.request(manifest, operation))
+            if found.kinds.find(asked.gvk) is None:
+                left_out["questions about a kind that the suite's cluster does not serve"] += 1
                 continue
-            names = f"{operation} {Resource(manifest).kind} {asked.namespace}/{asked.name}"
-            library = ask_library(policies, evaluation.host, asked)
             yield (
-                names,
-                library,
-                _ask_line(suite, manifest, asked),
-                ask_webhook(policies, evaluation.host, evaluation.kinds, asked),
+                f"{operation} {Resource(manifest).kind} {asked.namespace}/{asked.name}",
+                doors.library(asked),
+                _ask_line(found, manifest, asked),
+                doors.webhook(asked),
             )
 
 
-def _ask_line(suite: Suite, manifest: JSONObject, asked: Request) -> Said:
+def _ask_line(found: Evaluation, manifest: JSONObject, asked: Request) -> Said:
     """Ask as the command line does, of policies that a webhook has and with a namespace that is an object."""
-    evaluation = _evaluation_of(suite)
+    evaluation = replace(found, policies=served(found.policies), namespaces=dict(found.namespaces), _engines={})
     if asked.namespace_object is not None and asked.gvk.kind != "Namespace":
         evaluation.namespaces = {**evaluation.namespaces, asked.namespace: asked.namespace_object}
-    review: Review = evaluation.review(manifest, operation=asked.operation, phases=_PHASES)
+    review = evaluation.review(manifest, operation=asked.operation, phases=_PHASES)
     return Said(_told(review.results), review.decision.allowed, review.resource)
-
-
-def _evaluation_of(suite: Suite) -> Evaluation:
-    """Return the suite's evaluation with the policies that a webhook has."""
-    found = suite.evaluation
-    return Evaluation(
-        policies=served(found.policies),
-        host=found.host,
-        exceptions=found.exceptions,
-        values=found.values,
-        user=found.user,
-        kinds=found.kinds,
-        namespaces=dict(found.namespaces),
-    )
-
-
-def _is_unaskable(request: Request, kinds: KindTable) -> bool:
-    """Tell whether no API server could ask this: an object without a name or of a kind that nobody serves."""
-    return kinds.find(request.gvk) is None
 
 
 def _suites(root: Path) -> Iterator[tuple[str, Path]]:
@@ -222,38 +185,71 @@ def _suites(root: Path) -> Iterator[tuple[str, Path]]:
         yield record["id"], root / "cli" / record["repo"] / record["path"]
 
 
+def _enforced(suite: Suite) -> Suite:
+    """Return the suite with policies that deny, whatever they said: most of a corpus only audits."""
+    documents = [replace(item.document, value=_denying(item.document.value)) for item in suite.compilation.items]
+    evaluation = replace(suite.evaluation, policies=compile_documents(documents).policies, _engines={})
+    return replace(suite, evaluation=evaluation)
+
+
+def _denying(body: JSONObject) -> JSONObject:
+    spec = dict(body["spec"])
+    if "validations" in spec and str(body["apiVersion"]).startswith("policies.kyverno.io/"):
+        return {**body, "spec": {**spec, "validationActions": ["Deny"]}}
+    if not str(body["apiVersion"]).startswith("kyverno.io/"):
+        return body
+    for field in ("validationFailureAction", "validationFailureActionOverrides"):
+        spec.pop(field, None)
+    enforce: JSONObject = {"failureAction": "Enforce", "failureActionOverrides": []}
+    spec["rules"] = [
+        {**rule, "validate": {**rule["validate"], **enforce}} if "validate" in rule else rule
+        for rule in spec.get("rules") or ()
+    ]
+    return {**body, "spec": spec}
+
+
+def _load(path: Path, left_out: Counter[str]) -> Iterator[Suite]:
+    """Yield the suites of a file that load; the others end `pyverno test` with an error."""
+    with ExitStack() as stack:
+        for each in find_suites(str(path), path.name, "", stack):
+            try:
+                if each.test is not None:
+                    yield load_suite(each.test, each.path.parent)
+                else:
+                    left_out["suites that can not be read"] += 1
+            except PyvernoError:
+                left_out["suites that do not load"] += 1
+
+
 def main(arguments: Sequence[str]) -> int:
     """Compare the suites of a corpus; return 1 when the doors differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.webhook")
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth suite")
+    parser.add_argument("--enforce", action="store_true", help="let every policy deny, so that verdicts are compared")
     options = parser.parse_args(arguments)
-    suites = questions = differences = 0
-    left_out: dict[str, int] = {}
+    suites = questions = differences = denied = 0
+    left_out: Counter[str] = Counter()
     for name, path in list(_suites(options.corpus))[:: options.every]:
-        with ExitStack() as stack:
-            found = find_suites(str(path), path.name, "", stack)
-            for each in found:
-                if each.test is None:
-                    continue
-                try:
-                    suite = load_suite(each.test, each.path.parent)
-                except PyvernoError as error:
-                    left_out[type(error).__name__] = left_out.get(type(error).__name__, 0) + 1
-                    continue
-                suites += 1
-                for question, *answers in compare(suite):
-                    questions += 1
-                    if any(answer != answers[0] for answer in answers):
-                        differences += 1
-                        _show(f"{name}: {question}", answers)
-    print(f"{suites} suites, {questions} questions, {differences} differences; left out: {left_out or 'none'}")
+        for suite in _load(path, left_out):
+            suites += 1
+            for question, *answers in compare(_enforced(suite) if options.enforce else suite, left_out):
+                questions += 1
+                denied += not answers[0].is_allowed
+                if any(answer != answers[0] for answer in answers):
+                    differences += 1
+                    _show(f"{name}: {question}", answers)
+    print(f"{suites} suites, {questions} questions to {len(_DOORS)} doors: {', '.join(_DOORS)}")
+    print(f"{standing_server().asked} requests over HTTPS, {denied} questions denied, {differences} differences")
+    for reason, count in sorted(left_out.items()):
+        if count:
+            print(f"left out: {count} {reason}")
     return 1 if differences else 0
 
 
 def _show(question: str, answers: Sequence[Said]) -> None:
     print(question)
-    for door, answer in zip(("library", "command line", "webhook"), answers, strict=True):
+    for door, answer in zip(_DOORS, answers, strict=True):
         others = {entry for other in answers for entry in other.results} - set(answer.results)
         only = [entry for entry in answer.results if any(entry not in other.results for other in answers)]
         print(f"  {door}: allowed={answer.is_allowed} only={only} lacks={len(others)}")
