@@ -73,6 +73,8 @@ class VariableBinding:
         return _charged(run, value)
 
     def _found(self, run: Run) -> JSON:
+        if self.query is not None and self.query.is_variable:
+            return self._named(self.query, run)
         if self.value is not None:
             value = self.value.render(run.scope, run.runtime, delete_request=run.is_delete)
             if self.query is None:
@@ -87,6 +89,13 @@ class VariableBinding:
         except EvaluationError as error:
             return self._default_or(run, error)
         return self._render_default(run) if found is None and self.default is not None else found
+
+    def _named(self, query: ExpressionText, run: Run) -> JSON:
+        """Return the text that a `jmesPath` which is one variable yields: Kyverno refuses other values there."""
+        value = query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
+        if not isinstance(value, str):
+            raise EvaluationError(f"jmespath value must be a string {self.name} {query.text}")
+        return value
 
     def _default_or(self, run: Run, error: PyvernoError) -> JSON:
         if self.default is None:

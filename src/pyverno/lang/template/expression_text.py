@@ -25,6 +25,7 @@ class ExpressionText:
     """A compiled expression; `inner` are the nested variables with the numbers of the holes they read and fill.
 
     `on_delete` is the same query with `request.object` read as `request.oldObject`, None when it says nothing of it.
+    `is_variable` tells that the text is one variable as a whole, whose value stands for itself.
     """
 
     text: str
@@ -32,6 +33,7 @@ class ExpressionText:
     inner: tuple[tuple[Expression, tuple[int, ...]], ...] = ()
     holes: tuple[int, ...] = ()
     on_delete: ExpressionText | None = None
+    is_variable: bool = False
 
     def evaluate(
         self, data: JSON, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False
@@ -60,7 +62,7 @@ def compile_expression_text(text: str) -> ExpressionText:
     if _OLD_OBJECT[0] in text:
         # Kyverno: on DELETE the text `request.object` of any query means `request.oldObject`
         other = _compiled(text.replace(*_OLD_OBJECT))
-        return ExpressionText(query.text, query.expression, query.inner, query.holes, other)
+        return ExpressionText(query.text, query.expression, query.inner, query.holes, other, query.is_variable)
     return query
 
 
@@ -77,9 +79,8 @@ def _compiled(text: str) -> ExpressionText:
             raise ExpressionSyntaxError(f"unexpected character in `{text}`")
         inner.append((compile_expression(occurrence.text), occurrence.holes))
     if parsed.whole is not None:
-        # the whole text is one variable: it stands for itself
         expression, holes = inner[parsed.whole]
-        return ExpressionText(text, expression, tuple(inner), holes)
+        return ExpressionText(text, expression, tuple(inner), holes, is_variable=True)
     outer: list[str] = []
     numbers: list[int] = []
     for part in parsed.parts:
