@@ -23,6 +23,9 @@ Bindings = Mapping[str, Any]
 _EXPRESSION = re.compile(r"\((?:\w+;)?(.+)\)")
 _RENAMED = {"json_parse": "parse_json", "trim_space": "to_string"}
 """Functions of chainsaw by our names; what scripts say comes without space around it."""
+_VERSION = "x_k8s_server_version($config)"
+_VERSION_BINDING = "$server_version"
+"""What a cluster says at `/version` is asked before a scenario runs: an expression asks nothing itself."""
 _TOKEN = re.compile(
     r"""'(?:\\.|[^'\\])*' | `(?:\\.|[^`\\])*` | "(?:\\.|[^"\\])*" | \$(?P<name>[A-Za-z_]\w*)""", re.VERBOSE | re.DOTALL
 )
@@ -44,6 +47,7 @@ def evaluate(expression: str, value: Any, bindings: Bindings) -> Any:
     >>> evaluate("a.b || $other", {"a": {}}, {"other": [1]})
     [1]
     """
+    expression = expression.replace(_VERSION, _VERSION_BINDING)
     text = _TOKEN.sub(lambda token: _written(token, bindings), expression)
     for name, ours in _RENAMED.items():
         text = text.replace(f"{name}(", f"{ours}(")

@@ -56,7 +56,8 @@ async def _run(cluster: Cluster, folder: Path, scratch: Path, scenario: JSONObje
     copy = copy_folder(folder, scratch) if _runs_programs(spec["steps"]) else folder
     kubeconfig = copy_kubeconfig(Path(cluster.kubeconfig), scratch)
     namespace = spec.get("namespace") or f"chainsaw-{secrets.token_hex(4)}"
-    bindings = {"namespace": namespace, "test": scenario, "error": None}
+    version = await cluster.client.request("GET", "/version")
+    bindings = {"namespace": namespace, "test": scenario, "error": None, "server_version": version}
     namespace = substitute(namespace, bindings)
     context = Context(cluster, folder, namespace, bindings, copy, kubeconfig, templates=spec.get("template", True))
     context = context.with_bindings(spec.get("bindings") or [])
