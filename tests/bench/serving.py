@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -29,7 +28,7 @@ from pyverno.engine.request import User
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.logs import AnswerLog, set_up_logging
+from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
@@ -147,6 +146,6 @@ if __name__ == "__main__":
     parser.add_argument("kind", choices=("full", *_BARE))
     parser.add_argument("--policies", type=int, default=0, help="so many generated ones instead of the library's")
     options = parser.parse_args()
-    set_up_logging("json", logging.INFO)
+    set_up_logging(LogSettings("json"))
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(options.kind, options.policies))

@@ -171,6 +171,24 @@ class LogFlags:
     form: str = text(
         "--loggingFormat", "Form of log lines: text or json.", default="text", metavar="FORM", choices=("text", "json")
     )
+    time: str = text(
+        "--loggingtsFormat",
+        "How moments are written: default, iso8601, rfc3339, millis, nanos, epoch or rfc3339nano.",
+        default="default",
+        metavar="FORM",
+        choices=("default", "iso8601", "rfc3339", "millis", "nanos", "epoch", "rfc3339nano"),
+    )
+    has_no_color: bool = switch("--disableLogColor", "No colours; there are none but on a terminal, without NO_COLOR.")
+    verbosity: int = number("--v", "Verbosity: 0 for warnings, 2 for denials, 4 for every request.", default=2)
+    dumps_payload: bool = switch(
+        "--dumpPayload", "Log whole requests and answers; what stands in Secrets is taken out."
+    )
+    dumps_patches: bool = switch(
+        "--dumpPatches",
+        "Log the patches of answers; what is written into Secrets is taken out.",
+        env="FLAG_DUMP_PATCHES",
+        is_toggle=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ This module must never judge a request.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyverno.cli.style import style_for
 from pyverno.cluster.access import Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
@@ -21,10 +23,11 @@ from pyverno.controllers.surroundings import SurroundingSettings
 from pyverno.controllers.webhookconfigurations import Settings
 from pyverno.errors import UsageError
 from pyverno.webhook.documents import ExceptionSettings
-from pyverno.webhook.logs import AnswerLog, set_up_logging
+from pyverno.webhook.dumps import PayloadLog
+from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
-from pyverno.webhook.server import Limits
+from pyverno.webhook.server import Limits, Observer
 
 if TYPE_CHECKING:
     from pyverno.cli.admission_flags import AdmissionFlags
@@ -47,12 +50,17 @@ _ALGORITHMS = ("RSA", "ECDSA", "ED25519")
 
 def run_admission(flags: AdmissionFlags) -> None:
     """Run until a signal ends it; raises UsageError for what can not be used, HostError when a part of it breaks."""
-    set_up_logging(flags.logs.form)
+    given = flags.logs
+    colours = style_for(sys.stderr, remove_color=given.has_no_color).is_coloured
+    set_up_logging(LogSettings(given.form, given.verbosity, given.time, colours))
     access = _access(flags)
     metrics = Metrics()
-    work = AdmissionController(access, settings_of(flags, os.environ), Observers(metrics, AnswerLog()), metrics).run
-    given = flags.metrics
-    run_process(work, None if given.disabled else MetricsPort(metrics.exposition, given.host, given.port))
+    observers: list[Observer] = [metrics, AnswerLog()]
+    if given.dumps_payload or given.dumps_patches:
+        observers.append(PayloadLog(payloads=given.dumps_payload, patches=given.dumps_patches))
+    work = AdmissionController(access, settings_of(flags, os.environ), Observers(*observers), metrics).run
+    served = flags.metrics
+    run_process(work, None if served.disabled else MetricsPort(metrics.exposition, served.host, served.port))
 
 
 def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> AdmissionSettings:

@@ -19,6 +19,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from pyverno.cli.style import style_for
 from pyverno.errors import UsageError
 from pyverno.sandbox import Sandbox, Settings
 from pyverno.value import dataclass
@@ -93,10 +94,12 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     from pyverno.controllers.admission import AdmissionSettings
     from pyverno.controllers.policysandbox import PolicySandbox
     from pyverno.webhook.documents import ExceptionSettings
-    from pyverno.webhook.logs import AnswerLog, set_up_logging
+    from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
     from pyverno.webhook.observers import Observers
 
-    set_up_logging("text", logging.INFO if flags["log_requests"] else logging.WARNING)
+    set_up_logging(
+        LogSettings(verbosity=2 if flags["log_requests"] else 0, is_coloured=style_for(sys.stderr).is_coloured)
+    )
     exceptions = ExceptionSettings(flags["enablepolicyexception"], flags["exceptionnamespace"])
     alone = dataclasses.replace(settings, load=())  # what is loaded may be policies, which need their definitions
     both = PolicySandbox(Sandbox(alone), Observers(AnswerLog()), AdmissionSettings(exceptions=exceptions))

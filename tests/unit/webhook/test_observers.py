@@ -13,7 +13,7 @@ from pyverno.engine.host import NO_HOST
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
 from pyverno.webhook.admission import Judged, answer
-from pyverno.webhook.logs import AnswerLog, set_up_logging
+from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
@@ -76,7 +76,7 @@ def lines() -> Iterator[io.StringIO]:
     """Return what is logged as JSON during a test."""
     stream = io.StringIO()
     before = logging.getLogger().handlers[:]
-    set_up_logging("json", stream=stream)
+    set_up_logging(LogSettings("json"), stream)
     yield stream
     logging.getLogger().handlers[:] = before
 
