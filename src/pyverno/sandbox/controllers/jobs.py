@@ -1,8 +1,8 @@
 """Jobs: pods that run to their end, until enough have succeeded or too many have failed.
 
 Every finished pod is counted once: its id stands in `uncountedTerminatedPods` until its finalizer is gone. What a Job
-wants is worked out in `jobstatus`. Not played: podFailurePolicy, successPolicy, backoffLimitPerIndex. This module must
-never delete a pod that has come to its end.
+wants is worked out in `jobstatus`, what its policies say in `jobpolicies`, its numbered completions in `jobindexes`.
+This module must never delete a pod that has come to its end.
 """
 
 from __future__ import annotations
@@ -14,24 +14,30 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.controllers.clock import seconds_since, stamp
 from pyverno.sandbox.controllers.conditions import condition, has_condition, set_condition
+from pyverno.sandbox.controllers.jobindexes import (
+    failed_indexes,
+    index_of,
+    is_indexed,
+    missing_indexes,
+    succeeded_indexes,
+    written_indexes,
+)
+from pyverno.sandbox.controllers.jobpolicies import failure_of, is_failed_pod, replaces_only_failed
 from pyverno.sandbox.controllers.jobstatus import (
     TRACKING,
     Verdict,
+    awaiting_successor,
     failure_delay,
-    index_of,
-    indexes_of,
-    is_counted_as_failed,
+    index_delay,
     is_finished,
-    is_indexed,
     job_pod,
-    missing_indexes,
+    lost_indexes,
     verdict,
     wanted_active,
-    written_indexes,
 )
 from pyverno.sandbox.controllers.loop import Keys, itself
 from pyverno.sandbox.controllers.objects import at, controller_of, is_deleting, name_of, namespace_of, number_at, uid_of
-from pyverno.sandbox.controllers.pods import conditions_of, deletion_order, is_active, is_ready, is_terminal
+from pyverno.sandbox.controllers.pods import conditions_of, deletion_order, is_active, is_ready, is_terminal, phase_of
 from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.store import Key
 
@@ -129,9 +135,14 @@ class Jobs:
     async def _count(self, job: JSONObject, pods: Sequence[JSONObject]) -> tuple[JSONObject, list[JSONObject]]:
         """Count pods that have ended: note their ids, take their finalizers, then raise the counts."""
         bench = self._bench
-        ended = [pod for pod in pods if _is_tracked(pod) and (is_terminal(pod) or _is_lost(pod))]
+        ended = [pod for pod in pods if _is_tracked(pod) and (is_terminal(pod) or _is_lost(pod, job))]
+        job = await bench.put_status(JOBS, job, _with_lost(job, ended))
+        if verdict(job, pods, failed=_failures(job, ended), now=bench.clock.now()) is None:
+            # the pod that takes its place takes over how often its completion has failed
+            kept = {uid_of(pod) for pod in awaiting_successor(job, pods).values()}
+            ended = [pod for pod in ended if uid_of(pod) not in kept]
         noted = _noted(job, ended)
-        if not any(noted.values()):
+        if not ended and not any(noted.values()):
             return job, list(pods)
         job = await bench.put_status(JOBS, job, {**(job.get("status") or {}), UNCOUNTED: noted})
         await self._untrack(ended)
@@ -142,8 +153,7 @@ class Jobs:
     async def _advance(self, job: JSONObject, pods: Sequence[JSONObject]) -> float | None:
         bench, now = self._bench, self._bench.clock.now()
         active = [pod for pod in pods if is_active(pod)]
-        succeeded, failed = number_at(job, "status", "succeeded"), number_at(job, "status", "failed")
-        end = verdict(job, succeeded=succeeded, failed=failed, active=len(active), now=now)
+        end = verdict(job, pods, failed=_failures(job, [pod for pod in pods if _is_tracked(pod)]), now=now)
         delay: float | None = None
         if end is not None:
             job = await self._announce(job, end, now)
@@ -158,25 +168,44 @@ class Jobs:
         self, job: JSONObject, pods: Sequence[JSONObject], active: Sequence[JSONObject], now: datetime
     ) -> float | None:
         wanted = wanted_active(job, succeeded=number_at(job, "status", "succeeded"), active=len(active))
+        leaving = (
+            [pod for pod in pods if is_deleting(pod) and not is_terminal(pod)] if replaces_only_failed(job) else []
+        )
         if len(active) > wanted:
             # what we take away ourselves is no failure
             excess = deletion_order(active, now)[: len(active) - wanted]
             await self._untrack(excess)
             await self._bench.delete_pods(job, excess)
-        elif len(active) < wanted:
-            delay = failure_delay(job, pods, now)
-            if delay > 0:
+        elif len(active) + len(leaving) < wanted:
+            missing = wanted - len(active) - len(leaving)
+            delay = await self._fill(job, pods, [*active, *leaving], missing)
+            if delay:
                 return delay
-            leaving = sum(is_deleting(pod) and not is_terminal(pod) for pod in pods)
-            missing = max(wanted - len(active) - leaving, 0)
-            if is_indexed(job):
-                new = [job_pod(job, index) for index in missing_indexes(job, active, missing)]
-            else:
-                new = [job_pod(job)] * missing
-            await self._bench.create_pods(job, new)
         deadline = at(job, "spec", "activeDeadlineSeconds")
         started = at(job, "status", "startTime")
         return float(deadline) - seconds_since(started, now) if deadline is not None and started else None
+
+    async def _fill(
+        self, job: JSONObject, pods: Sequence[JSONObject], busy: Sequence[JSONObject], missing: int
+    ) -> float:
+        """Make the pods that are missing, or return in how many seconds that may be done."""
+        now = self._bench.clock.now()
+        if not is_indexed(job):
+            delay = failure_delay(pods, now)
+            if not delay:
+                await self._bench.create_pods(job, [job_pod(job)] * missing)
+            return delay
+        numbers = missing_indexes(job, busy, missing)
+        if at(job, "spec", "backoffLimitPerIndex") is None:
+            delay = failure_delay(pods, now)
+            if not delay:
+                await self._bench.create_pods(job, [job_pod(job, number) for number in numbers])
+            return delay
+        failed = awaiting_successor(job, pods)
+        delays = {number: index_delay(failed[number], now) if number in failed else 0.0 for number in numbers}
+        ready = [number for number in numbers if not delays[number]]
+        await self._bench.create_pods(job, [job_pod(job, number, failed.get(number)) for number in ready])
+        return min((delay for delay in delays.values() if delay), default=0.0)
 
     async def _announce(self, job: JSONObject, end: Verdict, now: datetime) -> JSONObject:
         """Say how the Job will end before its last pods are gone."""
@@ -218,8 +247,8 @@ def counted(job: JSONObject, ended: Iterable[JSONObject]) -> JSONObject:
     failed = number_at(status, "failed") + len(noted.get("failed", ()))
     succeeded = number_at(status, "succeeded") + len(noted.get("succeeded", ()))
     if is_indexed(job):
-        done = indexes_of(str(status.get("completedIndexes", "")))
-        done |= {index_of(pod) for pod in ended if not is_counted_as_failed(pod) and index_of(pod) >= 0}
+        done = succeeded_indexes(job)
+        done |= {index_of(pod) for pod in ended if phase_of(pod) == "Succeeded" and index_of(pod) >= 0}
         status["completedIndexes"], succeeded = written_indexes(done), len(done)
     status |= {"succeeded": succeeded, "failed": failed, UNCOUNTED: {}}
     return {key: value for key, value in status.items() if value or key == UNCOUNTED}
@@ -231,10 +260,30 @@ def _noted(job: JSONObject, ended: Iterable[JSONObject]) -> JSONObject:
     known = {uid for uids in before.values() for uid in uids}
     new = [pod for pod in ended if uid_of(pod) not in known]
     found = {
-        "succeeded": [*before.get("succeeded", ()), *(uid_of(pod) for pod in new if not is_counted_as_failed(pod))],
-        "failed": [*before.get("failed", ()), *(uid_of(pod) for pod in new if is_counted_as_failed(pod))],
+        "succeeded": [*before.get("succeeded", ()), *(uid_of(pod) for pod in new if phase_of(pod) == "Succeeded")],
+        "failed": [*before.get("failed", ()), *(uid_of(pod) for pod in new if _counts_as_failed(pod, job))],
     }
     return {kind: uids for kind, uids in found.items() if uids}
+
+
+def _counts_as_failed(pod: JSONObject, job: JSONObject) -> bool:
+    """Tell whether a pod that has ended is a failure that counts; what is taken away from a failed Job is one too."""
+    return phase_of(pod) != "Succeeded" and failure_of(job, pod).is_counted
+
+
+def _failures(job: JSONObject, pods: Iterable[JSONObject]) -> int:
+    """Return how many failures there were, those of these pods included that are not counted yet."""
+    noted = at(job, "status", UNCOUNTED, "failed", default=())
+    new = sum(is_failed_pod(pod, job) and _counts_as_failed(pod, job) and uid_of(pod) not in noted for pod in pods)
+    return number_at(job, "status", "failed") + len(noted) + new
+
+
+def _with_lost(job: JSONObject, ended: Iterable[JSONObject]) -> JSONObject:
+    """Return the status with the numbered completions that have failed for good, where Jobs have such."""
+    status: JSONObject = dict(job.get("status") or {})
+    if at(job, "spec", "backoffLimitPerIndex") is not None:
+        status["failedIndexes"] = written_indexes(failed_indexes(job) | lost_indexes(job, ended))
+    return status
 
 
 def _condition(kind: str, end: Verdict, now: datetime) -> JSONObject:
@@ -249,6 +298,6 @@ def _is_tracked(pod: JSONObject) -> bool:
     return TRACKING in at(pod, "metadata", "finalizers", default=[])
 
 
-def _is_lost(pod: JSONObject) -> bool:
-    """Tell whether a deleted pod waits for nobody but us."""
-    return is_deleting(pod) and not at(pod, "metadata", "deletionGracePeriodSeconds")
+def _is_lost(pod: JSONObject, job: JSONObject) -> bool:
+    """Tell whether a pod is being deleted and not waited for, or waits for nobody but us."""
+    return is_deleting(pod) and (is_failed_pod(pod, job) or not at(pod, "metadata", "deletionGracePeriodSeconds"))

@@ -14,14 +14,16 @@ from pyverno.sandbox.controllers.addresses import Addresses
 from pyverno.sandbox.controllers.loop import Keys
 from pyverno.sandbox.controllers.node import HOST
 from pyverno.sandbox.controllers.objects import at, is_deleting, name_of, namespace_of, uid_of
-from pyverno.sandbox.controllers.pods import is_terminal, phase_of
-from pyverno.sandbox.controllers.podstatus import (
-    exit_code,
+from pyverno.sandbox.controllers.podends import (
+    exit_codes,
     finished_status,
-    is_changed,
-    running_status,
+    restart_delay,
+    restarted_status,
+    stopped_status,
     will_finish,
 )
+from pyverno.sandbox.controllers.pods import is_terminal, phase_of
+from pyverno.sandbox.controllers.podstatus import is_changed, running_status
 from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.store import Change, ChangeKind, Key
 
@@ -60,11 +62,25 @@ class Kubelet:
             elif phase_of(pod) in ("", "Pending") or is_changed(pod) or _gates_moved(pod):
                 await self._run(pod)
             elif will_finish(pod):
-                status = finished_status(pod, exit_code(pod), self._bench.clock.now())
-                await self._bench.put_status("pods", pod, status)
+                return await self._finish(pod)
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
+        return None
+
+    async def _finish(self, pod: JSONObject) -> float | None:
+        """End the containers, or start those again that are to run again."""
+        bench, now = self._bench, self._bench.clock.now()
+        delay = restart_delay(pod, now)
+        if delay:
+            return delay
+        status = finished_status(pod, exit_codes(pod), now) if delay is None else restarted_status(pod, now)
+        await bench.put_status("pods", pod, status)
+        for item in status.get("containerStatuses", ()) if delay is None else ():
+            if at(item, "state", "waiting"):
+                name = item["name"]
+                message = f"Back-off restarting failed container {name} in pod {name_of(pod)}_{namespace_of(pod)}"
+                bench.events.warning(pod, "BackOff", f"{message}({uid_of(pod)})", field=f"spec.containers{{{name}}}")
         return None
 
     async def _run(self, pod: JSONObject) -> None:
@@ -96,6 +112,9 @@ class Kubelet:
                 name = container["name"]
                 field = f"spec.containers{{{name}}}"
                 self._bench.events.normal(pod, "Killing", f"Stopping container {name}", field=field)
+            if at(pod, "metadata", "finalizers"):
+                # those who wait for the pod see how it ended
+                await self._bench.put_status("pods", pod, stopped_status(pod, self._bench.clock.now()))
         await self._bench.client.delete("pods", name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
 
 

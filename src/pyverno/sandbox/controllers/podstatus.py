@@ -1,4 +1,4 @@
-"""What a kubelet says of the pods that it runs: running, completed or failed, as a real one words it.
+"""What a kubelet says of the pods that it runs, as a real one words it; how they end is in `podends`.
 
 Functions of the pod. Nothing runs anywhere: images are not pulled and commands are not started. This module must never
 write.
@@ -15,26 +15,22 @@ from pyverno.kube.imageref import parse_reference
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.sandbox.controllers.clock import stamp
 from pyverno.sandbox.controllers.conditions import condition, find_condition, has_condition, set_condition
-from pyverno.sandbox.controllers.objects import annotations_of, at, controller_of, number_at, uid_of
+from pyverno.sandbox.controllers.objects import at, number_at, uid_of
 from pyverno.sandbox.controllers.pods import conditions_of
 from pyverno.value import replace
 
-__all__ = ["EXIT_CODE", "exit_code", "finished_status", "image_name", "is_changed", "running_status", "will_finish"]
+__all__ = [
+    "CONTAINERS",
+    "container_id",
+    "image_name",
+    "is_changed",
+    "pod_condition",
+    "ready_conditions",
+    "running_status",
+    "terminated",
+]
 
-EXIT_CODE = "fake-kubelet.sandbox/exit-code"
-"""Annotation of a Job's pod: with which code its containers end."""
-
-
-def will_finish(pod: JSONObject) -> bool:
-    """Tell whether the containers come to an end by themselves: those of Jobs do, at once."""
-    owner = controller_of(pod)
-    return owner is not None and owner.get("kind") == "Job"
-
-
-def exit_code(pod: JSONObject) -> int:
-    """Return the code with which containers end."""
-    text = annotations_of(pod).get(EXIT_CODE, "0")
-    return int(text) if text.isdigit() else 0
+CONTAINERS = "containerStatuses"
 
 
 def running_status(pod: JSONObject, *, address: str, host: str, now: datetime) -> JSONObject:
@@ -44,28 +40,12 @@ def running_status(pod: JSONObject, *, address: str, host: str, now: datetime) -
     status |= {"phase": "Running", "hostIP": host, "hostIPs": [{"ip": host}]}
     status |= {"podIP": address, "podIPs": [{"ip": address}]}
     status.setdefault("startTime", stamp(now))
-    status["conditions"] = _conditions(pod, now)
+    status["conditions"] = ready_conditions(pod, now)
     old = {item["name"]: item for group in _STATUS_FIELDS.values() for item in status.get(group, ())}
     for field, into in _STATUS_FIELDS.items():
         containers: Sequence[JSONObject] = at(pod, "spec", field, default=[])
         if containers:
             status[into] = [_container(pod, item, field, old.get(item["name"]), now) for item in containers]
-    return status
-
-
-def finished_status(pod: JSONObject, code: int, now: datetime) -> JSONObject:
-    """Return the status of a running pod whose containers have ended with a code."""
-    status: JSONObject = dict(pod.get("status") or {})
-    status["phase"] = "Failed" if code else "Succeeded"
-    reason = "PodFailed" if code else "PodCompleted"
-    conditions: list[JSONObject] = list(status.get("conditions") or [])
-    for kind in ("PodReadyToStartContainers", "Ready", "ContainersReady"):
-        why = "" if kind == "PodReadyToStartContainers" else reason
-        conditions = set_condition(conditions, _condition(kind, "False", now, why))
-    if not code:
-        conditions = set_condition(conditions, _condition("Initialized", "True", now, reason))
-    status["conditions"] = conditions
-    status["containerStatuses"] = [_ended(item, code, now) for item in status.get("containerStatuses") or ()]
     return status
 
 
@@ -96,19 +76,20 @@ def image_name(image: str) -> str:
 
 _STATUS_FIELDS = {
     "initContainers": "initContainerStatuses",
-    "containers": "containerStatuses",
+    "containers": CONTAINERS,
     "ephemeralContainers": "ephemeralContainerStatuses",
 }
 
 
-def _conditions(pod: JSONObject, now: datetime) -> list[JSONObject]:
+def ready_conditions(pod: JSONObject, now: datetime) -> list[JSONObject]:
+    """Return the conditions of a pod whose containers all run; its readiness gates have their say."""
     known = conditions_of(pod)
     missing = [
         gate["conditionType"]
         for gate in at(pod, "spec", "readinessGates", default=[])
         if not has_condition(known, gate["conditionType"])
     ]
-    ready = _condition("Ready", "True", now)
+    ready = pod_condition("Ready", "True", now)
     if missing:
         texts = [
             f'corresponding condition of pod readiness gate "{kind}" '
@@ -119,17 +100,18 @@ def _conditions(pod: JSONObject, now: datetime) -> list[JSONObject]:
         ready |= {"status": "False", "reason": "ReadinessGatesNotReady", "message": message}
     conditions = list(known)
     for new in (
-        _condition("PodReadyToStartContainers", "True", now),
-        _condition("Initialized", "True", now),
+        pod_condition("PodReadyToStartContainers", "True", now),
+        pod_condition("Initialized", "True", now),
         ready,
-        _condition("ContainersReady", "True", now),
-        _condition("PodScheduled", "True", now),
+        pod_condition("ContainersReady", "True", now),
+        pod_condition("PodScheduled", "True", now),
     ):
         conditions = set_condition(conditions, new)
     return conditions
 
 
-def _condition(kind: str, status: str, now: datetime, reason: str = "") -> JSONObject:
+def pod_condition(kind: str, status: str, now: datetime, reason: str = "") -> JSONObject:
+    """Return a condition as kubelets write them."""
     found = {**condition(kind, status, now), "lastProbeTime": None}
     return {**found, "reason": reason} if reason else found
 
@@ -141,7 +123,7 @@ def _container(pod: JSONObject, container: JSONObject, field: str, old: JSONObje
     restarts = 0 if old is None or not old.get("containerID") else number_at(old, "restartCount") + 1
     name = container["name"]
     is_over = field == "initContainers" and container.get("restartPolicy") != "Always"
-    identity = f"containerd://{_digest(uid_of(pod), name, str(restarts))}"
+    identity = container_id(pod, name, restarts)
     found: JSONObject = {
         "name": name,
         "state": {"running": {"startedAt": stamp(now)}},
@@ -153,19 +135,19 @@ def _container(pod: JSONObject, container: JSONObject, field: str, old: JSONObje
         "containerID": identity,
     }
     if is_over:
-        found["state"] = {"terminated": _terminated(0, stamp(now), now, identity)}
+        found["state"] = {"terminated": terminated(0, stamp(now), now, identity)}
     if field != "ephemeralContainers":
         found["started"] = not is_over
     return found
 
 
-def _ended(status: JSONObject, code: int, now: datetime) -> JSONObject:
-    started: JSON = at(status, "state", "running", "startedAt", default=stamp(now))
-    terminated = _terminated(code, started, now, str(status.get("containerID", "")))
-    return {**status, "state": {"terminated": terminated}, "ready": False, "started": False}
+def container_id(pod: JSONObject, name: str, restarts: int) -> str:
+    """Return the id of a container; it is another one after each restart."""
+    return f"containerd://{_digest(uid_of(pod), name, str(restarts))}"
 
 
-def _terminated(code: int, started: str, now: datetime, identity: str) -> JSONObject:
+def terminated(code: int, started: JSON, now: datetime, identity: str) -> JSONObject:
+    """Return the state of a container that has come to its end."""
     return {
         "exitCode": code,
         "reason": "Error" if code else "Completed",

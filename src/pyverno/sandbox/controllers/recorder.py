@@ -101,9 +101,9 @@ class Recorder:
         """Tell what went as it should; `field` is the path of the part that it is about."""
         self._tell(_Told(about, NORMAL, reason, message, field))
 
-    def warning(self, about: JSONObject, reason: str, message: str) -> None:
+    def warning(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
         """Tell what did not."""
-        self._tell(_Told(about, WARNING, reason, message))
+        self._tell(_Told(about, WARNING, reason, message, field))
 
     @property
     def is_idle(self) -> bool:

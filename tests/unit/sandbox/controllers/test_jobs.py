@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pyverno.kube.json import JSONObject
-from pyverno.sandbox.controllers.podstatus import EXIT_CODE
+from pyverno.sandbox.controllers.podends import EXIT_CODE
 from tests.unit.sandbox.controllers.cluster import Cluster, in_cluster, pod_template
 
 JOBS = "jobs.batch"
+INDEX = "batch.kubernetes.io/job-completion-index"
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
 
 
-def job(*, code: int = 0, **spec: object) -> JSONObject:
-    template = pod_template({}, restartPolicy="Never")
-    if code:
-        template["metadata"]["annotations"] = {EXIT_CODE: str(code)}
+def job(
+    *, code: int | str = 0, restarts: bool = False, codes: dict[str, str] | None = None, **spec: object
+) -> JSONObject:
+    template = pod_template({}, restartPolicy="OnFailure" if restarts else "Never")
+    template["metadata"]["annotations"] = {EXIT_CODE: str(code)} if code else {}
+    template["metadata"]["annotations"] |= {f"{EXIT_CODE}.{name}": text for name, text in (codes or {}).items()}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -124,3 +128,105 @@ async def test_pods_of_a_deleted_job_are_let_go(cluster: Cluster) -> None:
     await cluster.client.delete(JOBS, "work", "default", propagation="Background")
     await cluster.settle()
     assert ([], []) == (cluster.names(JOBS), cluster.names("pods"))
+
+
+@in_cluster
+async def test_containers_are_started_again_until_there_are_too_many_failures(cluster: Cluster) -> None:
+    """In the same pod, which is taken away in the end."""
+    await cluster.create(JOBS, job(code="1,1,0", restarts=True))
+    body = cluster.client.list("pods", "default")[0]
+    assert (1, "CrashLoopBackOff") == (
+        body["status"]["containerStatuses"][0]["restartCount"],
+        body["status"]["containerStatuses"][0]["state"]["waiting"]["reason"],
+    )
+    await cluster.settle(11)
+    body = cluster.client.list("pods", "default")[0]
+    assert ("Succeeded", 2) == (body["status"]["phase"], body["status"]["containerStatuses"][0]["restartCount"])
+    assert {"SuccessCriteriaMet": "CompletionsReached", "Complete": "CompletionsReached"} == conditions(cluster)
+    await cluster.client.delete(JOBS, "work", "default", propagation="Background")
+    await cluster.create(JOBS, job(code=1, restarts=True, backoffLimit=2))
+    await cluster.settle(60)
+    assert {"FailureTarget": "BackoffLimitExceeded", "Failed": "BackoffLimitExceeded"} == conditions(cluster)
+    assert ([], 1) == (cluster.names("pods"), cluster.get(JOBS, "work")["status"]["failed"])
+
+
+@in_cluster
+async def test_a_code_fails_the_whole_job(cluster: Cluster) -> None:
+    """The other pods are taken away."""
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
+    await cluster.create(JOBS, job(code=42, podFailurePolicy={"rules": [rule]}, backoffLimit=5))
+    found = cluster.get(JOBS, "work")["status"]
+    name = cluster.names("pods")[0]
+    text = f"Container main for pod default/{name} failed with exit code 42 matching FailJob rule at index 0"
+    assert {"FailureTarget": "PodFailurePolicy", "Failed": "PodFailurePolicy"} == conditions(cluster)
+    assert ({text}, 1) == ({item["message"] for item in found["conditions"]}, found["failed"])
+
+
+@in_cluster
+async def test_ignored_failures_are_tried_again_without_counting(cluster: Cluster) -> None:
+    """More often than the limit of failures allows."""
+    rule = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}}
+    await cluster.create(JOBS, job(code=7, podFailurePolicy={"rules": [rule]}, backoffLimit=0))
+    await cluster.settle(11)
+    await cluster.settle(21)
+    status = cluster.get(JOBS, "work")["status"]
+    assert (3, None, {}) == (len(cluster.names("pods")), status.get("failed"), conditions(cluster))
+
+
+@in_cluster
+async def test_completions_fail_each_for_itself(cluster: Cluster) -> None:
+    """The others go on; each pod knows how often its own has failed, and waits for that alone."""
+    spec = {"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimitPerIndex": 1}
+    await cluster.create(JOBS, job(codes={"1": "3", "2": "3,0"}, **spec))
+    status = cluster.get(JOBS, "work")["status"]
+    assert ("0", "", {}) == (status["completedIndexes"], status["failedIndexes"], conditions(cluster))
+    await cluster.settle(11)
+    status = cluster.get(JOBS, "work")["status"]
+    assert ("0,2", "1", 3, 2) == (
+        status["completedIndexes"],
+        status["failedIndexes"],
+        status["failed"],
+        status["succeeded"],
+    )
+    assert {"FailureTarget": "FailedIndexes", "Failed": "FailedIndexes"} == conditions(cluster)
+    counts = [
+        (body["metadata"]["labels"][INDEX], body["metadata"]["annotations"][FAILURES])
+        for body in cluster.client.list("pods", "default")
+    ]
+    assert [("0", "0"), ("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")] == sorted(counts)
+    assert all("finalizers" not in body["metadata"] for body in cluster.client.list("pods", "default"))
+
+
+@in_cluster
+async def test_too_many_failed_completions_end_a_job(cluster: Cluster) -> None:
+    """A rule may fail a completion at once."""
+    rule = {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [3]}}
+    spec = {"completions": 4, "parallelism": 1, "completionMode": "Indexed", "backoffLimitPerIndex": 9}
+    await cluster.create(JOBS, job(code=3, maxFailedIndexes=1, podFailurePolicy={"rules": [rule]}, **spec))
+    status = cluster.get(JOBS, "work")["status"]
+    assert ("0,1", 2) == (status["failedIndexes"], status["failed"])
+    assert {"FailureTarget": "MaxFailedIndexesExceeded", "Failed": "MaxFailedIndexesExceeded"} == conditions(cluster)
+
+
+@in_cluster
+async def test_enough_successes_end_a_job(cluster: Cluster) -> None:
+    """What still tries is taken away and is no failure."""
+    rules = {"rules": [{"succeededIndexes": "0-1"}]}
+    spec = {"completions": 3, "parallelism": 3, "completionMode": "Indexed", "successPolicy": rules}
+    await cluster.create(JOBS, job(codes={"2": "1"}, restarts=True, **spec))
+    status = cluster.get(JOBS, "work")["status"]
+    assert {"SuccessCriteriaMet": "SuccessPolicy", "Complete": "SuccessPolicy"} == conditions(cluster)
+    assert ("0,1", 2, None) == (status["completedIndexes"], status["succeeded"], status.get("failed"))
+    assert {"Matched rules at index 0"} == {item["message"] for item in status["conditions"]}
+
+
+@in_cluster(kubelet=False)
+async def test_pods_that_are_taken_away_are_replaced(cluster: Cluster) -> None:
+    """At once, and they count as failures."""
+    await cluster.create(JOBS, job())
+    name = cluster.names("pods")[0]
+    await cluster.client.delete("pods", name, "default")
+    await cluster.settle()
+    assert 1 == cluster.get(JOBS, "work")["status"]["failed"]
+    await cluster.settle(11)
+    assert [True] == [found != name for found in cluster.names("pods")]

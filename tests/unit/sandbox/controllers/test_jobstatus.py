@@ -6,15 +6,7 @@ import pytest
 
 from pyverno.kube.json import JSONObject
 from pyverno.sandbox.controllers.jobs import counted
-from pyverno.sandbox.controllers.jobstatus import (
-    failure_delay,
-    indexes_of,
-    job_pod,
-    missing_indexes,
-    verdict,
-    wanted_active,
-    written_indexes,
-)
+from pyverno.sandbox.controllers.jobstatus import failure_delay, job_pod, verdict, wanted_active
 from tests.unit.sandbox.controllers.cluster import START
 
 
@@ -43,25 +35,27 @@ def test_so_many_pods_shall_run(spec: JSONObject, succeeded: int, active: int, e
     assert expected == wanted_active(job(**spec), succeeded=succeeded, active=active)
 
 
+ACTIVE: JSONObject = {"status": {"phase": "Running"}}
+
+
 @pytest.mark.parametrize(
-    ("body", "succeeded", "failed", "active", "expected"),
+    ("body", "failed", "pods", "expected"),
     [
-        (job(completions=2), 1, 0, 0, None),
-        (job(completions=2), 2, 0, 0, "CompletionsReached"),
-        (job(), 1, 0, 1, None),
-        (job(), 1, 0, 0, "CompletionsReached"),
-        (job(backoffLimit=1), 0, 1, 0, None),
-        (job(backoffLimit=1), 0, 2, 0, "BackoffLimitExceeded"),
-        (job({"startTime": "2030-01-01T11:59:00Z"}, activeDeadlineSeconds=61), 0, 0, 1, None),
-        (job({"startTime": "2030-01-01T11:59:00Z"}, activeDeadlineSeconds=60), 0, 0, 1, "DeadlineExceeded"),
-        (job({"conditions": [{"type": "FailureTarget", "status": "True", "reason": "X"}]}), 9, 0, 0, "X"),
+        (job({"succeeded": 1}, completions=2), 0, [], None),
+        (job({"succeeded": 2}, completions=2), 0, [], "CompletionsReached"),
+        (job({"succeeded": 1}), 0, [ACTIVE], None),
+        (job({"succeeded": 1}), 0, [], "CompletionsReached"),
+        (job(backoffLimit=1), 1, [], None),
+        (job(backoffLimit=1), 2, [], "BackoffLimitExceeded"),
+        (job({"startTime": "2030-01-01T11:59:00Z"}, activeDeadlineSeconds=61), 0, [ACTIVE], None),
+        (job({"startTime": "2030-01-01T11:59:00Z"}, activeDeadlineSeconds=60), 0, [ACTIVE], "DeadlineExceeded"),
+        (job({"succeeded": 9, "conditions": [{"type": "FailureTarget", "status": "True", "reason": "X"}]}), 0, [], "X"),
+        (job({"conditions": [{"type": "SuccessCriteriaMet", "status": "True", "reason": "Y"}]}), 9, [], "Y"),
     ],
 )
-def test_a_job_ends_for_a_reason(
-    body: JSONObject, succeeded: int, failed: int, active: int, expected: str | None
-) -> None:
+def test_a_job_ends_for_a_reason(body: JSONObject, failed: int, pods: list[JSONObject], expected: str | None) -> None:
     """What was announced is not taken back."""
-    found = verdict(body, succeeded=succeeded, failed=failed, active=active, now=START)
+    found = verdict(body, pods, failed=failed, now=START)
     assert expected == (found and found.reason)
 
 
@@ -69,25 +63,9 @@ def test_failures_in_a_row_are_waited_for() -> None:
     """A success in between starts over."""
     first, second = ended("Failed", "2030-01-01T11:59:50Z"), ended("Failed", "2030-01-01T11:59:55Z")
     success = ended("Succeeded", "2030-01-01T11:59:52Z")
-    found = [failure_delay(job(), pods, START) for pods in ([], [success], [second], [first, second])]
+    found = [failure_delay(pods, START) for pods in ([], [success], [second], [first, second])]
     assert [0, 0, 5, 15] == found
-    assert 5 == failure_delay(job(), [first, success, second], START)
-
-
-def test_numbers_of_completions_are_written_as_ranges() -> None:
-    """And read back."""
-    for numbers, text in (
-        (set[int](), ""),
-        ({0}, "0"),
-        ({0, 1}, "0,1"),
-        ({0, 1, 2}, "0-2"),
-        ({1, 3, 4, 5, 9}, "1,3-5,9"),
-    ):
-        assert (text, numbers) == (written_indexes(numbers), indexes_of(text))
-    body = job({"completedIndexes": "0-2"}, completions=6)
-    active = [{"metadata": {"annotations": {"batch.kubernetes.io/job-completion-index": "4"}}}]
-    assert [3, 5] == missing_indexes(body, active, 9)
-    assert [3] == missing_indexes(body, active, 1)
+    assert 5 == failure_delay([first, success, second], START)
 
 
 def test_a_pod_knows_its_job_and_its_number() -> None:

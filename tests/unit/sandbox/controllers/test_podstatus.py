@@ -7,15 +7,7 @@ from datetime import timedelta
 import pytest
 
 from pyverno.kube.json import JSONObject
-from pyverno.sandbox.controllers.podstatus import (
-    EXIT_CODE,
-    exit_code,
-    finished_status,
-    image_name,
-    is_changed,
-    running_status,
-    will_finish,
-)
+from pyverno.sandbox.controllers.podstatus import image_name, is_changed, running_status
 from tests.unit.sandbox.controllers.cluster import START, pod
 
 
@@ -52,29 +44,3 @@ def test_what_was_said_before_stays() -> None:
     body = {**pod("web"), "status": {"qosClass": "BestEffort", "conditions": [own]}}
     status = running(body)["status"]
     assert ("BestEffort", own) == (status["qosClass"], status["conditions"][0])
-
-
-def test_containers_end_with_their_code() -> None:
-    """Zero is success; the pod is no longer ready in either case."""
-    body = running(pod("web"))
-    later = START + timedelta(seconds=5)
-    for code, phase, reason in ((0, "Succeeded", "Completed"), (2, "Failed", "Error")):
-        status = finished_status(body, code, later)
-        ended = status["containerStatuses"][0]["state"]["terminated"]
-        assert (phase, code, reason) == (status["phase"], ended["exitCode"], ended["reason"])
-        assert ("2030-01-01T12:00:00Z", "2030-01-01T12:00:05Z") == (ended["startedAt"], ended["finishedAt"])
-        states = {item["type"]: item["status"] for item in status["conditions"]}
-        assert ("False", "True") == (states["Ready"], states["PodScheduled"])
-
-
-def test_only_pods_of_jobs_come_to_an_end() -> None:
-    """With the code that an annotation gives."""
-    body = pod("web")
-    assert not will_finish(body)
-    body["metadata"]["ownerReferences"] = [{"kind": "Job", "controller": True}]
-    assert will_finish(body)
-    codes = []
-    for text in ("3", "x", ""):
-        body["metadata"]["annotations"] = {EXIT_CODE: text}
-        codes.append(exit_code(body))
-    assert [3, 0, 0] == codes
