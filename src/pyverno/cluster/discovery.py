@@ -14,8 +14,9 @@ from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
+from pyverno.value import dataclass
 
-__all__ = ["discover"]
+__all__ = ["Served", "discover", "find_served"]
 
 _AGGREGATED: Final = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
@@ -23,50 +24,81 @@ _AGGREGATED: Final = ",".join(
 _ACCEPT: Final = f"{_AGGREGATED},application/json"
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The kinds that a cluster serves, and the groups with versions whose own server did not answer just now."""
+
+    kinds: KindTable
+    silent: frozenset[tuple[str, str]] = frozenset()
+    stale: tuple[KindInfo, ...] = ()
+    """The kinds of silent groups as the API server knew them last."""
+
+    def completed(self, before: KindTable) -> KindTable:
+        """Return the kinds with those that the silent groups were known to have: they have not gone, they are late."""
+        known = [info for info in before if (info.group, info.version) in self.silent]
+        late = {info.gvk: info for info in (*known, *self.stale)}
+        return KindTable([*self.kinds, *late.values()]) if late else self.kinds
+
+
 async def discover(client: Client) -> KindTable:
-    """Return the kinds that a cluster serves, preferred versions first.
+    """Return the kinds that a cluster serves, preferred versions first (see `find_served`)."""
+    return (await find_served(client)).kinds
+
+
+async def find_served(client: Client) -> Served:
+    """Return the kinds that a cluster serves, preferred versions first, and which groups said nothing.
 
     A group whose own server does not answer is left out, as kubectl does; everything else that goes wrong is raised.
     """
     found: list[KindInfo] = []
+    late: list[KindInfo] = []
+    silent: set[tuple[str, str]] = set()
     for root in ("/api", "/apis"):
         answer = await client.request("GET", root, accept=_ACCEPT)
         if answer.get("kind") == "APIGroupDiscoveryList":
-            found.extend(_aggregated(answer))
+            for info, is_stale in _aggregated(answer, silent):
+                (late if is_stale else found).append(info)
         else:
-            found.extend([info async for info in _plain(client, answer)])
-    return KindTable(found)
+            found.extend([info async for info in _plain(client, answer, silent)])
+    return Served(KindTable(found), frozenset(silent), tuple(late))
 
 
-def _aggregated(answer: JSONObject) -> Iterator[KindInfo]:
+def _aggregated(answer: JSONObject, silent: set[tuple[str, str]]) -> Iterator[tuple[KindInfo, bool]]:
     for group in _maps(answer, "items"):
         name = (group.get("metadata") or {}).get("name") or ""
         for version in _maps(group, "versions"):
-            if version.get("freshness") == "Stale":
-                continue
-            for resource in _maps(version, "resources"):
-                kind = (resource.get("responseKind") or {}).get("kind")
-                if kind:
-                    yield KindInfo(
-                        group=name,
-                        version=str(version.get("version")),
-                        kind=kind,
-                        plural=str(resource.get("resource")),
-                        singular=resource.get("singularResource") or kind.lower(),
-                        short_names=tuple(resource.get("shortNames") or ()),
-                        namespaced=resource.get("scope") == "Namespaced",
-                        subresources=tuple(str(each["subresource"]) for each in _maps(resource, "subresources")),
-                        categories=tuple(resource.get("categories") or ()),
-                    )
+            is_stale = version.get("freshness") == "Stale"
+            if is_stale:
+                silent.add((name, str(version.get("version"))))
+            for info in _listed(name, version):
+                yield info, is_stale
 
 
-async def _plain(client: Client, answer: JSONObject) -> AsyncIterator[KindInfo]:
+def _listed(group: str, version: JSONObject) -> Iterator[KindInfo]:
+    for resource in _maps(version, "resources"):
+        kind = (resource.get("responseKind") or {}).get("kind")
+        if kind:
+            yield KindInfo(
+                group=group,
+                version=str(version.get("version")),
+                kind=kind,
+                plural=str(resource.get("resource")),
+                singular=resource.get("singularResource") or kind.lower(),
+                short_names=tuple(resource.get("shortNames") or ()),
+                namespaced=resource.get("scope") == "Namespaced",
+                subresources=tuple(str(each["subresource"]) for each in _maps(resource, "subresources")),
+                categories=tuple(resource.get("categories") or ()),
+            )
+
+
+async def _plain(client: Client, answer: JSONObject, silent: set[tuple[str, str]]) -> AsyncIterator[KindInfo]:
     for path in _versions(answer):
         try:
             listed = await client.request("GET", path)
         except (StatusError, HostError):
             if path == "/api/v1":
                 raise
+            silent.add(parse_api_version(path.removeprefix("/apis/")))
             continue
         for info in _resources(listed):
             yield info

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.discovery import discover
+from pyverno.cluster.discovery import find_served
 from pyverno.cluster.informer import Informer, Notice, slim
 from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.policyinfo import PolicyInfo
@@ -44,10 +45,15 @@ _CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.D
 _SETTLE_SECONDS: Final = 0.1
 _STALE_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 5.0
+_SILENT_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 60.0
+"""How often we look what is served: APIs of other servers come and go without a definition."""
+
+_CATCH_UP_SECONDS: Final = 0.1
 
 log = logging.getLogger("pyverno.admission")
 
-Start = Callable[[Coroutine[Any, Any, None]], object]
+Start = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts something that is to run as long as the controller does."""
 
 
@@ -82,6 +88,10 @@ class ClusterWorld:
         self._roles = RoleIndex()
         self._namespaces: Informer | None = None
         self._informers: dict[GVR, Informer] = {}
+        self._running: dict[GVR, asyncio.Task[None]] = {}
+        self._definitions: Informer | None = None
+        self._silent: frozenset[tuple[str, str]] = frozenset()
+        self._late: tuple[Informer, ...] = ()
         self._definitions_changed = asyncio.Event()
         self._info: PolicyInfo | None = None
         if metrics is not None:
@@ -92,7 +102,11 @@ class ClusterWorld:
 
     @property
     def policies(self) -> Policies:
-        """The policies of this moment."""
+        """The policies of this moment; raises HostUnavailableError while there are kinds that have not arrived."""
+        if self._late:
+            self._late = tuple(informer for informer in self._late if not informer.synced.is_set())
+            if self._late:
+                raise HostUnavailableError(f"{self._late[0].gvr.resource} are not known yet")
         return self.store.policies
 
     def namespace(self, name: str) -> JSONObject | None:
@@ -142,6 +156,10 @@ class ClusterWorld:
                 return gvr
         return None
 
+    def watches(self, gvr: GVR) -> bool:
+        """Tell whether the objects of a resource are followed."""
+        return gvr in self._informers
+
     def watched(self, gvr: GVR, name: str, namespace: str) -> JSONObject | None:
         """Return an object as the watch brought it last; None when it is gone or not watched."""
         return self._informers[gvr].get(name, namespace) if gvr in self._informers else None
@@ -153,25 +171,61 @@ class ClusterWorld:
 
         Raises UsageError when the cluster lacks what we need, HostError when it can not be reached.
         """
-        self.kinds = await discover(self._client)
+        await self._discover()
         self._check_definitions()
+        self._definitions = self._watch(_DEFINITIONS, self._take_definition, shrink=_without_schema)
+        await self._definitions.synced.wait()
         self._watch_everything()
-        await asyncio.gather(*(informer.synced.wait() for informer in self._informers.values()))
+        await self.wait_until_whole()
+
+    async def wait_until_whole(self) -> None:
+        """Wait until every watch that was begun has brought everything."""
+        await asyncio.gather(*(informer.synced.wait() for informer in tuple(self._informers.values())))
+
+    async def catch_up(self) -> None:
+        """Wait until the watches have brought every policy that is in the cluster now.
+
+        Whoever takes over from another replica must not know less than that one did. Raises StatusError and HostError.
+        """
+        for gvr in POLICY_KINDS:
+            while gvr in self._informers:
+                listed = await self._client.list(gvr)
+                if all(self.has_seen(gvr, *_place_and_version(item)) for item in listed["items"]):
+                    break
+                await asyncio.sleep(_CATCH_UP_SECONDS)
 
     async def follow_definitions(self) -> None:
-        """Look again at what the cluster serves when definitions of custom resources change."""
+        """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
         while True:
-            await self._definitions_changed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SILENT_SECONDS if self._silent else _LOOK_SECONDS):
+                    await self._definitions_changed.wait()
             await asyncio.sleep(_SETTLE_SECONDS)
+            was_told = self._definitions_changed.is_set()
             self._definitions_changed.clear()
             try:
-                self.kinds = await discover(self._client)
-            except (HostError, StatusError):
-                self._definitions_changed.set()
+                has_changed = await self._discover()
+            except (HostError, StatusError) as error:
+                log.warning("what the cluster serves can not be found out", extra={"fields": {"error": str(error)}})
+                if was_told:
+                    self._definitions_changed.set()
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             self._watch_policies()
-            self.changed.set()
+            await self._leave_what_is_gone()
+            if was_told or has_changed:
+                self.changed.set()
+
+    async def _discover(self) -> bool:
+        """Find out what is served; tell whether that is something else than before."""
+        before = self.kinds
+        served = await find_served(self._client)
+        self.kinds = served.completed(before)
+        self._silent = served.silent
+        if served.silent:
+            groups = ", ".join(sorted("/".join(each) for each in served.silent))
+            log.warning("some APIs do not answer", extra={"fields": {"groups": groups}})
+        return tuple(self.kinds) != tuple(before)
 
     def _check_definitions(self) -> None:
         missing = [str(gvr) for gvr in _REQUIRED if self.kinds.by_resource(gvr) is None]
@@ -183,7 +237,6 @@ class ClusterWorld:
 
     def _watch_everything(self) -> None:
         self._namespaces = self._watch(_NAMESPACES, lambda _notice, _body: None)
-        self._watch(_DEFINITIONS, lambda _notice, _body: self._definitions_changed.set(), shrink=_without_schema)
         for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
             self._watch(bindings, self._take_binding)
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
@@ -194,11 +247,33 @@ class ClusterWorld:
 
     def _watch_policies(self) -> None:
         for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
-            if gvr not in self._informers and self.kinds.by_resource(gvr) is not None:
-                self._watch(gvr, self._take_policy)
+            if gvr not in self._informers and self._exists(gvr):
+                self._late = (*self._late, self._watch(gvr, self._take_policy))
         entries = self._surroundings.entry_resource()
         if entries is not None and not any(_same_objects(entries, known) for known in self._informers):
             self._watch(entries, self._surroundings.entries.take)
+
+    def _exists(self, gvr: GVR) -> bool:
+        """Tell whether a kind is served, or is defined and therefore about to be.
+
+        Discovery alone must not decide: it leaves out what is late, and policies that nobody watches stop nothing.
+        """
+        if self.kinds.by_resource(gvr) is not None:
+            return True
+        found = None if self._definitions is None else self._definitions.get(f"{gvr.resource}.{gvr.group}")
+        return found is not None and gvr.version in found["spec"]["served"]
+
+    async def _leave_what_is_gone(self) -> None:
+        """Stop watching kinds of policies whose definition was taken away; their objects went with it."""
+        for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
+            if gvr not in self._informers or gvr in _REQUIRED or self._exists(gvr):
+                continue
+            informer, running = self._informers.pop(gvr), self._running.pop(gvr)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            self._late = tuple(each for each in self._late if each is not informer)
+            for body in tuple(informer.all()):
+                self._take_policy(Notice.DELETED, body)
 
     def _watch(
         self,
@@ -211,8 +286,11 @@ class ClusterWorld:
         informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink)
         informer.listen(listener)
         self._informers[gvr] = informer
-        self._start(informer.run())
+        self._running[gvr] = self._start(informer.run())
         return informer
+
+    def _take_definition(self, _notice: Notice, _body: JSONObject) -> None:
+        self._definitions_changed.set()
 
     def _take_binding(self, notice: Notice, body: JSONObject) -> None:
         if notice is Notice.DELETED:
@@ -257,7 +335,19 @@ def _same_objects(one: GVR, other: GVR) -> bool:
 
 
 def _without_schema(body: JSONObject) -> JSONObject:
-    """Keep of a definition what tells it from its other states: schemas can be a megabyte."""
+    """Keep of a definition what tells it from its other states, and its versions: schemas can be a megabyte."""
     metadata = body.get("metadata") or {}
     kept = {key: metadata.get(key) for key in ("name", "uid", "resourceVersion", "generation")}
-    return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": kept}
+    versions = (body.get("spec") or {}).get("versions") or ()
+    served = [version.get("name") for version in versions if version.get("served")]
+    return {
+        "apiVersion": body.get("apiVersion"),
+        "kind": body.get("kind"),
+        "metadata": kept,
+        "spec": {"served": served},
+    }
+
+
+def _place_and_version(body: JSONObject) -> tuple[str, str, str]:
+    metadata = body["metadata"]
+    return metadata["name"], metadata.get("namespace") or "", metadata["resourceVersion"]

@@ -52,6 +52,7 @@ class Leader:
         self._generated: Mapping[tuple[str, str], Generation] = {}
         self._configured = False
         self._is_written = False
+        self._has_caught_up = False
         times = LeaseTimes.of_retry(settings.lease_retry)
         self._election = LeaderElection(client, "kyverno", settings.namespace, settings.identity, times)
 
@@ -80,6 +81,7 @@ class Leader:
     async def _lead(self) -> None:
         """Do what only one replica may do: configurations, certificates and status."""
         self._world.changed.set()
+        self._has_caught_up = False
         self.is_leading = True
         try:
             async with asyncio.TaskGroup() as group:
@@ -103,6 +105,10 @@ class Leader:
         self._is_written = False
         await asyncio.sleep(_SETTLE_SECONDS)
         self._world.changed.clear()
+        await self._world.wait_until_whole()
+        if not self._has_caught_up:
+            await self._world.catch_up()
+            self._has_caught_up = True
         await self._configure()
         self._configured = True
         self._generated = await self._generating.reconcile(self._world.store.in_use(), self._world.kinds)

@@ -25,6 +25,7 @@ from pyverno.webhook.policies import Policies
 __all__ = ["EXCEPTION_KINDS", "POLICY_KINDS", "PolicyStore"]
 
 _LEGACY: Final = ("clusterpolicies", "policies")
+_LEGACY_KINDS: Final = frozenset({"ClusterPolicy", "Policy"})
 _CEL: Final = ("validatingpolicies", "mutatingpolicies", "generatingpolicies", "imagevalidatingpolicies")
 
 POLICY_KINDS: Final = (
@@ -41,7 +42,9 @@ EXCEPTION_KINDS: Final = (
 """What is watched for exceptions."""
 
 Identity = tuple[str, str, str]
-"""Kind, namespace and name."""
+"""Group and kind, namespace and name."""
+
+_MOST_GONE: Final = 10_000
 
 
 class PolicyStore:
@@ -49,10 +52,11 @@ class PolicyStore:
 
     def __init__(self, exceptions: ExceptionSettings | None = None, *, http_in_namespaces: bool = False) -> None:
         """Take where exceptions may live (none are used by default), and whether namespaced policies may use HTTP."""
-        self.policies = Policies()
+        self.policies = Policies(knows=self.knows)
         self._exceptions = exceptions or ExceptionSettings()
         self._http_in_namespaces = http_in_namespaces
         self._compiled: dict[Identity, Compiled] = {}
+        self._gone: dict[Identity, None] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -67,15 +71,26 @@ class PolicyStore:
             return known
         compiled = compile_document(Document(body, ""), http_in_namespaces=self._http_in_namespaces)
         self._compiled[identity] = compiled
+        self._gone.pop(identity, None)
         self._rebuild()
         return compiled
 
     def remove(self, body: JSONObject) -> Compiled | None:
         """Forget a document; return what was known of it."""
-        known = self._compiled.pop(_identity(body), None)
+        identity = _identity(body)
+        known = self._compiled.pop(identity, None)
         if known is not None:
+            if len(self._gone) >= _MOST_GONE:
+                del self._gone[next(iter(self._gone))]
+            self._gone[identity] = None
             self._rebuild()
         return known
+
+    def knows(self, kind: str, namespace: str, name: str) -> bool:
+        """Tell whether a policy is here, asked or not, or was here and its deletion has been seen."""
+        group = "kyverno.io" if kind in _LEGACY_KINDS else "policies.kyverno.io"
+        identity = (f"{group}/{kind}", namespace, name)
+        return identity in self._compiled or identity in self._gone
 
     def compiled(self) -> Mapping[Identity, Compiled]:
         """Return everything that is known, by kind, namespace and name."""
@@ -112,7 +127,7 @@ class PolicyStore:
         policies = [item.policy for item in items if item.policy is not None]
         exceptions = [item.exception for item in items if item.exception is not None and self._is_used(item)]
         written = [item.written for item in items if isinstance(item.written, ClusterPolicy)]
-        self.policies = Policies(PolicySet(policies, exceptions), own_paths(written))
+        self.policies = Policies(PolicySet(policies, exceptions), own_paths(written), self.knows)
         for listener in self._listeners:
             listener()
 

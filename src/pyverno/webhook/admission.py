@@ -6,7 +6,7 @@ Synchronous and without any I/O of its own: what rules ask of the world goes thr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -14,10 +14,11 @@ from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.request import Request, User
-from pyverno.errors import HostError, PyvernoError, UsageError
+from pyverno.errors import HostError, HostUnavailableError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError, service_unavailable
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.question import Answer, Question
@@ -25,6 +26,8 @@ from pyverno.webhook.routes import Door, Route
 
 __all__ = ["AskingHost", "Judged", "World", "answer", "passes_unseen"]
 
+_LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
+_MOST_LOOKUPS = 4
 _PHASES = {Door.MUTATE: MUTATING, Door.VALIDATE: VALIDATING}
 _OWN_KINDS = frozenset(
     {
@@ -45,7 +48,7 @@ class World(Protocol):
 
     @property
     def policies(self) -> Policies:
-        """The policies of this moment."""
+        """The policies of this moment; raises HostUnavailableError while some are known to be missing."""
         ...
 
     @property
@@ -98,24 +101,32 @@ ALLOWED = Judged(Answer())
 
 
 def answer(question: Question, route: Route, world: World, host: Host, *, deadline: float | None = None) -> Judged:
-    """Ask the policies of a route; an error that is no rule's own denies, because nobody can say that policies pass."""
-    policies = world.policies.on(route)
-    missing = world.policies.missing(route) if route.is_finegrained else ()
-    if missing:
-        key = "/".join((route.namespace, *route.names)) if route.namespace and route.names else missing[0]
-        return _denied(f"failed to fetch policy with key: key {key}: not found")
+    """Ask the policies of a route.
+
+    An error that is no rule's own raises StatusError: nobody can say then that policies pass, and to a call that fails
+    the API server applies the failurePolicy of the webhook, which is that of the policies behind it.
+    """
     try:
         request = _request(question, world, host)
         unseen = passes_unseen(question, request, world)
         if unseen is not None:
             return unseen
+        known = world.policies
+        missing = known.missing(route, question.namespace)
+        if missing:
+            _check_are_gone(missing, host)
+        policies = known.on(route)
         if not len(policies):
             return ALLOWED
         asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
         review = Engine(policies, asked).review(request, _PHASES[route.door], deadline=deadline)
         decision = review.decision
+    except StatusError:
+        raise
+    except HostUnavailableError as error:
+        raise service_unavailable(error.message) from None
     except PyvernoError as error:
-        return _denied(error.message)
+        raise StatusError(500, "InternalError", error.message) from None
     patch = decision.patch if route.door is Door.MUTATE else ()
     return Judged(Answer(decision.allowed, decision.message, decision.warnings, patch), review)
 
@@ -136,6 +147,18 @@ def passes_unseen(question: Question, request: Request, world: World) -> Judged 
     if kind.group in _OWN_GROUPS and kind.kind in _OWN_KINDS:
         return ALLOWED
     return None
+
+
+def _check_are_gone(places: Sequence[tuple[str, str, str]], host: Host) -> None:
+    """Raise unless the policies that the path names and nobody here knows were deleted: they may still be on their way.
+
+    Only a few are asked for, because a path is its caller's text.
+    """
+    for number, (kind, namespace, name) in enumerate(places):
+        version = "kyverno.io/v1" if kind in _LEGACY_KINDS else "policies.kyverno.io/v1"
+        key = f"{namespace}/{name}" if namespace else name
+        if number == _MOST_LOOKUPS or host.get_object(version, kind, namespace, name) is not None:
+            raise service_unavailable(f"failed to fetch policy with key: key {key}: it has not arrived here yet")
 
 
 def _request(question: Question, world: World, host: Host) -> Request:

@@ -6,7 +6,7 @@ with. This module must never watch anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pyverno.engine.policyset import PolicySet
 from pyverno.webhook.routes import Route
@@ -14,23 +14,40 @@ from pyverno.webhook.routes import Route
 __all__ = ["Policies"]
 
 _MEMO_LIMIT = 1024
+_NAMESPACED = "Namespaced"
+
+Knows = Callable[[str, str, str], bool]
+"""Tells by kind, namespace and name whether a policy is known, or known to have been deleted."""
+
+Place = tuple[str, str, str]
+"""Kind, namespace and name of a policy."""
 
 
 class Policies:
     """All compiled policies and exceptions; `own_paths` are (kind, key) of those that have a path of their own.
+
+    `knows` also tells of policies that are not asked (the API server has a copy) or not any more; by default those of
+    the set are all that is known.
 
     >>> from pyverno.webhook.routes import read_route
     >>> len(Policies().on(read_route("/validate/fail")))
     0
     """
 
-    __slots__ = ("_memo", "all", "own_paths")
+    __slots__ = ("_knows", "_memo", "_missing", "all", "own_paths")
 
-    def __init__(self, policies: PolicySet | None = None, own_paths: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        policies: PolicySet | None = None,
+        own_paths: Iterable[tuple[str, str]] = (),
+        knows: Knows | None = None,
+    ) -> None:
         """Take the set of all policies, invalid ones included: their rules yield errors."""
         self.all = policies if policies is not None else PolicySet()
         self.own_paths = frozenset(own_paths)
+        self._knows = knows or self._has
         self._memo: dict[Route, PolicySet] = {}
+        self._missing: dict[tuple[Route, str], tuple[Place, ...]] = {}
 
     def on(self, route: Route) -> PolicySet:
         """Return the policies that are asked on a route; the shared paths leave out those that have their own."""
@@ -50,7 +67,34 @@ class Policies:
             self._memo[route] = found
         return found
 
-    def missing(self, route: Route) -> tuple[str, ...]:
-        """Return the names on a route that no policy has."""
-        known = {policy.info.name for policy in self.on(route).policies}
-        return tuple(name for name in route.names or () if name not in known)
+    def missing(self, route: Route, namespace: str = "") -> tuple[Place, ...]:
+        """Return the policies (kind, namespace, name) that a route names for a request in a namespace and nobody knows.
+
+        They were deleted before we began, or have not arrived yet. Policies of other namespaces are not looked for:
+        they can not be about the request.
+        """
+        if not route.names:
+            return ()
+        key = (route, namespace)
+        found = self._missing.get(key)
+        if found is None:
+            found = tuple(place for place in _named(route, namespace) if not self._knows(*place))
+            if len(self._missing) >= _MEMO_LIMIT:  # see `on`
+                self._missing = {}
+            self._missing[key] = found
+        return found
+
+    def _has(self, kind: str, namespace: str, name: str) -> bool:
+        infos = (policy.info for policy in self.all.policies)
+        return any((info.kind, info.namespace, info.name) == (kind, namespace, name) for info in infos)
+
+
+def _named(route: Route, namespace: str) -> Iterable[Place]:
+    """Yield the policies that a route is meant to ask about a request in a namespace."""
+    names = route.names or ()
+    if route.is_finegrained:
+        return ((("Policy" if route.namespace else "ClusterPolicy"), route.namespace, name) for name in names)
+    [kind] = route.kinds
+    if not kind.startswith(_NAMESPACED):
+        return ((kind, "", name) for name in names)
+    return ((kind, namespace, name) for name in names) if namespace else ()

@@ -10,9 +10,9 @@ import pytest
 
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.cluster.discovery import discover
+from pyverno.cluster.discovery import Served, discover, find_served
 from pyverno.kube.gvk import GVK, GVR
-from pyverno.kube.kinds import KindTable
+from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
 from pyverno.sandbox import Sandbox
 from tests.unit.cluster.apiserver import Script, serving, status
@@ -113,6 +113,36 @@ def test_aggregated_discovery_takes_two_requests() -> None:
     assert widget is not None
     assert (False, ("status",)) == (widget.namespaced, widget.subresources)
     assert _found(lambda script: arrange(script, "Stale")).by_resource(GVR("x.io", "v1", "widgets")) is None
+
+
+def test_what_is_late_is_not_gone() -> None:
+    """A group that said nothing has the kinds that it was known to have, or that the API server knew last."""
+    resource = {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Cluster"}
+    versions = [
+        {"version": "v1", "freshness": "Stale", "resources": [resource]},
+        {"version": "v2", "freshness": "Stale"},
+        {"version": "v3", "freshness": "Current", "resources": [resource]},
+    ]
+
+    def arrange(script: Script) -> None:
+        script.on("GET /api", {"kind": "APIGroupDiscoveryList", "items": []})
+        items = [{"metadata": {"name": "x.io"}, "versions": versions}]
+        script.on("GET /apis", {"kind": "APIGroupDiscoveryList", "items": items})
+
+    async def run() -> Served:
+        async with serving() as (script, client):
+            arrange(script)
+            return await find_served(client)
+
+    served = asyncio.run(run())
+    assert {("x.io", "v1"), ("x.io", "v2")} == served.silent
+    assert ["v3"] == [info.version for info in served.kinds]
+    before = KindTable([_widget("v2"), _widget("v4")])
+    assert {"v1", "v2", "v3"} == {info.version for info in served.completed(before)}
+
+
+def _widget(version: str) -> KindInfo:
+    return KindInfo("x.io", version, "Widget", "widgets", "widget")
 
 
 def test_both_ways_find_the_same_in_a_real_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,3 +196,44 @@ def test_copies_that_are_gone_are_taken_out_of_the_status() -> None:
     assert patch is not None
     assert {"autogen": {"configs": {"cronjobs": None}}} == patch["status"]
     assert second == apply_merge_patch({"status": first}, patch)["status"]
+
+
+def test_a_policy_is_known_until_and_after_it_was_deleted() -> None:
+    """A path may name it a moment longer; one that was never here may be on its way."""
+    store = PolicyStore()
+    assert not store.knows("ClusterPolicy", "", "check")
+    store.put(policy())
+    assert store.knows("ClusterPolicy", "", "check")
+    assert not store.knows("Policy", "", "check")
+    store.remove(policy())
+    assert store.knows("ClusterPolicy", "", "check")
+    route = read_route("/validate/fail/finegrained/check")
+    assert route is not None
+    assert () == store.policies.missing(route)
+    assert (("Policy", "team", "check"),) == store.policies.missing(
+        read_route("/validate/fail/finegrained/team/check") or route
+    )
+
+
+def test_a_policy_that_the_api_server_has_a_copy_of_is_known() -> None:
+    """It is not asked, and not missing."""
+    copied: JSONObject = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "copied"},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                ]
+            },
+            "validations": [{"expression": "true"}],
+        },
+        "status": {"generated": True},
+    }
+    store = PolicyStore()
+    store.put(copied)
+    route = read_route("/vpol/copied/other")
+    assert route is not None
+    assert 0 == len(store.policies.on(route))
+    assert (("ValidatingPolicy", "", "other"),) == store.policies.missing(route)

@@ -88,11 +88,36 @@ def test_every_kind_that_admission_runs_has_its_paths() -> None:
     } == kinds
 
 
-def test_names_on_a_route_that_no_policy_has_are_known() -> None:
-    """They stand in the configuration of a policy that was just deleted."""
-    route = read_route("/vpol/cel-a/gone")
+MISSING = [
+    ("/vpol/cel-a/gone", "team", [("ValidatingPolicy", "", "gone")]),
+    ("/nvpol/cel-a", "team", []),
+    ("/nvpol/cel-a", "elsewhere", [("NamespacedValidatingPolicy", "elsewhere", "cel-a")]),
+    ("/nvpol/gone", "", []),
+    ("/mpol/cel-a", "", [("MutatingPolicy", "", "cel-a")]),
+    ("/validate/fail/finegrained/own", "", []),
+    ("/validate/fail/finegrained/team/own", "team", []),
+    ("/mutate/fail/finegrained/team/gone", "team", [("Policy", "team", "gone")]),
+    ("/validate/fail/finegrained/gone", "", [("ClusterPolicy", "", "gone")]),
+    ("/validate/fail", "team", []),
+]
+
+
+@pytest.mark.parametrize(("path", "namespace", "expected"), MISSING)
+def test_policies_that_a_path_names_and_nobody_knows(
+    path: str, namespace: str, expected: list[tuple[str, str, str]]
+) -> None:
+    """Those of the namespace of the request, where the kind lives in namespaces."""
+    route = read_route(path)
     assert route is not None
-    assert ("gone",) == ALL.missing(route)
+    assert (expected, expected) == (list(ALL.missing(route, namespace)), list(ALL.missing(route, namespace)))
+
+
+def test_who_made_the_set_may_know_more() -> None:
+    """Policies that the API server has a copy of, and policies whose deletion was seen."""
+    route = read_route("/vpol/copied/deleted/late")
+    assert route is not None
+    policies = Policies(knows=lambda kind, namespace, name: name != "late")
+    assert (("ValidatingPolicy", "", "late"),) == policies.missing(route)
 
 
 def test_names_are_written_in_order() -> None:

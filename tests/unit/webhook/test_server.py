@@ -14,9 +14,10 @@ import orjson
 import pytest
 
 from pyverno.engine.host import NoHost
-from pyverno.errors import HostError
+from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.json import JSONObject
 from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.policies import Policies
 from pyverno.webhook.question import Answer, Question
 from pyverno.webhook.server import Limits, WebhookServer
 from pyverno.webhook.tls import ServerTls
@@ -312,14 +313,87 @@ def test_managed_resources_are_protected_from_all_but_us() -> None:
     serve(make_server(CERTIFICATE, world=MemoryWorld(protects_managed=True)), test)
 
 
-def test_a_fine_grained_path_whose_policy_is_gone_denies() -> None:
-    """Silence would let the request through."""
+class Stored(NoHost):
+    """A cluster in which one policy is stored, whatever the watches have brought."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str, str]] = []
+
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return the policy `late`."""
+        self.asked.append((api_version, kind, namespace, name))
+        return {"metadata": {"name": name}} if name == "late" else None
+
+
+NAMED = [
+    ("/validate/fail/finegrained/late", 503, ("kyverno.io/v1", "ClusterPolicy", "", "late")),
+    ("/validate/ignore/finegrained/team/late", 503, ("kyverno.io/v1", "Policy", "team", "late")),
+    ("/vpol/late", 503, ("policies.kyverno.io/v1", "ValidatingPolicy", "", "late")),
+    ("/mpol/late", 503, ("policies.kyverno.io/v1", "MutatingPolicy", "", "late")),
+    ("/nvpol/late", 503, ("policies.kyverno.io/v1", "NamespacedValidatingPolicy", "default", "late")),
+    ("/vpol/gone", 200, ("policies.kyverno.io/v1", "ValidatingPolicy", "", "gone")),
+    ("/validate/fail/finegrained/team/gone", 200, ("kyverno.io/v1", "Policy", "team", "gone")),
+]
+
+
+@pytest.mark.parametrize(("path", "code", "asked"), NAMED)
+def test_a_policy_on_the_path_that_has_not_arrived_is_no_policy_that_passes(
+    path: str, code: int, asked: tuple[str, str, str, str]
+) -> None:
+    """The API server knows whether an error may pass; only a policy that is deleted for certain is not asked."""
+    host, told = Stored(), Recorded()
 
     async def test(client: Client) -> None:
-        denied = await client.ask("/validate/fail/finegrained/team/gone", review_body(POD))
-        assert "failed to fetch policy with key: key team/gone: not found" == denied["status"]["message"]
+        found, body = await client.status("POST", path, json=review_body(POD))
+        assert code == found
+        if code != 200:
+            assert "failed to fetch policy with key" in orjson.loads(body)["message"]
 
-    serve(make_server(CERTIFICATE, TEAM), test)
+    serve(make_server(CERTIFICATE, TEAM, host=host, observer=told), test)
+    assert [asked] == host.asked
+    assert (1 if code == 200 else 0) == len(told.answers)
+
+
+def test_where_nobody_can_tell_whether_a_policy_is_gone_the_call_fails() -> None:
+    """Filtered requests never need to know; a path can not make us ask without end."""
+    names = "/".join(f"gone-{number}" for number in range(10))
+    world = MemoryWorld(configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]"}))
+
+    async def test(client: Client) -> None:
+        assert 503 == (await client.status("POST", "/vpol/gone", json=review_body(POD)))[0]
+        assert (await client.ask("/vpol/gone", review_body(POD, namespace="kube-system")))["allowed"]
+
+    serve(make_server(CERTIFICATE, world=world), test)
+    host = Stored()
+
+    async def test_many(client: Client) -> None:
+        assert 503 == (await client.status("POST", f"/vpol/{names}", json=review_body(POD)))[0]
+
+    serve(make_server(CERTIFICATE, host=host), test_many)
+    assert 4 == len(host.asked)
+
+
+def test_an_error_of_no_rule_is_a_failed_call() -> None:
+    """The API server applies the webhook's failurePolicy to it: exact for Ignore and for Fail."""
+
+    class Unknown(MemoryWorld):
+        @property
+        def policies(self) -> Policies:
+            raise HostUnavailableError("validatingpolicies are not known yet")
+
+        @policies.setter
+        def policies(self, _: Policies) -> None: ...
+
+    async def test(client: Client) -> None:
+        for path in ("/validate/fail", "/validate/ignore", "/mutate/fail", "/vpol/a"):
+            code, body = await client.status("POST", path, json=review_body(POD))
+            assert (503, "validatingpolicies are not known yet") == (code, orjson.loads(body)["message"])
+        scale = review_body(POD, subResource="scale")
+        scale["request"]["resource"] = {"group": "x", "version": "v1", "resource": "y"}
+        for path in ("/validate/fail", "/validate/ignore"):
+            assert 500 == (await client.status("POST", path, json=scale))[0]
+
+    serve(make_server(CERTIFICATE, world=Unknown()), test)
 
 
 def test_a_certificate_changes_between_two_handshakes() -> None:
@@ -404,7 +478,7 @@ class LateNamespaces(NoHost):
 
 
 def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
-    """Without its labels a selector would let everything through; one that is nowhere denies."""
+    """Without its labels a selector would let everything through; one that is nowhere is an error."""
     selected = policy("selected", TEAM["spec"]["rules"][0])
     resources = {"kinds": ["Pod"], "namespaceSelector": {"matchLabels": {"env": "prod"}}}
     selected["spec"]["rules"][0] = {**selected["spec"]["rules"][0], "match": {"any": [{"resources": resources}]}}
@@ -414,7 +488,7 @@ def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
         assert (await client.ask("/validate", review_body(POD)))["allowed"]
         late = await client.ask("/validate", review_body(POD, namespace="late"))
         assert "label team is missing" in late["status"]["message"]
-        gone = await client.ask("/validate", review_body(POD, namespace="gone"))
-        assert 'namespaces "gone" not found' == gone["status"]["message"]
+        code, body = await client.status("POST", "/validate", json=review_body(POD, namespace="gone"))
+        assert (500, 'namespaces "gone" not found') == (code, orjson.loads(body)["message"])
 
     serve(make_server(CERTIFICATE, selected, world=world, host=LateNamespaces()), test)
