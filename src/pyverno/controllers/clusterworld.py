@@ -95,8 +95,9 @@ class ClusterWorld:
         self._definitions_changed = asyncio.Event()
         self._info: PolicyInfo | None = None
         if metrics is not None:
-            self._info = PolicyInfo(lambda: self.store.compiled().values(), lambda: metrics.settings.namespaces)
-            metrics.registry.register(self._info)
+            self._info = PolicyInfo(
+                metrics.instruments, lambda: self.store.compiled().values(), lambda: metrics.settings.namespaces
+            )
 
     # ------------------------------------------------------------------------------------------- what the webhook reads
 

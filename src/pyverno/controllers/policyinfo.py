@@ -6,15 +6,13 @@ count requests.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
-
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from pyverno.compiler.compile import Compiled
 from pyverno.engine.result import FailureAction, RuleType
 from pyverno.engine.rule import CompiledPolicy, CompiledRule
+from pyverno.webhook.instruments import Instruments
 from pyverno.webhook.metricsettings import Namespaces
 
 __all__ = ["PolicyInfo"]
@@ -46,35 +44,34 @@ _TYPES: Final = {
 
 
 class PolicyInfo:
-    """A collector of prometheus_client: asks for the policies whenever it is asked itself."""
+    """The instruments about policies: the rules are looked up whenever somebody asks, the changes are counted."""
 
-    def __init__(self, compiled: Callable[[], Iterable[Compiled]], namespaces: Callable[[], Namespaces]) -> None:
-        """Take what knows the policies, and whose are told."""
+    def __init__(
+        self,
+        instruments: Instruments,
+        compiled: Callable[[], Iterable[Compiled]],
+        namespaces: Callable[[], Namespaces],
+    ) -> None:
+        """Take what makes instruments, what knows the policies, and whose are told."""
         self._compiled = compiled
         self._namespaces = namespaces
-        self._changes: Counter[tuple[str, ...]] = Counter()
+        self._changes = instruments.counter("kyverno_policy_changes", "How often policies changed.", _CHANGED)
+        instruments.gauge("kyverno_policy_rule_info_total", "The rules that there are.", _LABELS, self._rules)
 
     def note(self, item: Compiled, change: str) -> None:
         """Count that a policy was `created`, `updated` or `deleted`."""
         policy = item.policy
         if policy is not None and policy.rules and self._namespaces().counts(policy.info.namespace):
             name, namespace, scope, mode, background, *_ = _series(policy, policy.rules[0], is_ready=True)
-            self._changes[mode, scope, background, namespace, name, change] += 1
+            self._changes.add((mode, scope, background, namespace, name, change))
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics with all their series."""
-        changes = CounterMetricFamily("kyverno_policy_changes", "How often policies changed.", labels=_CHANGED)
-        for labels, count in self._changes.items():
-            changes.add_metric(labels, count)
-        yield changes
-        family = GaugeMetricFamily("kyverno_policy_rule_info_total", "The rules that there are.", labels=_LABELS)
+    def _rules(self) -> Iterator[tuple[tuple[str, ...], float]]:
         counted = self._namespaces()
         for item in self._compiled():
             policy = item.policy
             if policy is not None and counted.counts(policy.info.namespace):
                 for rule in policy.rules:
-                    family.add_metric(_series(policy, rule, is_ready=not item.errors), 1)
-        yield family
+                    yield _series(policy, rule, is_ready=not item.errors), 1
 
 
 def _series(policy: CompiledPolicy, rule: CompiledRule, *, is_ready: bool) -> tuple[str, ...]:

@@ -1,25 +1,27 @@
-"""Prometheus metrics of admission, with Kyverno's names and labels.
+"""Metrics of admission and of the controllers, with Kyverno's names and labels.
 
-Children are bound once per set of labels and remembered, because looking them up costs more than counting. This module
-must never open a port.
+Results of rules that passed are the same objects in every review; how often they came is counted by review and brought
+to their series when somebody reads. This module must never open a port.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar, cast
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyverno.engine.result import FailureAction, RuleResult, RuleType
 from pyverno.version import __version__
 from pyverno.webhook.admission import Judged
+from pyverno.webhook.instruments import Counter, Histogram, Instruments, Reading, Spread
 from pyverno.webhook.metricsettings import MetricSettings
 from pyverno.webhook.question import Question
+from pyverno.webhook.routes import read_route
 
-__all__ = ["DEFAULT_BUCKETS", "Metrics"]
+if TYPE_CHECKING:
+    from pyverno.webhook.exposition import Exposition
 
-DEFAULT_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 25, 30)
+__all__ = ["Metrics"]
+
 _REQUEST: Final = (
     "resource_kind",
     "resource_namespace",
@@ -66,11 +68,11 @@ _CEL_FAMILIES: Final = {
     "GeneratingPolicy": "generating",
     "ImageValidatingPolicy": "image_validating",
 }
+_CEL_LEFT_OUT: Final = {"mutating": 1, "generating": 2}
+"""How many of the first labels the results of a family go without."""
 _CAUSE: Final = "admission_request"
-_MOST_SERIES: Final = 20_000
-"""Beyond this many sets of labels no new ones are made, so that names in requests can not fill the memory."""
+_BACKGROUND: Final = "background_scan"
 _MOST_BATCHES: Final = 256
-_Metric = TypeVar("_Metric", Counter, Histogram)
 
 
 class _About(NamedTuple):
@@ -83,48 +85,80 @@ class _About(NamedTuple):
 
 
 class _Batch:
-    """The results of reviews that said the same, and how many they were."""
+    """The results of reviews that said the same, how many they were, and how long each of their rules took."""
 
-    __slots__ = ("about", "results", "times")
+    __slots__ = ("about", "results", "spreads", "times")
 
-    def __init__(self, about: _About, results: Sequence[RuleResult]) -> None:
+    def __init__(self, about: _About, results: Sequence[RuleResult], bounds: set[tuple[float, ...]]) -> None:
         self.about = about
         self.results = results
         self.times = 0
+        self.spreads = {each: Spread(len(each)) for each in bounds}
+
+    def add(self, seconds: float) -> None:
+        """Count one more of these reviews."""
+        self.times += 1
+        share = seconds / len(self.results)
+        for bounds, spread in self.spreads.items():
+            spread.add(bounds, share)
+
+
+class _Family(NamedTuple):
+    """The two instruments of results, how many and how long they took, and what makes their labels."""
+
+    results: Counter
+    durations: Histogram
+    labels: Callable[[RuleResult, _About], tuple[str, ...]]
 
 
 class Metrics:
-    """Counts answers; an `Observer` of the webhook server."""
+    """Counts answers (an `Observer` of the webhook server) and what controllers do."""
 
-    def __init__(self, buckets: Sequence[float] = DEFAULT_BUCKETS) -> None:
-        """Make all metrics in a registry of their own."""
+    def __init__(self) -> None:
+        """Make all instruments."""
         self.settings = MetricSettings()
-        """The ConfigMap, of which the namespaces are looked at; whoever watches it writes this."""
-        registry = CollectorRegistry()
-        self.registry = registry
-        self._requests = Counter("kyverno_admission_requests", "Admission requests.", _REQUEST, registry=registry)
-        self._durations = Histogram(
-            "kyverno_admission_review_duration_seconds",
-            "Seconds that admission reviews took.",
-            _REQUEST,
-            registry=registry,
-            buckets=buckets,
+        """The ConfigMap of this moment: namespaces count at once, everything else from the next `begin` on."""
+        self.instruments = made = Instruments()
+        self._exposition: Exposition | None = None
+        self._requests = made.counter("kyverno_admission_requests", "Admission requests.", _REQUEST)
+        self._durations = made.histogram(
+            "kyverno_admission_review_duration_seconds", "Seconds that admission reviews took.", _REQUEST
         )
-        self._results = Counter("kyverno_policy_results", "Results of rules.", _RESULT, registry=registry)
-        self._cel = {
-            family: Counter(
-                f"kyverno_{family}_policy_results", f"Results of {family} policies.", _CEL_RESULT, registry=registry
-            )
-            for family in _CEL_FAMILIES.values()
-        }
-        self._http = Counter(
-            "kyverno_http_requests", "Requests by method and path.", ("http_method", "http_url"), registry=registry
+        self._rules = _rule_family(made)
+        self._cel = {kind: _cel_family(made, word) for kind, word in _CEL_FAMILIES.items()}
+        http = ("http_method", "http_url")
+        self._http = made.counter("kyverno_http_requests", "Requests by method and first part of the path.", http)
+        self._http_durations = made.histogram(
+            "kyverno_http_requests_duration_seconds", "Seconds that requests took.", http
         )
-        self._failures = Counter("kyverno_http_failures", "Requests that were refused.", ("reason",), registry=registry)
-        info = Gauge("kyverno_info", "The version that runs.", ("version",), registry=registry)
-        info.labels(__version__).set(1)
-        self._bound: dict[tuple[object, ...], Counter | Histogram] = {}
+        self._failures = made.counter("kyverno_http_failures", "Requests that were refused.", ("reason",))
+        made.gauge("kyverno_info", "The version that runs.", ("version",), lambda: (((__version__,), 1),))
+        self._reconciled = made.counter(
+            "kyverno_controller_reconcile", "Rounds that controllers went.", ("controller_name",)
+        )
+        self._requeued = made.counter(
+            "kyverno_controller_requeue",
+            "Rounds that have to be gone again, by how often in a row.",
+            ("controller_name", "num_requeues"),
+        )
+        self._dropped = made.counter("kyverno_controller_drop", "Work that was given up.", ("controller_name",))
+        self._queries = made.counter(
+            "kyverno_client_queries",
+            "Requests to the API server.",
+            ("operation", "client_type", "resource_kind", "resource_namespace"),
+        )
+        self._events = made.counter("kyverno_events_dropped", "Events that could not be written.")
+        self._asked = made.counter("kyverno_breaker_total", "How often a breaker was asked.", ("circuit_name",))
+        self._broken = made.counter("kyverno_breaker_drops", "How often a breaker was open.", ("circuit_name",))
+        made.gauge(
+            "kyverno_metrics_series_refused",
+            "What was not counted because there are too many series.",
+            (),
+            lambda: (((), made.refused),),
+        )
         self._batches: dict[tuple[object, ...], _Batch] = {}
+
+    # ------------------------------------------------------------------------------------------------------- answers
 
     def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Count one answer."""
@@ -132,68 +166,127 @@ class Metrics:
         about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
         if self.settings.namespaces.counts(about.namespace):
             labels = (*about[:3], _flag(judged.answer.allowed), webhook)
-            _add(self._bind(self._requests, labels))
-            duration = self._bind(self._durations, labels)
-            if duration is not None:
-                duration.observe(seconds)
-        _add(self._bind(self._http, ("POST", "/" + path.split("/", 2)[1])))
+            self._requests.add(labels)
+            self._durations.observe(labels, seconds)
+        where = ("POST", _door(path))
+        self._http.add(where)
+        self._http_durations.observe(where, seconds)
         if judged.review is not None:
-            self._count_results(judged.review.results, about)
+            self._count_results(judged.review.results, about, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
-        """Count one refusal."""
-        self._failures.labels(type(error).__name__).inc()
+        """Count one refusal; paths that do not exist are a caller's text and counted as one."""
+        self._failures.add((type(error).__name__,))
+        self._http.add(("POST", _door(path) if read_route(path) is not None else "other"))
+
+    # --------------------------------------------------------------------------------------------------- controllers
+
+    def reconciled(self, controller: str) -> None:
+        """Count one round of a controller."""
+        self._reconciled.add((controller,))
+
+    def requeued(self, controller: str, times: int) -> None:
+        """Count a round that has to be gone again, after so many in a row."""
+        self._requeued.add((controller, str(times)))
+
+    def gave_up(self, controller: str) -> None:
+        """Count work that a controller does not try again."""
+        self._dropped.add((controller,))
+
+    def queried(self, operation: str, resource: str, namespace: str) -> None:
+        """Count a request to the API server (`create`, `get`, `list`, `watch`, `update_status` and so on)."""
+        self._queries.add((operation, "dynamic", resource, namespace))
+
+    def dropped_event(self) -> None:
+        """Count an event that could not be written."""
+        self._events.add()
+
+    def asked_breaker(self, name: str, *, is_open: bool) -> None:
+        """Count a question to a circuit breaker, and whether that kept something from being done."""
+        self._asked.add((name,))
+        if is_open:
+            self._broken.add((name,))
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def begin(self) -> None:
+        """Forget everything and begin anew with the metrics, labels and buckets of the settings of this moment."""
+        self._batches = {}
+        self.instruments.begin(self.settings)
+
+    def read(self) -> Iterator[Reading]:
+        """Yield what was counted."""
+        self._count_batches()
+        return self.instruments.read()
 
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
-        self._count_batches()
-        return generate_latest(self.registry)
+        if self._exposition is None:
+            from pyverno.webhook.exposition import Exposition  # a sandbox counts and is never asked
 
-    def _count_results(self, results: Sequence[RuleResult], about: _About) -> None:
+            self._exposition = Exposition(self.read)
+        return self._exposition.to_bytes()
+
+    def _count_results(self, results: Sequence[RuleResult], about: _About, seconds: float) -> None:
         """Put results off to be counted: those of rules that pass are the same objects in every review.
 
-        The results are kept until then, so no other has the id of one of them.
+        The results are kept until then, so no other has the id of one of them. A review is timed as a whole, because
+        rules that pass are judged together; each rule is taken to have used an equal part.
         """
+        if not results:
+            return
         key = about, *map(id, results)
         found = self._batches.get(key)
         if found is None:
             if len(self._batches) >= _MOST_BATCHES:
                 self._count_batches()
-            found = self._batches[key] = _Batch(about, results)
-        found.times += 1
+            bounds = {self._family_of(result).durations.bounds for result in results}
+            found = self._batches[key] = _Batch(about, results, bounds)
+        found.add(seconds)
 
     def _count_batches(self) -> None:
         """Bring what was put off into the counters."""
         batches, self._batches = self._batches, {}
         for batch in batches.values():
             for result in batch.results:
-                counter = self._counter_of(result, batch.about)
-                if counter is not None:
-                    counter.inc(batch.times)
+                self._count_result(result, batch)
 
-    def _counter_of(self, result: RuleResult, about: _About) -> Counter | None:
-        family = _CEL_FAMILIES.get(result.rule.policy.kind.removeprefix("Namespaced"))
-        if family is not None:
-            # Kyverno: the metrics of policies in CEL count every namespace
-            return self._bind(self._cel[family], _cel_labels(result, about))
-        if not self.settings.namespaces.counts(about.namespace):
-            return None
-        return self._bind(self._results, _labels(result, about))
+    def _count_result(self, result: RuleResult, batch: _Batch) -> None:
+        family = self._family_of(result)
+        # Kyverno: the metrics of policies in CEL count every namespace, the others go by that of the policy
+        if family is not self._rules or self.settings.namespaces.counts(result.rule.policy.namespace):
+            labels = family.labels(result, batch.about)
+            family.results.add(labels, batch.times)
+            family.durations.merge(labels, batch.spreads[family.durations.bounds])
 
-    def _bind(self, metric: _Metric, labels: tuple[str, ...]) -> _Metric | None:
-        """Return the child of a metric, None when there are too many already."""
-        key = (id(metric), *labels)
-        bound = self._bound.get(key)
-        if bound is None:
-            if len(self._bound) >= _MOST_SERIES:
-                return None
-            bound = self._bound[key] = metric.labels(*labels)
-        return cast("_Metric", bound)
+    def _family_of(self, result: RuleResult) -> _Family:
+        return self._cel.get(result.rule.policy.kind.removeprefix("Namespaced"), self._rules)
 
 
-def _add(counter: Counter | None) -> None:
-    if counter is not None:
-        counter.inc()
+def _rule_family(made: Instruments) -> _Family:
+    return _Family(
+        made.counter("kyverno_policy_results", "Results of rules.", _RESULT),
+        made.histogram("kyverno_policy_execution_duration_seconds", "Seconds that rules took.", _RESULT),
+        _labels,
+    )
+
+
+def _cel_family(made: Instruments, word: str) -> _Family:
+    left_out = _CEL_LEFT_OUT.get(word, 0)
+    names = _CEL_RESULT[left_out:]
+    cause = _BACKGROUND if word == "generating" else _CAUSE  # Kyverno: the same in every process
+    what = word.replace("_", " ")
+    return _Family(
+        made.counter(f"kyverno_{word}_policy_results", f"Results of {what} policies.", names),
+        made.histogram(
+            f"kyverno_{word}_policy_execution_duration_seconds", f"Seconds that {what} policies took.", names
+        ),
+        lambda result, about: _cel_labels(result, about, cause)[left_out:],
+    )
+
+
+def _door(path: str) -> str:
+    return "/" + path.split("/", 2)[1]
 
 
 def _labels(result: RuleResult, about: _About) -> tuple[str, ...]:
@@ -215,7 +308,7 @@ def _labels(result: RuleResult, about: _About) -> tuple[str, ...]:
     )
 
 
-def _cel_labels(result: RuleResult, about: _About) -> tuple[str, ...]:
+def _cel_labels(result: RuleResult, about: _About, cause: str) -> tuple[str, ...]:
     policy = result.rule.policy
     return (
         "Deny" if result.action is FailureAction.ENFORCE else "Audit",
@@ -225,7 +318,7 @@ def _cel_labels(result: RuleResult, about: _About) -> tuple[str, ...]:
         about.kind,
         about.namespace,
         about.operation,
-        _CAUSE,
+        cause,
         result.status.value,
     )
 

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite, nan
 from typing import Any, Final
 
 from pyverno.errors import DocumentError, ValueSyntaxError
+from pyverno.kube.duration import parse_duration
 from pyverno.kube.json import JSON, JSONObject, decode
 
-__all__ = ["Exposure", "MetricSettings", "Namespaces", "read_buckets", "read_exposures", "read_namespaces"]
+__all__ = [
+    "Exposure",
+    "MetricSettings",
+    "Namespaces",
+    "read_buckets",
+    "read_exposures",
+    "read_interval",
+    "read_namespaces",
+]
 
+_NANOSECONDS: Final = 1_000_000_000
 _ALWAYS: Final = ("", "-")
 """What is in no namespace is counted whatever is said of namespaces."""
 
@@ -51,6 +62,8 @@ class Exposure:
 class MetricSettings:
     """All settings of the ConfigMap; empty `buckets` are the default ones.
 
+    After every `refresh_seconds` the counters begin anew, with the settings of that moment; 0 is for never.
+
     >>> MetricSettings.read({"bucketBoundaries": "0.1, x"}).problems
     ("bucketBoundaries: invalid boundary value 'x'",)
     """
@@ -58,6 +71,7 @@ class MetricSettings:
     namespaces: Namespaces = Namespaces()
     buckets: tuple[float, ...] = ()
     exposures: Mapping[str, Exposure] = field(default_factory=dict)
+    refresh_seconds: float = 0.0
     problems: tuple[str, ...] = ()
 
     @classmethod
@@ -92,6 +106,15 @@ def read_buckets(text: str) -> tuple[float, ...]:
     return tuple(map(_limit, parts)) if text.strip() else ()
 
 
+def read_interval(text: str) -> float:
+    """Read a duration in Go's form as seconds; one below zero is the same as none.
+
+    >>> read_interval("1m30s")
+    90.0
+    """
+    return max(parse_duration(text) / _NANOSECONDS, 0.0)
+
+
 def read_exposures(text: str) -> Mapping[str, Exposure]:
     """Read `{metric: {"enabled": ..., "disabledLabelDimensions": [...], "bucketBoundaries": [...]}}`."""
     metrics = _object(decode(text), "must be one JSON object")
@@ -112,9 +135,12 @@ def _exposure(name: str, value: JSONObject) -> Exposure:
 
 def _limit(text: str) -> float:
     try:
-        return float(text)
+        found = float(text)
     except ValueError:
-        raise ValueSyntaxError(f"invalid boundary value '{text}'") from None
+        found = nan
+    if not isfinite(found):
+        raise ValueSyntaxError(f"invalid boundary value '{text}'")
+    return found
 
 
 def _object(value: JSON, problem: str) -> JSONObject:
@@ -137,4 +163,5 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "namespaces": ("namespaces", read_namespaces),
     "bucketBoundaries": ("buckets", read_buckets),
     "metricsExposure": ("exposures", read_exposures),
+    "metricsRefreshInterval": ("refresh_seconds", read_interval),
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, generate_latest
-
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.policyinfo import PolicyInfo
 from pyverno.kube.documents import Document
+from pyverno.webhook.exposition import Exposition
+from pyverno.webhook.instruments import Instruments
 from pyverno.webhook.metricsettings import Namespaces
 
 POLICY = {
@@ -30,9 +30,9 @@ def _series(namespaces: Namespaces, **metadata: str) -> list[str]:
     compiled = compile_document(
         Document({**POLICY, "metadata": {"name": "p", **metadata}, "kind": "Policy" if metadata else "ClusterPolicy"})
     )
-    registry = CollectorRegistry()
-    registry.register(PolicyInfo(lambda: [compiled], lambda: namespaces))
-    lines = generate_latest(registry).decode().splitlines()
+    instruments = Instruments()
+    PolicyInfo(instruments, lambda: [compiled], lambda: namespaces)
+    lines = Exposition(instruments.read).to_bytes().decode().splitlines()
     return [line for line in lines if line.startswith("kyverno_policy_rule_info_total{")]
 
 
@@ -57,23 +57,15 @@ def test_policies_of_other_namespaces_are_left_out() -> None:
 def test_changes_are_counted_by_their_kind() -> None:
     """One series for each policy and kind of change; rules do not matter."""
     compiled = compile_document(Document(POLICY))
-    registry = CollectorRegistry()
-    info = PolicyInfo(lambda: (), Namespaces)
-    registry.register(info)
+    instruments = Instruments()
+    info = PolicyInfo(instruments, lambda: (), Namespaces)
     for change in ("created", "updated", "updated"):
         info.note(compiled, change)
-    labels = {
-        "policy_validation_mode": "enforce",
-        "policy_type": "cluster",
-        "policy_background_mode": "false",
-        "policy_namespace": "-",
-        "policy_name": "p",
-    }
-    counted = [
-        registry.get_sample_value("kyverno_policy_changes_total", {**labels, "policy_change_type": change})
-        for change in ("created", "updated", "deleted")
-    ]
-    assert [1, 2, None] == counted
+    changes, _rules = instruments.read()
+    labels = ("policy_validation_mode", "policy_type", "policy_background_mode", "policy_namespace", "policy_name")
+    assert ("kyverno_policy_changes", (*labels, "policy_change_type")) == (changes.name, changes.labels)
+    same = ("enforce", "cluster", "false", "-", "p")
+    assert {(*same, "created"): 1, (*same, "updated"): 2} == changes.numbers
 
 
 def _sorted(line: str) -> str:

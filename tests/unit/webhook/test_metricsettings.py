@@ -23,6 +23,19 @@ def test_a_metric_may_go_without_labels() -> None:
     assert {"kyverno_policy_results": Exposure(enabled=False, disabled_labels=("rule_name",))} == found.exposures
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("24h", 86_400), ("0", 0), ("-1s", 0)])
+def test_the_interval_is_a_duration_of_go(text: str, seconds: float) -> None:
+    """Zero, and what is below it, is for never."""
+    assert seconds == MetricSettings.read({"metricsRefreshInterval": text}).refresh_seconds
+
+
+@pytest.mark.parametrize("text", ["1, nan", "inf", "1,,2", "1, x"])
+def test_a_boundary_is_a_number(text: str) -> None:
+    """What is none is told, and the default buckets stay."""
+    found = MetricSettings.read({"bucketBoundaries": text, "metricsRefreshInterval": "1 day"})
+    assert ((), 0, 2) == (found.buckets, found.refresh_seconds, len(found.problems))
+
+
 @pytest.mark.parametrize("text", ['{"a": {"enabled": 1}}', '{"a": []}', '{"a": {"bucketBoundaries": ["1"]}}', "[]"])
 def test_an_exposure_of_a_wrong_form_is_a_problem(text: str) -> None:
     """It is told and has no effect."""

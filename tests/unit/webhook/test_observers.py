@@ -68,7 +68,7 @@ def test_metrics_have_the_names_and_labels_of_kyverno() -> None:
         'resource_namespace="default",resource_request_operation="create",'
         'rule_execution_cause="admission_request",rule_name="rule",rule_result="fail",rule_type="validate"} 1.0'
     ) in text
-    assert 'kyverno_http_requests_total{http_method="POST",http_url="/validate"} 1.0' in text
+    assert 'kyverno_http_requests_total{http_method="POST",http_url="/validate"} 2.0' in text
 
 
 @pytest.fixture
