@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pyverno.engine.rule import RuleInfo
 
 __all__ = [
+    "AdmissionDetail",
     "CelDetail",
+    "Denial",
     "FailureAction",
     "PatternDetail",
     "PodSecurityDetail",
@@ -121,7 +123,28 @@ class CelDetail(NamedTuple):
         return bool(self.actions) and "Deny" not in self.actions
 
 
-Detail = PodSecurityDetail | PatternDetail | CelDetail | None
+class Denial(NamedTuple):
+    """What one validation found wrong: its position, its text, and whether it failed rather than said no."""
+
+    position: int
+    message: str
+    is_error: bool = False
+
+
+class AdmissionDetail(NamedTuple):
+    """Everything that a ValidatingAdmissionPolicy said for one binding and one parameter, as the API server counts it.
+
+    `denials` are left to the binding's actions; `errors`, those of its audit annotations and of a configuration that
+    can not work, deny whatever the actions are. `annotations` are keys without the policy's name, and values.
+    """
+
+    binding: str
+    denials: tuple[Denial, ...] = ()
+    errors: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+
+
+Detail = PodSecurityDetail | PatternDetail | CelDetail | AdmissionDetail | None
 
 
 class Verdict(NamedTuple):

@@ -23,7 +23,7 @@ from pyverno.engine.cel import (
 )
 from pyverno.engine.celshortcuts import cel_shortcut
 from pyverno.engine.constraints import ConstraintMatcher
-from pyverno.engine.result import CelDetail, FailureAction, RuleResult, Status, Verdict
+from pyverno.engine.result import AdmissionDetail, CelDetail, Denial, FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_SHORTCUT, RuleInfo, Run, Shortcut
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVK, parse_api_version
@@ -105,6 +105,7 @@ class AdmissionValidation(SkippedByException):
     """All validations of one policy for each of its bindings (`bindings` empty: once, unbound).
 
     `is_rule` words verdicts as Kyverno does for `validate.cel`: errors are failures, unmet conditions are a skip.
+    `tells_all` gives every denial and the audit annotations (`AdmissionDetail`), as an API server needs them.
     """
 
     validations: tuple[CelValidation, ...]
@@ -116,6 +117,7 @@ class AdmissionValidation(SkippedByException):
     passed: str = ""
     skipped: str = "match conditions aren't met"
     is_rule: bool = False
+    tells_all: bool = False
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Judge the request for every binding that is about it."""
@@ -144,8 +146,16 @@ class AdmissionValidation(SkippedByException):
         except PyvernoError as error:
             if not self.ignores_errors:
                 prefix = "error in parameterized resource: " if self.is_rule else "failed to configure binding: "
+                text = f"{prefix}{error.message}"
                 # Kubernetes: a configuration that can not work rejects, whatever the binding's actions
-                yield Verdict(Status.ERROR, f"{prefix}{error.message}", CelDetail(-1, binding.name, (_DENY,)))
+                detail = CelDetail(-1, binding.name, (_DENY,))
+                yield Verdict(
+                    Status.ERROR, text, AdmissionDetail(binding.name, errors=(text,)) if self.tells_all else detail
+                )
+            return
+        if self.tells_all:
+            for param in params:
+                yield _told(self._all_of(binding.name, param, run))
             return
         verdicts: Iterable[Verdict] = (self._judged(param, run) for param in params)
         if self.is_rule:
@@ -159,8 +169,73 @@ class AdmissionValidation(SkippedByException):
             else:
                 yield verdict
 
+    def _all_of(self, binding: str, param: JSON, run: Run) -> AdmissionDetail | None:
+        """Return everything that is said for one parameter, None where match conditions are false."""
+        session = self._session(param, run)
+        try:
+            unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
+            if unmet is not None:
+                text = _aggregated(unmet) if unmet.errors else ""
+                return AdmissionDetail(binding, self._erred(text)) if text else None
+            denials = tuple(self._denials(session))
+            annotations, errors = self._annotated(session)
+        except BudgetExceededError:
+            return AdmissionDetail(binding, self._erred(_OUT_OF_BUDGET))
+        return AdmissionDetail(binding, denials, () if self.ignores_errors else errors, annotations)
+
+    def _denials(self, session: CelSession) -> Iterator[Denial]:
+        """Evaluate every validation, then yield what is wrong; raises BudgetExceededError.
+
+        Messages are made one by one, as denials are asked for.
+        """
+        found: list[tuple[int, str]] = []
+        for position, validation in enumerate(self.validations):
+            try:
+                if session.evaluate(validation.program) is not True:
+                    found.append((position, ""))
+            except PyvernoError as error:
+                if _has_run_out(session, error):
+                    raise BudgetExceededError(_OUT_OF_BUDGET, resource="cost") from error
+                found.append((position, _failed_expression(validation.text, error.message)))
+        # Kubernetes: messages have variables of their own, and what is left of the budget
+        messages = session.with_bindings({})
+        if self._may_run_out(messages) and not self._messages_fit(messages):
+            # every decision that is no error by itself becomes this one, those that passed too
+            errors = {position: text for position, text in found if text}
+            text = f"failed messageExpression: {_OUT_OF_BUDGET}"
+            found = [(position, errors.get(position, text)) for position in range(len(self.validations))]
+        for position, text in found:
+            if not text:
+                yield Denial(position, _message(messages, self.validations[position]))
+            elif not self.ignores_errors:
+                yield Denial(position, text, is_error=True)
+
+    def _annotated(self, session: CelSession) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+        """Return audit annotations that are not empty, and the errors of others; raises BudgetExceededError."""
+        session = session.for_annotations()
+        found: list[tuple[str, str]] = []
+        errors: list[str] = []
+        for key, program in self.annotations:
+            try:
+                value = session.evaluate(program)
+            except BudgetExceededError:
+                raise
+            except PyvernoError as error:
+                errors.append(_failed_expression(program.text.strip(), error.message))
+                continue
+            text = value.strip() if isinstance(value, str) else ""
+            if text:
+                found.append((key, text))
+        return tuple(found), tuple(errors)
+
+    def _erred(self, text: str) -> tuple[Denial, ...]:
+        return () if self.ignores_errors else (Denial(0, text, is_error=True),)
+
+    def _session(self, param: JSON, run: Run) -> CelSession:
+        return CelSession(run, {**_bindings(run), "params": param}, self.variables, names_variables=True)
+
     def _judged(self, param: JSON, run: Run) -> Verdict:
-        session = CelSession(run, {**_bindings(run), "params": param}, self.variables, names_variables=True)
+        session = self._session(param, run)
         try:
             # Kubernetes: match conditions see no namespaceObject
             unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
@@ -172,37 +247,22 @@ class AdmissionValidation(SkippedByException):
             return self._failed(_aggregated(unmet))
         decision = self._decided(session)
         try:
-            self._annotate(session)
+            _, errors = self._annotated(session)
         except BudgetExceededError:
             return self._failed(_OUT_OF_BUDGET)
-        except PyvernoError as error:
-            return decision if self.ignores_errors or decision.status is Status.FAIL else self._failed(error.message)
-        return decision
+        if not errors or self.ignores_errors or decision.status is Status.FAIL:
+            return decision
+        return self._failed(errors[0])
 
     def _decided(self, session: CelSession) -> Verdict:
         """Evaluate every validation; the first one denied decides and gives the message."""
-        errors: dict[int, str] = {}
-        denied: list[int] = []
-        for position, validation in enumerate(self.validations):
-            try:
-                if session.evaluate(validation.program) is not True:
-                    denied.append(position)
-            except PyvernoError as error:
-                if _has_run_out(session, error):
-                    return self._failed(_OUT_OF_BUDGET)
-                errors[position] = _failed_expression(validation.text, error.message)
-        # Kubernetes: messages have variables of their own, and what is left of the budget
-        messages = session.with_bindings({})
-        if self._may_run_out(messages) and not self._messages_fit(messages):
-            # every decision that is no error by itself becomes this one, those that passed too
-            return self._failed(errors.get(0, f"failed messageExpression: {_OUT_OF_BUDGET}"))
-        deciding = denied if self.ignores_errors else sorted((*denied, *errors))
-        if not deciding:
+        try:
+            first = next(self._denials(session), None)
+        except BudgetExceededError:
+            return self._failed(_OUT_OF_BUDGET)
+        if first is None:
             return Verdict(Status.PASS, self.passed)
-        first = deciding[0]
-        if first in errors:
-            return self._failed(errors[first])
-        return Verdict(Status.FAIL, _message(messages, self.validations[first]), CelDetail(first))
+        return self._failed(first.message) if first.is_error else Verdict(Status.FAIL, first[1], CelDetail(first[0]))
 
     def _may_run_out(self, session: CelSession) -> bool:
         """Tell whether message expressions could use up the budget, if each costs as much as one may."""
@@ -220,21 +280,17 @@ class AdmissionValidation(SkippedByException):
                         return False
         return True
 
-    def _annotate(self, session: CelSession) -> None:
-        """Compute the audit annotations: an error of theirs is one of the policy."""
-        session = session.for_annotations()
-        for _, program in self.annotations:
-            try:
-                session.evaluate(program)
-            except BudgetExceededError:
-                raise
-            except PyvernoError as error:
-                raise EvaluationError(_failed_expression(program.text.strip(), error.message)) from error
-
     def _failed(self, text: str) -> Verdict:
         if self.ignores_errors:
             return Verdict(Status.PASS, self.passed)
         return Verdict(Status.FAIL if self.is_rule else Status.ERROR, text)
+
+
+def _told(detail: AdmissionDetail | None) -> Verdict:
+    if detail is None:
+        return Verdict(Status.SKIP)
+    status = Status.FAIL if detail.denials or detail.errors else Status.PASS
+    return Verdict(status, detail=detail)
 
 
 def _bindings(run: Run) -> dict[str, Value]:

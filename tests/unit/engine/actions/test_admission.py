@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.engine.result import CelDetail
+from pyverno.compiler.compile import compile_documents
+from pyverno.engine.engine import Engine
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Request
+from pyverno.engine.result import AdmissionDetail, CelDetail, Denial
+from pyverno.kube.documents import Document
+from pyverno.value import replace
 from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, binding, conditions, named, native, said, validations
 
 FAILED = "expression 'object.missing == 1' resulted in error: no such key: missing"
@@ -314,3 +320,40 @@ def test_messages_that_use_up_the_budget_deny_whatever_was_found(expression):
     assert [("error", f"failed messageExpression: {OVER}")] == verdicts(policy, resource=LARGE)
     ignoring = native(validations=one * 10, failurePolicy="Ignore")
     assert [("pass", "")] == verdicts(ignoring, resource=LARGE)
+
+
+def told(*documents):
+    """Return what a policy says when it is to tell everything."""
+    (policy,) = compile_documents(map(Document, documents)).policies
+    (rule,) = policy.rules
+    whole = replace(policy, rules=(replace(rule, action=replace(rule.action, tells_all=True), shortcut=None),))
+    results = Engine(PolicySet((whole,))).review(Request.from_manifest(CONFIG_MAP)).results
+    return [(result.status.value, result.detail) for result in results]
+
+
+def test_a_server_is_told_every_denial_and_the_audit_annotations():
+    """Each false validation and each error by its position; annotations that are empty or null are left out."""
+    checks = validations("false", "true", ERROR)
+    notes = [
+        {"key": "who", "valueExpression": "' ' + object.metadata.name"},
+        {"key": "nothing", "valueExpression": "null"},
+        {"key": "broken", "valueExpression": "string(object.missing)"},
+    ]
+    ((status, detail),) = told(native(validations=checks, auditAnnotations=notes), binding("b"))
+    denials = (Denial(0, "failed expression: false"), Denial(2, FAILED, is_error=True))
+    errors = ("expression 'string(object.missing)' resulted in error: no such key: missing",)
+    assert ("fail", AdmissionDetail("b", denials, errors, (("who", CONFIG_MAP["metadata"]["name"]),))) == (
+        status,
+        detail,
+    )
+
+
+def test_a_server_is_told_nothing_of_errors_that_are_to_be_ignored():
+    """What is false is told all the same; conditions that are false say nothing at all."""
+    checks = validations(ERROR, "false")
+    notes = [{"key": "broken", "valueExpression": "string(object.missing)"}]
+    policy = native(failurePolicy="Ignore", validations=checks, auditAnnotations=notes)
+    assert [("fail", AdmissionDetail("b", (Denial(1, "failed expression: false"),)))] == told(policy, binding("b"))
+    assert [("skip", None)] == told(native(matchConditions=conditions("false"), validations=checks), binding("b"))
+    failing = native(matchConditions=conditions(ERROR), validations=checks)
+    assert [("fail", AdmissionDetail("b", (Denial(0, FAILED, is_error=True),)))] == told(failing, binding("b"))
