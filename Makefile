@@ -26,8 +26,8 @@ test: venv ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/e2e
 	$(BIN)/python -m pytest tests/e2e
 
-e2e: venv ## run the tests with processes alone, those that take minutes and want quiet included
-	PYVERNO_E2E=1 $(BIN)/python -m pytest tests/e2e
+e2e: venv ## run the tests with processes alone and at full size (wants quiet); ONLY=rolled runs some, build/e2e.json has the figures
+	PYVERNO_E2E=1 $(BIN)/python -m pytest -s tests/e2e $(if $(ONLY),-k "$(ONLY)")
 
 check: venv ## format, lint, types, import contracts, generated files fresh
 	$(BIN)/ruff format --check .

@@ -44,7 +44,7 @@ class Balancer:
         await asyncio.gather(*tasks, return_exceptions=True)
         # a task that is cancelled before its first step closes nothing
         for writer in tuple(self._writers):
-            await _close(writer)
+            writer.transport.abort()
         await asyncio.sleep(0.05)
 
     def add(self, port: int) -> None:

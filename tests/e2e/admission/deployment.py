@@ -12,6 +12,7 @@ import signal
 import socket
 import ssl
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from tests.e2e.admission.balancer import Balancer
+from tests.e2e.admission.load import Wrong
 
 __all__ = ["CONFIG_MAPS", "POLICIES", "SECRETS", "VALIDATING", "Deployment", "Replica", "install", "until"]
 
@@ -32,6 +34,7 @@ POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 _DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _SECONDS = 60.0
+_MOST_KNOWN, _MOST_TOLD = 20, 5
 
 
 async def until(what: str, holds: object, *, seconds: float = _SECONDS) -> None:
@@ -124,7 +127,7 @@ class Deployment:
             *(sys.executable, "-m", "pyverno", "controller", "admission", "--kubeconfig", self._kubeconfig),
             *("--webhookServerHost", "127.0.0.1", "--webhookServerPort", str(port)),
             *("--serverIP", f"127.0.0.1:{self.balancer.port}", "--leaderElectionRetryPeriod", "500ms"),
-            *("--shutdownDelay", "2s", "--disableMetrics", "--loggingFormat", "json"),
+            *("--shutdownDelay", "2s", "--disableMetrics", "--loggingFormat", "json", "-v", "4"),
         ]
         environment = {**os.environ, "KYVERNO_POD_NAME": f"replica-{self._number}"}
         with log.open("wb") as stream:
@@ -153,6 +156,27 @@ class Deployment:
         self.balancer.remove(replica.port)
         self.replicas.remove(replica)
         return code
+
+    def evidence(self, uid: str) -> str:
+        """Return what the replicas wrote about one review, and what those who wrote of it knew until then.
+
+        Also of replicas that are gone: their logs stay.
+        """
+        lines: list[str] = []
+        for log in sorted(self._folder.glob("replica-*.log")):
+            known: list[str] = []
+            for line in log.read_text(errors="replace").splitlines():
+                if f'"{uid}"' in line:
+                    lines += [f"{log.stem}: {each}" for each in (*known[-_MOST_KNOWN:], line)]
+                    known = []
+                elif '"logger":"pyverno.admission"' in line:
+                    known.append(line)
+        return "\n".join(lines) or f"no replica wrote of {uid}"
+
+    def complaints(self, wrong: Sequence[Wrong]) -> str:
+        """Return the first wrong answers of a load with what explains them."""
+        told = [f"{each.at:.3f} {each.uid}: {each.complaint}\n{self.evidence(each.uid)}" for each in wrong[:_MOST_TOLD]]
+        return "\n\n".join((f"{len(wrong)} wrong answers", *told))
 
     async def kill_all(self) -> None:
         """End all replicas at once and without notice."""
