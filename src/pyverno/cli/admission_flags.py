@@ -26,6 +26,15 @@ class ClusterFlags:
         "--clientRateLimitQPS", "Requests a second to the API server; 0 for the default of clients, 5.", default=100.0
     )
     burst: int = number("--clientRateLimitBurst", "Requests at once; 0 for the default of clients, 10.", default=200)
+    events_qps: float = number(
+        "--eventsRateLimitQPS", "Events a second; 0 for the default of clients, 5.", default=1000.0
+    )
+    events_burst: int = number(
+        "--eventsRateLimitBurst", "Events at once; 0 for the default of clients, 10.", default=2000
+    )
+    resync: float = seconds(
+        "--resyncPeriod", "How often everything is looked at again without a reason; 0 for never.", default="15m"
+    )
     lease_retry: float = seconds("--leaderElectionRetryPeriod", "How often a lease is tried.", default="2s")
 
 
@@ -210,6 +219,9 @@ class IgnoredFlags:
     memory_ratio: float = number("--autoMemLimitRatio", "The part of it.", default=0.9, has_effect=False)
     runtime_metrics: str = text(
         "--controllerRuntimeMetricsAddress", "Address of metrics of a Go library.", metavar="ADDRESS", has_effect=False
+    )
+    definitions: bool = switch(
+        "--crdWatcher", "Watch definitions of custom resources, which is always done.", has_effect=False
     )
     registration_timeout: float = seconds(
         "--webhookRegistrationTimeout", "How long webhooks may take to be registered.", default="120s", has_effect=False

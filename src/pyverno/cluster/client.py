@@ -21,6 +21,7 @@ import orjson
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.credentials import Credentials, Identity
+from pyverno.cluster.queries import WATCH
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
@@ -90,8 +91,20 @@ class _Sent(NamedTuple):
 class Client:
     """Speaks to one API server with one identity; close it, or use it as an async context manager."""
 
-    def __init__(self, access: Access, *, qps: float = 100, burst: int = 200, agent: str = "pyverno") -> None:
-        """Take the access; the session is opened with the first request."""
+    def __init__(
+        self,
+        access: Access,
+        *,
+        qps: float = 100,
+        burst: int = 200,
+        agent: str = "pyverno",
+        tell: Callable[[str, str], None] = lambda _method, _path: None,
+    ) -> None:
+        """Take the access, the limits, and who is told of each request (method, or `WATCH`, and path).
+
+        The session is opened with the first request.
+        """
+        self._tell = tell
         self.access = access
         self._credentials = Credentials(access)
         self._budget = RequestBudget(qps, burst)
@@ -182,6 +195,7 @@ class Client:
         A server that asks to come back later (429, or 503 with Retry-After) is asked again, a few times. Raises
         StatusError for what it refuses, HostError for what has no answer.
         """
+        self._tell(method, path)
         data = None if body is None else orjson.dumps(body)
         sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
         for attempt in range(_ATTEMPTS):
@@ -221,6 +235,7 @@ class Client:
         Ends when the server ends it. Raises StatusError for a refusal, HostError when the connection breaks or says
         nothing for `idle_seconds`; a line that was cut off is dropped.
         """
+        self._tell(WATCH, path)
         await self._budget.take()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_seconds)
         try:

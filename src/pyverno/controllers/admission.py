@@ -7,7 +7,6 @@ module must never judge a request.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
@@ -15,17 +14,16 @@ from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.clusterworld import ClusterWorld
 from pyverno.controllers.events import Events
 from pyverno.controllers.leader import Leader
+from pyverno.controllers.measuring import begin_metrics, refresh_metrics, tell_queries
 from pyverno.controllers.parts import Parts
 from pyverno.controllers.permissions import TargetPermissions
 from pyverno.controllers.surroundings import Surroundings
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.webhook.documents import DocumentReviews
+from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.server import Observer, WebhookServer
-
-if TYPE_CHECKING:
-    from pyverno.webhook.metrics import Metrics
 
 __all__ = ["AdmissionController", "AdmissionSettings"]
 
@@ -39,18 +37,22 @@ class AdmissionController:
         """Take how the cluster is reached, the settings, who is told of answers, and metrics that tell of policies."""
         self._settings = settings
         self._observer = observer
-        self._client = Client(access, qps=settings.qps, burst=settings.burst)
+        self._metrics = metrics = metrics or Metrics()
+        told = tell_queries(metrics)
+        self._client = Client(access, qps=settings.qps, burst=settings.burst, tell=told)
+        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, tell=told)
         self._parts = Parts()
         self._surroundings = Surroundings(
             self._client, settings.surroundings, lambda: self._world.kinds, lambda: self._leader.is_leading
         )
         self._world = ClusterWorld(self._client, settings, self._surroundings, self._parts.start, metrics)
-        self._leader = Leader(self._client, settings, self._world)
+        self._leader = Leader(self._client, settings, self._world, metrics)
         self._events = Events(
-            self._client,
+            self._events_client,
             settings.events,
             configuration=lambda: self._world.configuration,
             uid_of=self._world.store.uid_of,
+            on_drop=metrics.dropped_event,
         )
         self._server: WebhookServer | None = None
 
@@ -82,12 +84,19 @@ class AdmissionController:
         a part of us ends by itself.
         """
         try:
+            await begin_metrics(
+                self._client, self._settings.metrics_config_map, self._settings.namespace, self._metrics
+            )
             await self._world.learn()
             await self._leader.certificates.start()
             await self._serve()
             leading = self._parts.start(self._leader.campaign())
             self._parts.start(self._world.follow_definitions())
             self._parts.start(self._events.run())
+            if self._metrics.settings.refresh_seconds:
+                self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
+            if self._settings.resync_seconds:
+                self._parts.start(self._world.resync(self._settings.resync_seconds))
             self._parts.start(self._leader.certificates.follow())
             await self._parts.wait(stop)
             await self._leader.end(leading)
@@ -96,6 +105,7 @@ class AdmissionController:
         finally:
             await self._parts.end()
             await self._surroundings.close()
+            await self._events_client.close()
             await self._client.close()
         self._parts.check()
 

@@ -25,7 +25,8 @@ class AdmissionSettings:
     `server` (`host:port`) is how the API server reaches us when we run outside of the cluster. `identity` names this
     replica among the others. `reports_account` is the user name of the service account that reports are made with:
     whether it may read what policies are about stands in their status. `background_account` is that of the controller
-    that changes existing objects: policies with targets that it may not change are refused.
+    that changes existing objects: policies with targets that it may not change are refused. Everything is looked at
+    again every `resync_seconds`, also when nothing is known to have changed; 0 is for never.
     """
 
     namespace: str = "kyverno"
@@ -44,6 +45,9 @@ class AdmissionSettings:
     lease_retry: float = 2.0
     qps: float = 100
     burst: int = 200
+    events_qps: float = 1000
+    events_burst: int = 2000
+    resync_seconds: float = 900.0
     limits: Limits = field(default_factory=Limits)
     surroundings: SurroundingSettings = field(default_factory=SurroundingSettings)
     removes_webhooks: bool = False

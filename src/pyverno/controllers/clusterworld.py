@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import find_served
 from pyverno.cluster.informer import Informer, Notice, slim
 from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.measuring import tell_problems
 from pyverno.controllers.policyinfo import PolicyInfo
 from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS, PolicyStore
 from pyverno.controllers.roles import RoleIndex
@@ -195,6 +196,12 @@ class ClusterWorld:
                     break
                 await asyncio.sleep(_CATCH_UP_SECONDS)
 
+    async def resync(self, seconds: float) -> None:
+        """Have everything looked at again after so many seconds, again and again."""
+        while True:
+            await asyncio.sleep(seconds)
+            self.changed.set()
+
     async def follow_definitions(self) -> None:
         """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
         while True:
@@ -303,11 +310,11 @@ class ClusterWorld:
         name = body["metadata"]["name"]
         if name == self._settings.metrics_config_map and self._metrics is not None:
             self._metrics.settings = MetricSettings.read({} if notice is Notice.DELETED else body.get("data") or {})
-            _tell_problems(self._metrics.settings.problems)
+            tell_problems(self._metrics.settings.problems)
         if name != self._settings.config_map:
             return
         self.configuration = Configuration.read({} if notice is Notice.DELETED else body.get("data") or {})
-        _tell_problems(self.configuration.problems)
+        tell_problems(self.configuration.problems)
         self.changed.set()
 
     def _take_policy(self, notice: Notice, body: JSONObject) -> None:
@@ -323,11 +330,6 @@ class ClusterWorld:
             self.changed.set()
             if compiled is not None and self._info is not None:
                 self._info.note(compiled, _CHANGES[notice])
-
-
-def _tell_problems(problems: Iterable[str]) -> None:
-    for problem in problems:
-        log.error("a setting of a ConfigMap can not be read", extra={"fields": {"problem": problem}})
 
 
 def _same_objects(one: GVR, other: GVR) -> bool:

@@ -157,8 +157,12 @@ class Events:
         *,
         configuration: Callable[[], Configuration],
         uid_of: Callable[[ResourceRef], str],
+        on_drop: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the client, what flags say, the ConfigMap as it is, and what knows uids ("" = none)."""
+        """Take the client, what flags say, the ConfigMap as it is, and what knows uids ("" = none).
+
+        `on_drop` is called for each event that could not be written, though it was tried several times.
+        """
         self._client = client
         self._settings = settings
         self._configuration = configuration
@@ -166,8 +170,7 @@ class Events:
         self._waiting: asyncio.Queue[Event] = asyncio.Queue()
         self._last = 0
         self._host = socket.gethostname()
-        self.dropped = 0
-        """How many events could not be written, though they were tried several times."""
+        self._on_drop = on_drop
 
     def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Queue the events of one answer; most answers have none."""
@@ -220,7 +223,7 @@ class Events:
                     if isinstance(error, StatusError) and error.status == _NOT_FOUND:
                         break  # the namespace is gone, and with it what the event is about
                     if attempt == _ATTEMPTS - 1:
-                        self.dropped += 1
+                        self._on_drop()
                         log.warning("an event could not be written", extra={"fields": {"error": str(error)}})
 
     def _written(self, event: Event) -> JSONObject:

@@ -25,11 +25,14 @@ from pyverno.controllers.webhookconfigurations import Endpoint, Sources, configu
 from pyverno.controllers.webhooks import WebhookController, document_configurations
 from pyverno.errors import HostError
 from pyverno.kube.status import StatusError
+from pyverno.webhook.metrics import Metrics
 
 __all__ = ["Leader"]
 
 _SETTLE_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 5.0
+_CONTROLLERS: Final = ("webhook-controller", "admissionpolicy-generator", "status-controller")
+"""What Kyverno calls the controllers whose work one round of the leader does."""
 
 log = logging.getLogger("pyverno.admission")
 
@@ -37,12 +40,17 @@ log = logging.getLogger("pyverno.admission")
 class Leader:
     """The part of a replica that waits for the lease, and works while it has it."""
 
-    def __init__(self, client: Client, settings: AdmissionSettings, world: ClusterWorld) -> None:
-        """Take the client, the settings, and what is known of the cluster; nothing is written before `campaign`."""
+    def __init__(self, client: Client, settings: AdmissionSettings, world: ClusterWorld, metrics: Metrics) -> None:
+        """Take the client, the settings, what is known of the cluster, and what counts rounds.
+
+        Nothing is written before `campaign`.
+        """
+        self._metrics = metrics
+        self._failures = 0
         self.is_leading = False
         self.ready = asyncio.Event()
         """Set when the webhooks are in place for the first time."""
-        self.certificates = ServingCertificates(client, settings.certificates, self._configure)
+        self.certificates = ServingCertificates(client, settings.certificates, self._configure, metrics)
         self._client = client
         self._settings = settings
         self._world = world
@@ -96,6 +104,8 @@ class Leader:
                 await step()
             except (HostError, StatusError) as error:
                 self._configured = False
+                self._failures += 1
+                self._metrics.requeued(_CONTROLLERS[0], self._failures)
                 log.warning("a step of the leader failed", extra={"fields": {"error": str(error)}})
                 self._world.changed.set()
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -109,11 +119,14 @@ class Leader:
         if not self._has_caught_up:
             await self._world.catch_up()
             self._has_caught_up = True
+        for controller in _CONTROLLERS:
+            self._metrics.reconciled(controller)
         await self._configure()
         self._configured = True
         self._generated = await self._generating.reconcile(self._world.store.in_use(), self._world.kinds)
         await self._write_status()
         self._is_written = True
+        self._failures = 0
         self.ready.set()
 
     async def _configure(self) -> None:

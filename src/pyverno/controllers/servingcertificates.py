@@ -25,6 +25,7 @@ from pyverno.controllers.certificates import (
 )
 from pyverno.errors import HostError
 from pyverno.kube.status import StatusError
+from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.tls import ServerTls
 
 __all__ = ["ServingCertificates"]
@@ -32,6 +33,7 @@ __all__ = ["ServingCertificates"]
 _LOOK_SECONDS: Final = 12 * 3600.0
 _RETRY_SECONDS: Final = 5.0
 _OVERLAP_SECONDS: Final = 60.0
+_CONTROLLER: Final = "certmanager-controller"
 _PUBLISH_SECONDS: Final = 1.0
 """How long an API server may take to hear of a new bundle."""
 
@@ -44,8 +46,16 @@ class ServingCertificates:
     `publish` makes the API server trust `bundle`; it is called by the leader only.
     """
 
-    def __init__(self, client: Client, settings: CertificateSettings, publish: Callable[[], Awaitable[None]]) -> None:
-        """Take where the Secrets are; nothing is read before `start`."""
+    def __init__(
+        self,
+        client: Client,
+        settings: CertificateSettings,
+        publish: Callable[[], Awaitable[None]],
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Take where the Secrets are, and what counts rounds; nothing is read before `start`."""
+        self._metrics = metrics or Metrics()
+        self._failures = 0
         self._settings = settings
         self._controller = CertificateController(client, settings)
         self._publish = publish
@@ -97,9 +107,13 @@ class ServingCertificates:
             while True:
                 await self._wait_until_due()
                 self._due.clear()
+                self._metrics.reconciled(_CONTROLLER)
                 try:
                     await self._renew()
+                    self._failures = 0
                 except (HostError, StatusError) as error:
+                    self._failures += 1
+                    self._metrics.requeued(_CONTROLLER, self._failures)
                     log.warning("the certificates can not be renewed", extra={"fields": {"error": str(error)}})
                     self._due.set()
                     await asyncio.sleep(_RETRY_SECONDS)

@@ -30,6 +30,10 @@ KYVERNO = {
     "kubeconfig": "",
     "clientRateLimitQPS": "100.0",
     "clientRateLimitBurst": "200",
+    "eventsRateLimitQPS": "1000.0",
+    "eventsRateLimitBurst": "2000",
+    "resyncPeriod": "15m",
+    "crdWatcher": "false",
     "enablePolicyException": "false",
     "exceptionNamespace": "",
     "enableConfigMapCaching": "true",
@@ -158,8 +162,11 @@ def test_values_that_are_none_are_told_at_the_start(words: list[str], text: str)
 
 def test_no_limit_of_requests_is_the_one_of_clients() -> None:
     """Zero is Kyverno's word for the default of its client library."""
-    settings = settings_of(read("--clientRateLimitQPS=0", "--clientRateLimitBurst=0"), {})
-    assert (5, 10) == (settings.qps, settings.burst)
+    settings = settings_of(
+        read("--clientRateLimitQPS=0", "--clientRateLimitBurst=0", "--eventsRateLimitQPS=0", "-eventsRateLimitBurst=0"),
+        {},
+    )
+    assert (5, 10, 5, 10) == (settings.qps, settings.burst, settings.events_qps, settings.events_burst)
 
 
 def test_names_come_from_the_environment() -> None:
