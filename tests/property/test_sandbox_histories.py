@@ -60,7 +60,7 @@ class Watcher:
         maps = type_of(self.server, MAPS)
         options = ListOptions(label_selector=self.selector, resource_version=self.version, timeout=60)
         if self.version:
-            page = self.server.list(maps, "default", ListOptions(label_selector=self.selector))
+            page = await self.server.list(maps, "default", ListOptions(label_selector=self.selector))
             options = ListOptions(label_selector=self.selector, resource_version=str(page.revision), timeout=60)
             for state in page.states:
                 self._take("ADDED", state.body)
@@ -189,13 +189,13 @@ class History:
         maps = type_of(self.server, MAPS)
         listed = {
             state.key.name: (state.body["data"]["v"], state.revision)
-            for state in self.server.list(maps, "default", ListOptions()).states
+            for state in (await self.server.list(maps, "default", ListOptions())).states
         }
         assert {name: (known.value, known.version) for name, known in self.model.items()} == listed
         for watcher, task in self.watchers:
             assert not task.done() or task.exception() is None
             task.cancel()
-            page = self.server.list(maps, "default", ListOptions(label_selector=watcher.selector))
+            page = await self.server.list(maps, "default", ListOptions(label_selector=watcher.selector))
             expected = {state.key.name: (state.body["data"]["v"], str(state.revision)) for state in page.states}
             assert expected == watcher.seen
             # without a version a watch begins with what is there, in order of names

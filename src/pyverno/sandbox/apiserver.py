@@ -7,7 +7,7 @@ one. This module must never know HTTP, nor who may do what.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -29,7 +29,7 @@ from pyverno.sandbox import identity, listing, watching
 from pyverno.sandbox.admission.chain import Admission
 from pyverno.sandbox.attributes import Attributes, Notes
 from pyverno.sandbox.bodies import Body
-from pyverno.sandbox.conversion import to_version
+from pyverno.sandbox.converter import Converter
 from pyverno.sandbox.definitions import CRDS, Served
 from pyverno.sandbox.deletion import check_preconditions, deleted, gone, is_finished
 from pyverno.sandbox.managers import Managers
@@ -86,8 +86,9 @@ class ApiServer:
         self.kube_version = kube_version
         self.store = store
         self._served = Served(store, builtin_table(kube_version), schemas)
-        self.view = StoreView(store, lambda: self.table, to_version)
+        self.view = StoreView(store, lambda: self.table, self.in_version)
         self.admission = admission(self.view)
+        self._converter = Converter(self.definition_of, lambda: self.schemas, self.admission.caller, new_uid)
         self._managers = managers(self)
         self._new_uid = new_uid
         self._choose = choose
@@ -119,20 +120,38 @@ class ApiServer:
             raise not_found(type.group, type.plural, name)
         return state
 
-    def in_version(self, type: ResourceType, state: Stored) -> JSONObject:
-        """Return the object of a state in the version of a type."""
-        return to_version(type, state.body)
+    async def in_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object in the version of a type; raises StatusError 500 where only a webhook could and does not."""
+        return await self._converter.one(type, body)
 
-    def list(self, type: ResourceType, namespace: str, options: ListOptions) -> listing.Page:
-        """Return the objects that are asked for, as they are stored; raises StatusError."""
-        return listing.list_page(self.store, type, namespace, options, self._selection(type, options))
+    async def list(self, type: ResourceType, namespace: str, options: ListOptions) -> listing.Page:
+        """Return the objects that are asked for, as they are stored; raises StatusError.
+
+        Custom objects are in the version that is asked for.
+        """
+        chosen = self._selection(type, options)
+        return await listing.list_page(self.store, type, namespace, options, chosen, convert=self._converting(type))
 
     def watch(self, type: ResourceType, namespace: str, options: ListOptions) -> AsyncGenerator[watching.Events, None]:
         """Yield what happens to objects, as they are stored, in groups; the first group comes at once.
 
-        Raises StatusError for what can not be watched, at the latest in place of the first group.
+        Custom objects are in the version that is asked for. Raises StatusError for what can not be watched, at the
+        latest in place of the first group.
         """
-        return watching.watch_events(self.store, type, namespace, options, self._selection(type, options))
+        chosen = self._selection(type, options)
+        return watching.watch_events(self.store, type, namespace, options, chosen, convert=self._converting(type))
+
+    def _converting(self, type: ResourceType) -> listing.Convert | None:
+        """Return what brings states into the version of a type, None where they differ in their names at most."""
+        is_alone = type.version == type.storage and len(self.table.versions_of(type.key)) == 1
+        return partial(self._converted, type) if type.is_custom and not is_alone else None
+
+    async def _converted(self, type: ResourceType, states: Sequence[Stored]) -> Sequence[Stored]:
+        bodies = await self._converter.all(type, [state.body for state in states])
+        return [
+            state if state.body is body else Stored(state.key, body, state.revision)
+            for state, body in zip(states, bodies, strict=True)
+        ]
 
     def definition_of(self, type: ResourceType) -> JSONObject | None:
         """Return the CustomResourceDefinition that a type comes from, None for built-in ones."""
@@ -161,12 +180,13 @@ class ApiServer:
         write = replace(write, name=metadata_of(body)["name"])
         self._check(type, body, None)
         await self.admission.validate(write.attributes(Operation.CREATE, body, None), notes)
+        kept = await self._kept(type, body)
         present = self.store.get(write.key)
         if present is not None:
             raise identity.taken(type, present.body)
         if write.options.dry_run:
             return Outcome(body, 201)
-        return self._stored(type, write.key, body, 201)
+        return await self._outcome(type, self._stored(type, write.key, kept), 201)
 
     def _prepared(self, type: ResourceType, body: JSONObject) -> JSONObject:
         """Fill in what the server says about a new object."""
@@ -271,7 +291,7 @@ class ApiServer:
         type, subresource = write.type, write.subresource
         for _ in range(_TRIES):
             state = self.get(type, write.namespace, write.name)
-            current = to_version(type, state.body)
+            current = await self.in_version(type, state.body)
             wanted, is_pinned = await make(current)
             wanted = identity.carried(wanted, current)
             if is_partial(type, subresource):
@@ -286,6 +306,7 @@ class ApiServer:
                 self._check(type, wanted, current, subresource)
             if not is_admitted:
                 await self.admission.validate(attributes.with_object(wanted), write.notes)
+            kept = await self._kept(type, wanted)
             if self.store.get(state.key) is not state:
                 if is_pinned:
                     raise conflict(type.group, type.plural, write.name)
@@ -295,8 +316,8 @@ class ApiServer:
             if write.options.dry_run:
                 return Outcome(wanted)
             if is_finished(type, wanted):
-                return self._removed(type, state, wanted)
-            return self._stored(type, state.key, wanted, 200)
+                return await self._outcome(type, self._removed(type, state, kept))
+            return await self._outcome(type, self._stored(type, state.key, kept))
         raise conflict(type.group, type.plural, write.name)
 
     def _normalized(self, type: ResourceType, body: JSONObject, current: JSONObject, subresource: str) -> JSONObject:
@@ -341,7 +362,7 @@ class ApiServer:
         type = write.type
         for _ in range(_TRIES):
             state = self.get(type, write.namespace, write.name)
-            current = to_version(type, state.body)
+            current = await self.in_version(type, state.body)
             check_preconditions(type, current, options)
             attributes = replace(
                 write.attributes(Operation.DELETE, None, current), options=options.to_json(), dry_run=options.dry_run
@@ -349,14 +370,15 @@ class ApiServer:
             await self.admission.mutate(attributes, write.notes, redefault=lambda body: body)
             await self.admission.validate(attributes, write.notes)
             if self.store.get(state.key) is state:
-                return self._deleted(type, state, options)
+                outcome = self._deleted(type, state, options)
+                return replace(outcome, body=await self._shown(type, outcome.body))
         raise conflict(type.group, type.plural, write.name)
 
     async def delete_collection(
         self, write: Write, selected: ListOptions, options: DeleteOptions = _NO_OPTIONS
     ) -> listing.Page:
         """Delete everything that is selected and return it; what is gone already is passed over."""
-        page = self.list(write.type, write.namespace, selected)
+        page = await self.list(write.type, write.namespace, selected)
         for state in page.states:
             try:
                 await self.delete(replace(write, namespace=state.key.namespace, name=state.key.name), options)
@@ -366,18 +388,18 @@ class ApiServer:
         return replace(page, revision=self.store.revision)
 
     def _deleted(self, type: ResourceType, state: Stored, options: DeleteOptions) -> Outcome:
-        current = to_version(type, state.body)
-        outcome = deleted(type, current, options, self.now())
+        """Do to a stored object what a deletion does to it; it stays in the version that it is kept in."""
+        outcome = deleted(type, state.body, options, self.now())
         if outcome.is_gone:
             if not options.dry_run:
                 self._removed(type, state, outcome.body)
             return Outcome(gone(type, outcome.body))
         if options.dry_run or not outcome.is_new:
             return Outcome(outcome.body)
-        written = self._stored(type, state.key, outcome.body, 200)
+        written = self._stored(type, state.key, outcome.body)
         if type.key == CRDS:
             self._empty_definition(state.key.name)
-        return written
+        return Outcome(written.body, 200, written)
 
     # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -420,21 +442,30 @@ class ApiServer:
 
     # ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _stored(self, type: ResourceType, key: Key, body: JSONObject, status: int) -> Outcome:
-        kept = self.table.versions_of(type.key)[0]
-        state = self.store.put(key, ordered(to_version(kept, body), kept.api_version, kept.kind))
-        if type.key == CRDS:
-            state = self._served.accept(state, timestamp(self.now()))
-        return Outcome(to_version(type, state.body), status, state)
+    async def _kept(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object as it is kept: custom ones in the version that their definition names."""
+        kept = replace(type, version=type.storage) if type.storage else self.table.versions_of(type.key)[0]
+        return ordered(await self.in_version(kept, body), kept.api_version, kept.kind)
 
-    def _removed(self, type: ResourceType, state: Stored, body: JSONObject) -> Outcome:
-        last = self.store.remove(state.key, to_version(self.table.versions_of(type.key)[0], body))
+    async def _outcome(self, type: ResourceType, state: Stored, status: int = 200) -> Outcome:
+        return Outcome(await self.in_version(type, state.body), status, state)
+
+    async def _shown(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return what a deletion gave, an object or a Status, in the version that was asked for."""
+        return await self.in_version(type, body) if body.get("kind") == type.kind else body
+
+    def _stored(self, type: ResourceType, key: Key, kept: JSONObject) -> Stored:
+        state = self.store.put(key, kept)
+        return self._served.accept(state, timestamp(self.now())) if type.key == CRDS else state
+
+    def _removed(self, type: ResourceType, state: Stored, kept: JSONObject) -> Stored:
+        last = self.store.remove(state.key, kept)
         if type.key == CRDS:
             self._served.withdraw(state.key.name)
             self.on_withdrawn(state.key.name)
         elif type.is_custom:
             self._empty_definition(type.crd)
-        return Outcome(to_version(type, last.body), 200, last)
+        return last
 
     def _empty_definition(self, name: str) -> None:
         """Delete the objects of a definition that is being deleted; without objects it goes itself."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyverno.engine.request import Operation, User
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
+from pyverno.kube.labelsyntax import label_key_problems
 from pyverno.sandbox.resources import ResourceType
 from pyverno.value import dataclass, field, replace
 
@@ -47,6 +48,14 @@ class Notes:
 
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
+
+    def annotate(self, key: str, value: str) -> None:
+        """Add an audit annotation.
+
+        As an API server has it, the first value of a key stays, and keys that are no qualified name are left out.
+        """
+        if key.count("/") == 1 and not label_key_problems(key):
+            self.annotations.setdefault(key, value)
 
     def warn(self, text: str) -> None:
         """Add a warning that the client has not been told yet."""

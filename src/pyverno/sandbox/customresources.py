@@ -53,7 +53,10 @@ def types_of(crd: JSONObject) -> tuple[ResourceType, ...]:
     spec, metadata = crd.get("spec") or {}, crd.get("metadata") or {}
     names = (crd.get("status") or {}).get("acceptedNames") or {}
     names = names if names.get("plural") else spec.get("names") or {}
-    served = [version for version in spec.get("versions") or () if version.get("served")]
+    versions = spec.get("versions") or ()
+    served = [version for version in versions if version.get("served")]
+    storage = next((str(version["name"]) for version in versions if version.get("storage")), "")
+    by_webhook = (spec.get("conversion") or {}).get("strategy") == "Webhook"
     return tuple(
         ResourceType(
             group=str(spec.get("group", "")),
@@ -69,6 +72,8 @@ def types_of(crd: JSONObject) -> tuple[ResourceType, ...]:
             ),
             crd=str(metadata.get("name", "")),
             list_kind=str(names.get("listKind") or f"{names.get('kind', '')}List"),
+            converts_by_webhook=by_webhook,
+            storage=storage,
         )
         for version in sorted(served, key=lambda item: version_order(str(item["name"])))
     )

@@ -33,11 +33,11 @@ Operation: TypeAlias = Callable[[Call, ResourceType], Awaitable[web.StreamRespon
 
 async def _get(call: Call, kind: ResourceType) -> web.StreamResponse:
     state = call.server.get(kind, call.namespace(kind), call.target.name)
-    return call.reply(kind, Outcome(call.server.in_version(kind, state), 200, state))
+    return call.reply(kind, Outcome(await call.server.in_version(kind, state.body), 200, state))
 
 
 async def _list(call: Call, kind: ResourceType) -> web.StreamResponse:
-    page = call.server.list(kind, call.namespace(kind), ListOptions.from_query(call.query, is_watch=False))
+    page = await call.server.list(kind, call.namespace(kind), ListOptions.from_query(call.query, is_watch=False))
     return call.respond(call.writer(kind).page(page))
 
 
@@ -142,7 +142,7 @@ async def _delete_options(call: Call) -> DeleteOptions:
 
 
 async def _get_scale(call: Call, kind: ResourceType) -> web.StreamResponse:
-    return call.reply(kind, Outcome(get_scale(call.server, kind, call.namespace(kind), call.target.name)))
+    return call.reply(kind, Outcome(await get_scale(call.server, kind, call.namespace(kind), call.target.name)))
 
 
 async def _update_scale(call: Call, kind: ResourceType) -> web.StreamResponse:

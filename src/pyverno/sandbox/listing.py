@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import binascii
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import orjson
 
@@ -22,7 +23,10 @@ from pyverno.sandbox.requests import ListOptions, unknown_version
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.store import Store, Stored, TooOldError
 
-__all__ = ["Page", "Selection", "list_page", "parse_version", "selection"]
+__all__ = ["Convert", "Page", "Selection", "list_page", "parse_version", "selection"]
+
+Convert: TypeAlias = Callable[[Sequence[Stored]], Awaitable[Sequence[Stored]]]
+"""Brings states into one version; raises StatusError 500 where that fails."""
 
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105  # a version, no secret
 _TOO_OLD_PAGE = (
@@ -96,8 +100,16 @@ def parse_version(text: str, *, is_watch: bool = False) -> int:
     return int(text)
 
 
-def list_page(store: Store, type: ResourceType, namespace: str, options: ListOptions, chosen: Selection) -> Page:
-    """Return the objects that a list asks for.
+async def list_page(
+    store: Store,
+    type: ResourceType,
+    namespace: str,
+    options: ListOptions,
+    chosen: Selection,
+    *,
+    convert: Convert | None = None,
+) -> Page:
+    """Return the objects that a list asks for, after `convert` has brought them into the version that is asked for.
 
     Raises StatusError 410 for a version that is no longer known, 504 for one that is still to come.
     """
@@ -121,6 +133,9 @@ def list_page(store: Store, type: ResourceType, namespace: str, options: ListOpt
             raise expired(_TOO_OLD_LIST) from None
     if start is not None:
         states = states[bisect_right(states, start, key=lambda state: (state.key.namespace, state.key.name)) :]
+    if convert is not None:
+        count = options.limit if chosen.takes_all and options.limit > 0 else len(states)
+        states = [*await convert(states[:count]), *states[count:]]
     return _cut(states, revision, options.limit, chosen)
 
 

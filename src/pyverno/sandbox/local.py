@@ -94,8 +94,10 @@ class LocalClient:
         versions = self._server.table.versions_of(resource)
         if not versions:
             raise path_not_found()
+        # custom objects are read as they are kept, so they are written in that version
+        kept = next((type for type in versions if type.version == type.storage), versions[0])
         return Write(
-            type=versions[0],
+            type=kept,
             namespace=namespace,
             name=name,
             user=self._user,

@@ -32,6 +32,9 @@ _SHARED_STORAGE = {"events.events.k8s.io": "events"}
 class ResourceType:
     """One resource in one version; `crd` is the name of the definition that it comes from, empty for built-in ones.
 
+    `converts_by_webhook`: only the definition's webhook knows how versions differ. `storage` is the version in which
+    custom objects are kept.
+
     >>> deployments = builtin_table("1.35").find("apps", "v1", "deployments")
     >>> deployments.kind, deployments.key, deployments.namespaced, deployments.subresources
     ('Deployment', 'deployments.apps', True, ('scale', 'status'))
@@ -49,6 +52,8 @@ class ResourceType:
     verbs: tuple[str, ...] = ALL_VERBS
     crd: str = ""
     list_kind: str = ""
+    converts_by_webhook: bool = False
+    storage: str = ""
 
     @property
     def key(self) -> str:

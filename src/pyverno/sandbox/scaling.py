@@ -24,9 +24,9 @@ __all__ = ["SCALE", "get_scale", "update_scale"]
 SCALE = GVK("autoscaling", "v1", "Scale")
 
 
-def get_scale(server: ApiServer, type: ResourceType, namespace: str, name: str) -> JSONObject:
+async def get_scale(server: ApiServer, type: ResourceType, namespace: str, name: str) -> JSONObject:
     """Return the Scale of an object; raises StatusError 404."""
-    body = server.in_version(type, server.get(type, namespace, name))
+    body = await server.in_version(type, server.get(type, namespace, name).body)
     return scale_of(type, body, _paths(server, type))
 
 

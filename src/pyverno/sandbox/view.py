@@ -5,7 +5,7 @@ Admission, authentication and authorization read through it and nothing else. Th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from pyverno.kube.json import JSONObject
@@ -35,8 +35,8 @@ class ClusterView(ObjectReader, Protocol):
     def table(self) -> ResourceTable:
         """The types that are served now."""
 
-    def to_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
-        """Return an object in the version of a type that serves it."""
+    async def in_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object in the version of a type that serves it; raises StatusError 500 where that fails."""
 
 
 class StoreView:
@@ -46,11 +46,11 @@ class StoreView:
         self,
         store: Store,
         table: Callable[[], ResourceTable],
-        to_version: Callable[[ResourceType, JSONObject], JSONObject],
+        in_version: Callable[[ResourceType, JSONObject], Awaitable[JSONObject]],
     ) -> None:
         """Take the store, who knows the present types, and who converts objects between their versions."""
         self._table = table
-        self._to_version = to_version
+        self._in_version = in_version
         self.get = store.get
         self.all = store.all
         self.changed_at = store.changed_at
@@ -60,6 +60,6 @@ class StoreView:
         """The types that are served now."""
         return self._table()
 
-    def to_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
-        """Return an object in the version of a type that serves it."""
-        return self._to_version(type, body)
+    async def in_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object in the version of a type that serves it; raises StatusError 500 where that fails."""
+        return await self._in_version(type, body)

@@ -7,13 +7,13 @@ kept is told so and ends. This module must never write bytes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyverno.kube.json import JSONObject
-from pyverno.kube.status import expired
-from pyverno.sandbox.listing import Selection, parse_version
+from pyverno.kube.status import StatusError, expired
+from pyverno.sandbox.listing import Convert, Selection, parse_version
 from pyverno.sandbox.objects import with_metadata
 from pyverno.sandbox.requests import ListOptions
 from pyverno.sandbox.resources import ResourceType
@@ -45,9 +45,10 @@ async def watch_events(
     options: ListOptions,
     chosen: Selection,
     *,
+    convert: Convert | None = None,
     bookmark_seconds: float = BOOKMARK_SECONDS,
 ) -> AsyncGenerator[Events, None]:
-    """Yield events as they happen, in groups, until the time is up; objects are as they are stored.
+    """Yield events as they happen, in groups, until the time is up; objects are as they are stored or as converted.
 
     The first group comes at once and may be empty. Raises StatusError for a version that is none; one that is too
     old is told by an ERROR event.
@@ -57,9 +58,13 @@ async def watch_events(
     wants_present = options.initial_events is True or (revision == 0 and options.initial_events is None)
     if wants_present or revision == 0:
         if wants_present:
-            states = store.all(type.key, namespace)
+            states: Sequence[Stored] = store.all(type.key, namespace)
+            revision = store.revision
+            if convert is not None:
+                states = await convert(states)
             first = [Event("ADDED", state.body, state) for state in states if chosen.takes(state.body)]
-        revision = store.revision
+        else:
+            revision = store.revision
         if options.initial_events and options.bookmarks:
             first.append(_bookmark(type, revision, is_end=True))
     clock = asyncio.get_running_loop().time
@@ -78,11 +83,26 @@ async def watch_events(
                     next_bookmark = clock() + bookmark_seconds
                     yield [_bookmark(type, store.revision)]
                 continue
+            if convert is not None:
+                changes = await _converted(changes, convert)
             events = [*_events(changes, namespace, chosen)]
             if events:
                 yield events
     except TooOldError as error:
         yield [Event("ERROR", expired(error.message).to_json())]
+    except StatusError as error:
+        # an object that can not be converted ends the watch: what is left out would never be told
+        yield [Event("ERROR", error.to_json())]
+
+
+async def _converted(changes: Sequence[Change], convert: Convert) -> list[Change]:
+    """Bring the objects of changes, as they are and as they were, into one version."""
+    states = [state for change in changes for state in (change.state, change.before) if state is not None]
+    found = dict(zip(map(id, states), await convert(states), strict=True))
+    return [
+        Change(change.kind, found[id(change.state)], None if change.before is None else found[id(change.before)])
+        for change in changes
+    ]
 
 
 def _events(changes: Iterable[Change], namespace: str, chosen: Selection) -> Iterable[Event]:

@@ -21,3 +21,11 @@ def test_a_warning_is_told_once():
         notes.warn(text)
     assert ["a", "b"] == notes.warnings
     assert [] == Notes().warnings
+
+
+def test_annotations_are_qualified_names_that_are_written_once():
+    """As the audit log of an API server takes them."""
+    notes = Notes()
+    for key, value in (("a.b/c", "1"), ("a.b/c", "2"), ("plain", "3"), ("a/b/c", "4"), ("A.b/c", "5"), ("a.b/-", "6")):
+        notes.annotate(key, value)
+    assert {"a.b/c": "1"} == notes.annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pyverno.kube.json import JSONObject
@@ -34,7 +36,7 @@ def filled(*names: str) -> Store:
 def listed(store: Store, namespace: str = "", **options: object) -> Page:
     """Return a page."""
     chosen = ListOptions(**options)  # type: ignore[arg-type]  # by name
-    return list_page(store, PODS, namespace, chosen, selection(PODS, chosen))
+    return asyncio.run(list_page(store, PODS, namespace, chosen, selection(PODS, chosen)))
 
 
 def names(page: Page) -> list[str]:

@@ -31,14 +31,14 @@ def scale(server: ApiServer, key: str, name: str, patch: JSONObject) -> JSONObje
 def test_a_scale_shows_what_is_wanted_and_what_is_there() -> None:
     """With the selector as text."""
     server = serving()
-    body = get_scale(server, type_of(server, "deployments.apps"), "default", "d")
+    body = run(get_scale(server, type_of(server, "deployments.apps"), "default", "d"))
     assert ("Scale", "autoscaling/v1", {"replicas": 2}, {"replicas": 0, "selector": "app=d"}) == (
         body["kind"],
         body["apiVersion"],
         body["spec"],
         body["status"],
     )
-    custom = get_scale(server, type_of(server, "widgets.example.com"), "default", "w")
+    custom = run(get_scale(server, type_of(server, "widgets.example.com"), "default", "w"))
     assert ({"replicas": 3}, {"replicas": 0}) == (custom["spec"], custom["status"])
 
 

@@ -32,6 +32,7 @@ _HEADERS = {
 }
 _MAX_ANSWER = 16 * 1024 * 1024
 _POOL = 100
+_REVIEW = ("admission.k8s.io", "AdmissionReview")
 
 
 class CallError(PyvernoError):
@@ -55,19 +56,22 @@ class WebhookCaller:
             await session.close()
         self._sessions.clear()
 
-    async def call(self, client: ClientConfig, body: bytes, *, timeout: int) -> JSONObject:
+    async def call(
+        self, client: ClientConfig, body: bytes, *, timeout: int, expected: tuple[str, str] = _REVIEW
+    ) -> JSONObject:
         """Send a JSON body and return the JSON object of the answer; raises CallError.
 
-        `timeout` is in seconds, for everything from the connection to the last byte.
+        `timeout` is in seconds, for everything from the connection to the last byte. `expected` is the group and the
+        kind that the answer must have, if it has any.
         """
         shown = f"{client.address}?timeout={timeout}s"
         try:
             async with asyncio.timeout(timeout):
-                return await self._exchange(client, shown, body)
+                return await self._exchange(client, shown, body, expected)
         except TimeoutError:
             raise CallError(f'Post "{shown}": context deadline exceeded') from None
 
-    async def _exchange(self, client: ClientConfig, shown: str, body: bytes) -> JSONObject:
+    async def _exchange(self, client: ClientConfig, shown: str, body: bytes, expected: tuple[str, str]) -> JSONObject:
         import aiohttp
 
         parts = urlsplit(shown)
@@ -79,7 +83,7 @@ class WebhookCaller:
             async with session.post(
                 target, data=body, headers=headers, server_hostname=server_name, allow_redirects=False
             ) as response:
-                return _answer(response, await _read(response))
+                return _answer(response, await _read(response), expected)
         except (ServiceError, _BundleError) as error:
             raise CallError(f'Post "{shown}": {error.message}') from None
         except aiohttp.ClientConnectorCertificateError as error:
@@ -136,7 +140,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return data
 
 
-def _answer(response: aiohttp.ClientResponse, data: bytes) -> JSONObject:
+def _answer(response: aiohttp.ClientResponse, data: bytes, expected: tuple[str, str]) -> JSONObject:
     """Return the object in an answer, or raise what client-go makes of it."""
     code = response.status
     if not 200 <= code <= 206:
@@ -151,7 +155,7 @@ def _answer(response: aiohttp.ClientResponse, data: bytes) -> JSONObject:
     if not isinstance(found, dict):
         raise CallError(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_shape(found)}")
     version, kind = found.get("apiVersion") or "", found.get("kind") or ""
-    if (version or kind) and (not str(version).startswith("admission.k8s.io/") or kind != "AdmissionReview"):
+    if (version or kind) and (not str(version).startswith(f"{expected[0]}/") or kind != expected[1]):
         raise CallError(f"no kind {go_quote(str(kind))} is registered for version {go_quote(str(version))}")
     return found
 

@@ -20,10 +20,11 @@ from pyverno.sandbox.admission.policies import AdmissionPolicies
 from pyverno.sandbox.admission.priority import admit_priority, check_priority_class
 from pyverno.sandbox.admission.questions import labels_of, namespace_object
 from pyverno.sandbox.admission.quota import check_quota
+from pyverno.sandbox.admission.rounds import Rounds
 from pyverno.sandbox.admission.services import ServiceMap
 from pyverno.sandbox.admission.signers import admit_requestor, check_signers
 from pyverno.sandbox.admission.tolerations import admit_tolerations
-from pyverno.sandbox.admission.webhooks import Rounds, Webhooks
+from pyverno.sandbox.admission.webhooks import Webhooks
 from pyverno.sandbox.attributes import Attributes, Notes
 from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.authorization.escalation import check_escalation
@@ -66,8 +67,13 @@ class Admission:
         self._caller = WebhookCaller(cluster, mapped=services)
         self._accounts = ServiceAccounts(cluster, make_suffix, waits_for_default=waits_for_accounts)
         self._pod_security: PodSecurity | None = None
-        self._policies = AdmissionPolicies(cluster, authorizer) if judges_policies else None
+        self._policies = AdmissionPolicies(cluster, authorizer, version) if judges_policies else None
         self._webhooks = Webhooks(cluster, authorizer, self._caller, make_id=make_id, kube_version=version)
+
+    @property
+    def caller(self) -> WebhookCaller:
+        """Who calls webhooks; those of conversions go the same way."""
+        return self._caller
 
     async def close(self) -> None:
         """Close the connections to webhooks."""
@@ -99,7 +105,7 @@ class Admission:
             check_priority_class(attributes, cluster)
             check_signers(attributes, self._authorizer)
         if self._policies is not None:
-            self._policies.validate(attributes, notes)
+            await self._policies.validate(attributes, notes)
         await self._webhooks.validate(attributes, notes)
         if attributes.type.group not in _UNTOUCHED:
             check_quota(attributes, cluster)
@@ -132,7 +138,7 @@ class Admission:
             attributes = admit_runtime_class(attributes, self._cluster)
         attributes = admit_classes(attributes, self._cluster)
         if self._policies is not None:
-            attributes = self._policies.mutate(attributes, rounds, redefault)
+            attributes = await self._policies.mutate(attributes, rounds, redefault)
         return await self._webhooks.mutate(attributes, notes, rounds, redefault)
 
 

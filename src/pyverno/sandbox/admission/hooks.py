@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyverno.engine.constraints import ResourceRule
-from pyverno.engine.request import Operation
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.selector import LabelTest, compile_selector
-from pyverno.kube.status import internal_error, not_found
-from pyverno.sandbox.admission.questions import kind_in, labels_of, namespace_object, question, refused
+from pyverno.kube.status import forbidden, internal_error
+from pyverno.sandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
+from pyverno.sandbox.admission.questions import Versions, kind_in, question
 from pyverno.sandbox.attributes import Attributes
 from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.resources import ResourceTable, ResourceType
@@ -79,9 +79,15 @@ class ClientConfig:
 class Hook:
     """One webhook of a configuration."""
 
-    def __init__(self, configuration: str, position: int, body: JSONObject, kube_version: tuple[int, int]) -> None:
-        """Compile rules and selectors; raises StatusError 500 for a selector that Kubernetes refuses."""
+    def __init__(
+        self, configuration: str, position: int, body: JSONObject, kube_version: tuple[int, int], *, index: int = 0
+    ) -> None:
+        """Compile rules and selectors; raises StatusError 500 for a selector that Kubernetes refuses.
+
+        `position` is that in the configuration, `index` that among all webhooks of its kind.
+        """
         self.configuration = configuration
+        self.index = index
         self.name = str(body.get("name") or "")
         self.key = f"{configuration}/{position}/{self.name}"
         self.rules = tuple(map(_rule, body.get("rules") or ()))
@@ -132,16 +138,6 @@ class HookSource:
         self._hooks: tuple[Hook, ...] = ()
         self._candidates: dict[tuple[object, ...], tuple[tuple[Hook, ResourceType], ...]] = {}
 
-    def invocations(self, attributes: Attributes) -> Iterator[Invocation]:
-        """Yield the webhooks that a request is about, each judged when it is asked for.
-
-        Between two of them the object may change: send the changed attributes. Raises StatusError.
-        """
-        for hook, type in self.candidates(attributes):
-            found = self.invocation(hook, type, attributes)
-            if found is not None:
-                yield found
-
     def candidates(self, attributes: Attributes) -> tuple[tuple[Hook, ResourceType], ...]:
         """Return the webhooks whose rules are about such requests, with the type that the rule names."""
         revision, table = self._cluster.changed_at(self._resource), self._cluster.table
@@ -157,62 +153,36 @@ class HookSource:
             found = self._candidates[key] = tuple((hook, type) for hook, type in pairs if type is not None)
         return found
 
-    def invocation(self, hook: Hook, type: ResourceType, attributes: Attributes) -> Invocation | None:
-        """Return how a webhook is to be called for a request, None when selectors or conditions say no."""
-        if not self._namespace_selected(hook, attributes) or not _object_selected(hook, attributes):
+    async def invocation(self, hook: Hook, type: ResourceType, versions: Versions) -> Invocation | None:
+        """Return how a webhook is to be called for a request, None when selectors or conditions say no.
+
+        Raises StatusError.
+        """
+        attributes = versions.attributes
+        if not is_namespace_selected(hook.namespace_selector, attributes, self._cluster):
+            return None
+        if not is_object_selected(hook.object_selector, attributes):
             return None
         if hook.conditions is not None:
             try:
-                if not hook.conditions.hold(question(attributes, self._cluster, type=type), self._authorizer):
+                if not hook.conditions.hold(await question(versions, type), self._authorizer):
                     return None
             except EvaluationError as error:
                 if hook.ignores_failures:
                     return None
-                raise refused(attributes, error.message) from None
+                # Kubernetes: a name that is still to be generated is not guessed at here
+                raise forbidden(attributes.type.group, attributes.type.plural, attributes.name, error.message) from None
         return Invocation(hook, type, kind_in(attributes, type))
 
     def _compiled(self) -> Iterator[Hook]:
+        index = 0
         for stored in self._cluster.all(self._resource):
             for position, body in enumerate(stored.body.get("webhooks") or ()):
-                yield Hook(stored.key.name, position, body, self._kube_version)
+                yield Hook(stored.key.name, position, body, self._kube_version, index=index)
+                index += 1
 
     def _matched(self, hook: Hook, attributes: Attributes) -> ResourceType | None:
-        """Return the type through which a rule of the webhook is about such requests: its own, else an equal one."""
-        if self._fits(hook.rules, attributes.type, attributes):
-            return attributes.type
-        if not hook.is_equivalent:
-            return None
-        others = [each for each in self._cluster.table.versions_of(attributes.type.key) if each != attributes.type]
-        for rule in hook.rules:
-            for other in others:
-                if self._fits((rule,), other, attributes):
-                    return other
-        return None
-
-    @staticmethod
-    def _fits(rules: tuple[ResourceRule, ...], type: ResourceType, attributes: Attributes) -> bool:
-        operation, namespace = attributes.operation.value, attributes.namespace
-        return any(rule.fits(type.gvr, attributes.subresource, operation, namespace) for rule in rules)
-
-    def _namespace_selected(self, hook: Hook, attributes: Attributes) -> bool:
-        if hook.namespace_selector is None:
-            return True
-        is_namespace = attributes.type.key == "namespaces"
-        if not attributes.namespace and not is_namespace:
-            return True
-        body: JSON = namespace_object(attributes, self._cluster)
-        if is_namespace and not attributes.subresource and attributes.operation is not Operation.DELETE:
-            body = attributes.object
-        if body is None:
-            raise not_found("", "namespaces", attributes.namespace)
-        return hook.namespace_selector(labels_of(body))
-
-
-def _object_selected(hook: Hook, attributes: Attributes) -> bool:
-    if hook.object_selector is None:
-        return True
-    present = (body for body in (attributes.object, attributes.old) if body is not None)
-    return any(hook.object_selector(labels_of(body)) for body in present)
+        return matched_type(hook.rules, attributes, self._cluster.table, is_equivalent=hook.is_equivalent)
 
 
 def _rule(body: Mapping[str, JSON]) -> ResourceRule:

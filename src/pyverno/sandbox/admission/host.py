@@ -18,8 +18,9 @@ from pyverno.kube.selector import compile_selector
 from pyverno.sandbox.admission.questions import labels_of
 from pyverno.sandbox.admission.world import decide_access
 from pyverno.sandbox.authorization.access import Authorizer
+from pyverno.sandbox.conversion import to_version
 from pyverno.sandbox.resources import ResourceTable, ResourceType
-from pyverno.sandbox.store import Key
+from pyverno.sandbox.store import Key, Stored
 from pyverno.sandbox.view import ClusterView
 
 if TYPE_CHECKING:
@@ -37,6 +38,14 @@ class StoreHost(NoHost):
         self._authorizer = authorizer
         self._user = user
         self._kinds = kinds
+        self._converted: dict[tuple[ResourceType, Key], JSONObject] = {}
+
+    async def prepare(self, params: GVK) -> None:
+        """Convert the parameters that a policy may ask for, where only a webhook can; raises StatusError 500."""
+        type = self._cluster.table.by_kind(params)
+        if type is not None and type.converts_by_webhook:
+            for stored in self._cluster.all(type.key):
+                self._converted[type, stored.key] = await self._cluster.in_version(type, stored.body)
 
     def now(self) -> int:
         """Return the wall clock in nanoseconds."""
@@ -55,7 +64,7 @@ class StoreHost(NoHost):
         """Return one object in the version that is asked for."""
         type = self._type(api_version, kind)
         found = self._cluster.get(Key(type.key, namespace if type.namespaced else "", name))
-        return None if found is None else self._cluster.to_version(type, found.body)
+        return None if found is None else self._in_version(type, found)
 
     def list_objects(
         self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
@@ -66,8 +75,16 @@ class StoreHost(NoHost):
             selects = compile_selector({} if selector is None else selector)
         except ValueSyntaxError as error:
             raise HostError(error.message) from error
-        found = (stored.body for stored in self._cluster.all(type.key, namespace if type.namespaced else ""))
-        return tuple(self._cluster.to_version(type, body) for body in found if selects(labels_of(body)))
+        stored = self._cluster.all(type.key, namespace if type.namespaced else "")
+        return tuple(body for each in stored if selects(labels_of(body := self._in_version(type, each))))
+
+    def _in_version(self, type: ResourceType, stored: Stored) -> JSONObject:
+        if not type.converts_by_webhook:
+            return to_version(type, stored.body)
+        try:
+            return self._converted[type, stored.key]
+        except KeyError:
+            raise HostError(f"{type.kind} objects can not be converted here") from None
 
     def _type(self, api_version: str, kind: str) -> ResourceType:
         found = self._cluster.table.by_kind(GVK(*parse_api_version(api_version), kind))

@@ -1,35 +1,34 @@
 """ValidatingAdmissionPolicy and MutatingAdmissionPolicy, judged in process by the one engine.
 
-Policies are compiled with their bindings when one of them changes; a policy that nothing binds says nothing. This
-module must never word a verdict of its own where Kubernetes has words for it.
+A policy sees objects in the version that its constraints name; what mutating policies make of them is converted back.
+This module must never word a verdict of its own where Kubernetes has words for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyverno.engine.result import CelDetail, RuleResult, Status
-from pyverno.kube.documents import Document
-from pyverno.kube.json import JSON, JSONObject, encode, equal
+from pyverno.engine.result import AdmissionDetail, Denial, RuleResult, Status
+from pyverno.kube.json import JSON, equal
 from pyverno.kube.kinds import KindTable
-from pyverno.kube.status import Cause, StatusError, forbidden
-from pyverno.sandbox.admission.questions import question, shown_name
-from pyverno.sandbox.admission.webhooks import Redefault, Rounds, is_exempt
+from pyverno.kube.status import Cause, StatusError, forbidden, internal_error
+from pyverno.sandbox.admission.boundpolicies import Bound, BoundPolicies, BoundPolicy
+from pyverno.sandbox.admission.questions import Versions, go_struct, question, shown_name
+from pyverno.sandbox.admission.rounds import Rounds
+from pyverno.sandbox.admission.webhooks import Redefault, is_exempt
 from pyverno.sandbox.attributes import Attributes, Notes
 from pyverno.sandbox.authorization.access import Authorizer
-from pyverno.sandbox.resources import ResourceTable
+from pyverno.sandbox.resources import ResourceTable, ResourceType
 from pyverno.sandbox.view import ClusterView
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     # the engine and the language are imported when the first policy is bound; most servers have none
     from pyverno.engine.phases import Phase
-    from pyverno.engine.policyset import PolicySet
 
 __all__ = ["AdmissionPolicies"]
 
-_GROUP: Final = "admissionregistration.k8s.io"
 _BAD: Final = (Status.FAIL, Status.ERROR)
 _CODES: Final[Mapping[str, int]] = {
     "Unauthorized": 401,
@@ -40,116 +39,187 @@ _CODES: Final[Mapping[str, int]] = {
 """What a validation may give as its reason → the code of the answer."""
 
 _FAILURE_ANNOTATION: Final = "validation.policy.admission.k8s.io/validation_failure"
+_LISTS_FAILURES: Final = (1, 37)
+"""Since when the annotation lists all failures of a request; before only the first one ever got in."""
+
+_MAX_FAILURES: Final = 50
+_MAX_ANNOTATION: Final = 10 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What one validation of one binding found wrong."""
+class _Problem(NamedTuple):
+    """Why a policy, or one binding of it, refuses a request or can not judge it."""
 
     policy: str
     binding: str
     message: str
-    position: int
-    actions: tuple[str, ...]
 
     @property
-    def where(self) -> str:
-        """The policy and the binding as Kubernetes names them."""
-        bound = f" with binding '{self.binding}'" if self.binding else ""
-        return f"ValidatingAdmissionPolicy '{self.policy}'{bound}"
+    def is_configuration(self) -> bool:
+        """Tell whether the policy could not even be asked."""
+        return self.message.startswith("failed to configure ")
 
 
-class _Policies:
-    """The compiled policies of one kind."""
+@dataclass(slots=True)
+class _Judgement:
+    """What the validating policies said about one request, in order."""
 
-    def __init__(self, kind: str, cluster: ClusterView) -> None:
-        self._resources = (f"{kind}policies.{_GROUP}", f"{kind}policybindings.{_GROUP}")
-        self._cluster = cluster
-        self._made_at: tuple[int, ...] = ()
-        self.set: PolicySet | None = None
-        self.bodies: dict[str, JSONObject] = {}
+    denied: list[tuple[str, str]] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
 
-    def refresh(self) -> bool:
-        """Compile what has changed; tell whether there is any policy that is bound."""
-        revisions = tuple(map(self._cluster.changed_at, self._resources))
-        if revisions != self._made_at:
-            self._compile()
-            self._made_at = revisions
-        return bool(self.bodies)
-
-    def _compile(self) -> None:
-        policies, bindings = ([stored.body for stored in self._cluster.all(resource)] for resource in self._resources)
-        bound = {(body.get("spec") or {}).get("policyName") for body in bindings}
-        wanted = [body for body in policies if body["metadata"]["name"] in bound]
-        self.bodies = {body["metadata"]["name"]: body for body in wanted}
-        if not wanted:
-            return
-        from pyverno.compiler.compile import compile_documents
-        from pyverno.engine.policyset import PolicySet
-
-        found = compile_documents(Document(body) for body in (*wanted, *bindings))
-        # what does not compile is kept: it errs, and failurePolicy says what that means
-        self.set = PolicySet(tuple(item.policy for item in found.items if item.policy is not None))
+    def count(self, policy: BoundPolicy, binding: Bound, detail: AdmissionDetail, notes: Notes) -> None:
+        """Do with denials what the binding's actions say; errors of the policy's own deny whatever they are."""
+        for denial in detail.denials:
+            text = _denial_text(_Problem(policy.name, binding.name, denial.message))
+            for action in binding.actions:
+                if action == "Deny":
+                    self.denied.append((text, "" if denial.is_error else _reason(policy, denial.position)))
+                elif action == "Audit":
+                    self.recorded.append(_audited(policy, binding, denial))
+                elif action == "Warn":
+                    where = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
+                    notes.warn(f"Validation failed for {where}: {denial.message}")
+        for text in detail.errors:
+            self.denied.append((_denial_text(_Problem(policy.name, binding.name, text)), ""))
 
 
 class AdmissionPolicies:
     """Both kinds of policies."""
 
-    def __init__(self, cluster: ClusterView, authorizer: Authorizer) -> None:
+    def __init__(self, cluster: ClusterView, authorizer: Authorizer, kube_version: tuple[int, int] = (1, 35)) -> None:
         """Take where policies and parameters are, and who answers `authorizer`."""
         self._cluster = cluster
         self._authorizer = authorizer
-        self._validating = _Policies("validatingadmission", cluster)
-        self._mutating = _Policies("mutatingadmission", cluster)
+        self._kube_version = kube_version
+        self._validating = BoundPolicies("validatingadmission", cluster)
+        self._mutating = BoundPolicies("mutatingadmission", cluster)
         self._kinds: tuple[ResourceTable, KindTable] | None = None
 
-    def mutate(self, attributes: Attributes, rounds: Rounds, redefault: Redefault) -> Attributes:
+    # ── mutating ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def mutate(self, attributes: Attributes, rounds: Rounds, redefault: Redefault) -> Attributes:
         """Return the request with the object as the mutating policies want it; raises 403."""
-        if attributes.object is None or is_exempt(attributes) or not self._mutating.refresh():
+        if attributes.object is None or is_exempt(attributes):
             return attributes
+        policies = self._mutating.current()
+        if not policies:
+            return attributes
+        rounds.begin(rounds.policies, attributes.object)
+        seen = _Seen(attributes, self._cluster, redefault)
+        problems: list[_Problem] = []
+        for policy in policies:
+            found: list[_Problem] = []
+            async for binding, type in self._in_force(policy, attributes, found):
+                found += await self._invoked(policy, binding, type, seen, rounds)
+            problems += () if policy.ignores_errors else found
+        if problems:
+            raise _refused(attributes, problems)
+        if seen.has_changes:
+            # Kubernetes: those that ran last are due as well; that a mutation ran is enough for a second round
+            rounds.changed(rounds.policies)
+        attributes = await seen.outcome()
+        rounds.policies.left = attributes.object
+        return attributes
+
+    async def _invoked(
+        self, policy: BoundPolicy, binding: Bound, type: ResourceType, seen: _Seen, rounds: Rounds
+    ) -> list[_Problem]:
+        """Run one binding of a policy on the object as it is; return why it refuses the request."""
         from pyverno.engine.phases import MUTATING
 
-        results, changed = self._judged(attributes, self._mutating, MUTATING)
-        failed = [result for result in results if result.status in _BAD and _counts(result)]
+        key = (policy.name, binding.name)
+        if rounds.is_skipped(rounds.policies, key):
+            return []
+        before = await seen.in_version(type)
+        results, changed = await self._judged(seen.versions, binding, type, MUTATING, object=before)
+        failed = [result.message for result in results if result.status in _BAD]
         if failed:
-            raise _refused(attributes, [_mutation_text(result) for result in failed])
-        if not isinstance(changed, dict) or equal(changed, attributes.object):
-            return attributes
-        if not rounds.number:
-            rounds.changed()
-            rounds.is_due = True
-        return attributes.with_object(redefault(changed))
+            return [_Problem(policy.name, binding.name, text) for text in failed]
+        if not any(result.status is Status.PASS for result in results):
+            return []
+        await seen.put(type, changed)
+        if not equal(before, await seen.in_version(type)):
+            rounds.changed(rounds.policies)
+        if policy.reinvokes:
+            rounds.policies.called.add(key)
+        return []
 
-    def validate(self, attributes: Attributes, notes: Notes) -> None:
+    # ── validating ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def validate(self, attributes: Attributes, notes: Notes) -> None:
         """Judge a request by the validating policies; raises the StatusError of the first denial."""
-        if is_exempt(attributes) or not self._validating.refresh():
+        if is_exempt(attributes):
             return
+        policies = self._validating.current()
+        if not policies:
+            return
+        versions, judgement = Versions(attributes, self._cluster), _Judgement()
+        for policy in policies:
+            problems: list[_Problem] = []
+            collected: dict[str, dict[str, None]] = {}
+            async for binding, type in self._in_force(policy, attributes, problems):
+                for detail in await self._details(policy, binding, type, versions):
+                    judgement.count(policy, binding, detail, notes)
+                    for key, value in detail.annotations:
+                        collected.setdefault(key, {})[_cut(value)] = None
+            judgement.denied += [] if policy.ignores_errors else [(_denial_text(each), "") for each in problems]
+            for key, values in collected.items():
+                # Kubernetes: what bindings and parameters say differently is joined
+                notes.annotate(f"{policy.name}/{key}", ", ".join(values))
+        if judgement.recorded:
+            is_listed = self._kube_version >= _LISTS_FAILURES
+            notes.annotate(
+                _FAILURE_ANNOTATION, f"[{','.join(judgement.recorded[: _MAX_FAILURES if is_listed else 1])}]"
+            )
+        if judgement.denied:
+            raise _denial(attributes, *judgement.denied[0])
+
+    async def _details(
+        self, policy: BoundPolicy, binding: Bound, type: ResourceType, versions: Versions
+    ) -> list[AdmissionDetail]:
+        """Return what one binding of a policy says; one that can not run says that it can not."""
         from pyverno.engine.phases import VALIDATING
 
-        results, _ = self._judged(attributes, self._validating, VALIDATING)
-        denied: _Verdict | None = None
-        recorded: list[JSON] = []
-        for verdict in _verdicts(results):
-            if "Deny" in verdict.actions:
-                denied = denied or verdict
-            if "Audit" in verdict.actions:
-                recorded.append(_audited(verdict))
-            if "Warn" in verdict.actions:
-                notes.warn(f"Validation failed for {verdict.where}: {verdict.message}")
-        if recorded:
-            notes.annotations[_FAILURE_ANNOTATION] = encode(recorded)
-        if denied is not None:
-            raise self._denial(attributes, denied)
+        found: list[AdmissionDetail] = []
+        results, _ = await self._judged(versions, binding, type, VALIDATING)
+        for result in results:
+            if isinstance(result.detail, AdmissionDetail):
+                found.append(result.detail)
+            elif result.status in _BAD and not policy.ignores_errors:
+                found.append(AdmissionDetail(binding.name, (Denial(0, result.message, is_error=True),)))
+        return found
 
-    def _judged(
-        self, attributes: Attributes, policies: _Policies, phases: Sequence[Phase]
+    # ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _in_force(
+        self, policy: BoundPolicy, attributes: Attributes, problems: list[_Problem]
+    ) -> AsyncIterator[tuple[Bound, ResourceType]]:
+        """Yield the bindings of a policy that are about a request, with the type through which the policy sees it."""
+        name, configured = "", "policy"
+        try:
+            type = policy.type_seen(attributes, self._cluster)
+            for binding in policy.bindings if type is not None else ():
+                name, configured = binding.name, "binding"
+                if type is not None and binding.is_about(attributes, self._cluster):
+                    yield binding, type
+        except StatusError as error:
+            problems.append(_Problem(policy.name, name, f"failed to configure {configured}: {error.message}"))
+
+    async def _judged(
+        self,
+        versions: Versions,
+        binding: Bound,
+        type: ResourceType,
+        phases: Sequence[Phase],
+        *,
+        object: JSON = None,
     ) -> tuple[tuple[RuleResult, ...], JSON]:
         from pyverno.engine.engine import Engine
         from pyverno.sandbox.admission.host import StoreHost
 
-        assert policies.set is not None  # noqa: S101  # `refresh` said that there are policies
-        host = StoreHost(self._cluster, self._authorizer, attributes.user, self._served_kinds())
-        review = Engine(policies.set, host).review(question(attributes, self._cluster), phases)
+        host = StoreHost(self._cluster, self._authorizer, versions.attributes.user, self._served_kinds())
+        if binding.params is not None:
+            await host.prepare(binding.params)
+        review = Engine(binding.policies, host).review(await question(versions, type, object=object), phases)
         return review.results, review.resource
 
     def _served_kinds(self) -> KindTable:
@@ -160,65 +230,105 @@ class AdmissionPolicies:
             self._kinds = (table, kinds_of(table))
         return self._kinds[1]
 
-    def _denial(self, attributes: Attributes, verdict: _Verdict) -> StatusError:
-        message = f"{verdict.where} denied request: {verdict.message}"
-        reason = self._reason(verdict)
-        error = forbidden(attributes.type.group, attributes.type.plural, shown_name(attributes), message)
-        return StatusError(
-            _CODES.get(reason, 422),
-            reason,
-            error.message,
-            group=error.group,
-            kind=error.kind,
-            name=error.name,
-            causes=[Cause("", message)],
-        )
 
-    def _reason(self, verdict: _Verdict) -> str:
-        spec: JSONObject = self._validating.bodies.get(verdict.policy, {}).get("spec") or {}
-        validations = spec.get("validations") or ()
-        if 0 <= verdict.position < len(validations):
-            return str(validations[verdict.position].get("reason") or "Invalid")
-        return "Invalid"
+class _Seen:
+    """The object of a request in the versions in which mutating policies see it.
 
+    Kubernetes converts once for each version and converts back what the last policy saw: policies that see different
+    versions do not see each other's changes, and those of all but the last version are lost.
+    """
 
-def _verdicts(results: Sequence[RuleResult]) -> Iterator[_Verdict]:
-    for result in results:
-        if result.status not in _BAD:
-            continue
-        detail = result.detail
-        if isinstance(detail, CelDetail):
-            yield _Verdict(result.rule.policy.name, detail.binding, result.message, detail.position, detail.actions)
-        elif _counts(result):
-            yield _Verdict(result.rule.policy.name, "", result.message, -1, ("Deny",))
+    def __init__(self, attributes: Attributes, cluster: ClusterView, redefault: Redefault) -> None:
+        self.attributes = attributes
+        self.versions = Versions(attributes, cluster)
+        self._cluster = cluster
+        self._redefault = redefault
+        self._objects: dict[ResourceType, JSON] = {}
+        self._last: ResourceType | None = None
 
+    @property
+    def has_changes(self) -> bool:
+        """Tell whether a policy has put an object in place, be it the same."""
+        return self._last is not None
 
-def _counts(result: RuleResult) -> bool:
-    return result.rule.policy.failure_policy != "Ignore"
+    async def in_version(self, type: ResourceType) -> JSON:
+        """Return the object as the policies that see this version have left it."""
+        if type not in self._objects:
+            self._objects[type] = await self.versions.new(type)
+        return self._objects[type]
 
+    async def put(self, type: ResourceType, changed: JSON) -> None:
+        """Put what a policy made of the object in its place, with defaults filled in."""
+        if not isinstance(changed, dict):
+            raise internal_error("an admission policy left no object")
+        own = self._redefault(await self.versions.back(type, changed))
+        self._objects[type] = await self.versions.forth(type, own)
+        self._last = type
 
-def _audited(verdict: _Verdict) -> JSON:
-    return {
-        "message": verdict.message,
-        "policy": verdict.policy,
-        "binding": verdict.binding,
-        "expressionIndex": max(verdict.position, 0),
-        "validationActions": list(verdict.actions),
-    }
+    async def outcome(self) -> Attributes:
+        """Return the request with the object as the policies left it."""
+        if self._last is None:
+            return self.attributes
+        changed = self._objects[self._last]
+        assert isinstance(changed, dict)  # noqa: S101  # `put` has looked
+        return self.attributes.with_object(await self.versions.back(self._last, changed))
 
 
-def _mutation_text(result: RuleResult) -> str:
-    name, detail = result.rule.policy.name, result.detail
-    binding = detail.binding if isinstance(detail, CelDetail) else ""
-    who = f"'{name}' with binding '{binding}'" if binding else f'"{name}"'
-    return f"policy {who} denied request: {result.message}"
+def _audited(policy: BoundPolicy, binding: Bound, denial: Denial) -> str:
+    return go_struct(
+        {
+            "message": denial.message,
+            "policy": policy.name,
+            "binding": binding.name,
+            "expressionIndex": denial.position,
+            "validationActions": list(binding.actions),
+        }
+    )
 
 
-def _refused(attributes: Attributes, texts: Sequence[str]) -> StatusError:
+def _cut(value: str) -> str:
+    """Cut a value after as many bytes as an annotation may have."""
+    return value.encode()[:_MAX_ANNOTATION].decode(errors="ignore")
+
+
+def _reason(policy: BoundPolicy, position: int) -> str:
+    validations = (policy.body.get("spec") or {}).get("validations") or ()
+    return str(validations[position].get("reason") or "") if position < len(validations) else ""
+
+
+def _denial_text(problem: _Problem) -> str:
+    bound = f" with binding '{problem.binding}'" if problem.binding else ""
+    return f"ValidatingAdmissionPolicy '{problem.policy}'{bound} denied request: {problem.message}"
+
+
+def _denial(attributes: Attributes, message: str, reason: str) -> StatusError:
+    type, reason = attributes.type, reason or "Invalid"
+    error = forbidden(type.group, type.plural, shown_name(attributes), message)
+    return StatusError(
+        _CODES.get(reason, 422),
+        reason,
+        error.message,
+        group=error.group,
+        kind=error.kind,
+        name=error.name,
+        causes=[Cause("", message)],
+    )
+
+
+def _mutation_text(problem: _Problem) -> str:
+    # Kubernetes: the name is quoted in another way when there is no binding to name
+    who = f"'{problem.policy}' with binding '{problem.binding}'" if problem.binding else f'"{problem.policy}"'
+    return f"policy {who} denied request: {problem.message}"
+
+
+def _refused(attributes: Attributes, problems: Sequence[_Problem]) -> StatusError:
+    """Return the refusal of mutating policies: what could not be configured comes first, and gives the reason."""
+    ordered = sorted(problems, key=lambda each: not each.is_configuration)
+    texts = [_mutation_text(each) for each in ordered]
     type = attributes.type
     return StatusError(
         403,
-        "Invalid",
+        "Forbidden" if ordered[0].is_configuration else "Invalid",
         texts[0],
         group=type.group,
         kind=type.plural,

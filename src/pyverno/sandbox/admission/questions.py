@@ -5,34 +5,82 @@ This module must never judge.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyverno.engine.request import Operation, Request
 from pyverno.kube.gvk import GVK
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.status import StatusError, forbidden
 from pyverno.sandbox.attributes import Attributes
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.store import Key
 from pyverno.sandbox.view import ClusterView
 
-__all__ = ["converted", "kind_in", "labels_of", "namespace_object", "question", "refused", "shown_name"]
+__all__ = ["Versions", "go_struct", "kind_in", "labels_of", "namespace_object", "question", "refused", "shown_name"]
 
 
-def question(
-    attributes: Attributes, cluster: ClusterView, *, type: ResourceType | None = None, object: JSON = None
-) -> Request:
-    """Return the request as a question to the engine, in the version of `type` (by default its own).
+class Versions:
+    """The objects of one request in the versions of other types of its resource, each converted once.
 
-    `object` is what stands for the object where it has been converted before.
+    Objects of subresources' own kinds (Scale, Eviction) have one version.
     """
-    seen = type or attributes.type
-    found = namespace_object(attributes, cluster)
-    new = object if object is not None else converted(attributes.object, attributes, seen, cluster)
+
+    __slots__ = ("_cluster", "_found", "attributes")
+
+    def __init__(self, attributes: Attributes, cluster: ClusterView) -> None:
+        """Take the request and who converts."""
+        self.attributes = attributes
+        self._cluster = cluster
+        self._found: dict[tuple[str, bool], JSONObject] = {}
+
+    @property
+    def cluster(self) -> ClusterView:
+        """What may be seen of the cluster."""
+        return self._cluster
+
+    async def new(self, type: ResourceType) -> JSON:
+        """Return the object as it is going to be; raises StatusError 500 when it can not be converted."""
+        return await self._in_version(type, self.attributes.object, is_old=False)
+
+    async def old(self, type: ResourceType) -> JSON:
+        """Return the object as it was; raises StatusError 500 when it can not be converted."""
+        return await self._in_version(type, self.attributes.old, is_old=True)
+
+    async def forth(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object in the version of another type."""
+        return await self._cluster.in_version(type, body) if self._differs(type) else body
+
+    async def back(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object that is in the version of another type in the request's own."""
+        return await self._cluster.in_version(self.attributes.type, body) if self._differs(type) else body
+
+    def _differs(self, type: ResourceType) -> bool:
+        own = self.attributes.type
+        return type is not own and self.attributes.kind == own.gvk
+
+    async def _in_version(self, type: ResourceType, body: JSONObject | None, *, is_old: bool) -> JSON:
+        if body is None or not self._differs(type):
+            return body
+        key = (type.api_version, is_old)
+        if key not in self._found:
+            self._found[key] = await self._cluster.in_version(type, body)
+        return self._found[key]
+
+
+async def question(versions: Versions, type: ResourceType, *, object: JSON = None) -> Request:
+    """Return the request as a question to the engine, in the version of a type.
+
+    `object` is what stands for the object where it has been converted before. Raises StatusError 500 for objects that
+    can not be converted.
+    """
+    attributes = versions.attributes
+    found = namespace_object(attributes, versions.cluster)
     return Request(
         operation=attributes.operation,
-        object=new,
-        old=converted(attributes.old, attributes, seen, cluster),
-        gvk=kind_in(attributes, seen),
-        gvr=seen.gvr,
+        object=object if object is not None else await versions.new(type),
+        old=await versions.old(type),
+        gvk=kind_in(attributes, type),
+        gvr=type.gvr,
         subresource=attributes.subresource,
         name=attributes.name,
         namespace=attributes.namespace,
@@ -62,13 +110,6 @@ def kind_in(attributes: Attributes, type: ResourceType) -> GVK:
     if type is attributes.type or attributes.kind != attributes.type.gvk:
         return attributes.kind
     return type.gvk
-
-
-def converted(body: JSONObject | None, attributes: Attributes, type: ResourceType, cluster: ClusterView) -> JSON:
-    """Return an object of the request in the version of another type; those of subresources' own kinds have one."""
-    if body is None or type is attributes.type or attributes.kind != attributes.type.gvk:
-        return body
-    return cluster.to_version(type, body)
 
 
 def namespace_object(attributes: Attributes, cluster: ClusterView) -> JSONObject | None:
@@ -104,3 +145,12 @@ def shown_name(attributes: Attributes) -> str:
 def refused(attributes: Attributes, why: str) -> StatusError:
     """Return the 403 with which a plugin refuses a request."""
     return forbidden(attributes.type.group, attributes.type.plural, shown_name(attributes), why)
+
+
+def go_struct(fields: Mapping[str, JSON]) -> str:
+    """Render fields as Go's `json.Marshal` renders a struct: compact, in their own order.
+
+    >>> go_struct({"b": 1, "a": ["<"]})
+    '{"b":1,"a":["\\\\u003c"]}'
+    """
+    return "{" + ",".join(f"{encode(key)}:{encode(value)}" for key, value in fields.items()) + "}"

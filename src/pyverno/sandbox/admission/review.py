@@ -17,7 +17,7 @@ from pyverno.sandbox.attributes import Attributes
 from pyverno.sandbox.requests import go_quote
 from pyverno.value import dataclass
 
-__all__ = ["Answer", "BadAnswerError", "admission_review", "denial", "read_answer", "review_version"]
+__all__ = ["JSON_PATCH", "Answer", "BadAnswerError", "admission_review", "denial", "read_answer", "review_version"]
 
 _GROUP = "admission.k8s.io"
 _VERSIONS = ("v1", "v1beta1")

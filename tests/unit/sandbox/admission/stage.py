@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import ssl
@@ -13,15 +14,16 @@ from pathlib import Path
 
 from aiohttp import web
 
-from pyverno.engine.request import Operation, User
+from pyverno.engine.request import Operation, Request, User
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
 from pyverno.sandbox.admission.chain import Admission
+from pyverno.sandbox.admission.questions import Versions, question
 from pyverno.sandbox.attributes import Attributes, Notes
 from pyverno.sandbox.authorization.access import EverythingAllowed
 from pyverno.sandbox.certificates import Authority
 from pyverno.sandbox.conversion import to_version
-from pyverno.sandbox.resources import ResourceTable, builtin_table
+from pyverno.sandbox.resources import ResourceTable, ResourceType, builtin_table
 from pyverno.sandbox.store import Key, Store
 from pyverno.sandbox.view import StoreView
 
@@ -50,11 +52,15 @@ def namespace(name: str, **labels: str) -> JSONObject:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata, "status": {"phase": "Active"}}
 
 
+async def _in_version(type: ResourceType, body: JSONObject) -> JSONObject:
+    return to_version(type, body)
+
+
 def cluster(*bodies: JSONObject, table: ResourceTable = TABLE) -> tuple[Store, StoreView]:
     """Return a store with the namespace `x`, its default account and more objects, and the view of it."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "x"}}
     store = in_store(Store(), namespace("x"), account, *bodies)
-    return store, StoreView(store, lambda: table, to_version)
+    return store, StoreView(store, lambda: table, _in_version)
 
 
 def admission(view: StoreView, **options: object) -> Admission:
@@ -121,6 +127,11 @@ async def admitted(chain: Admission, attributes: Attributes, notes: Notes | None
         return changed
     finally:
         await chain.close()
+
+
+def asked(attributes: Attributes, view: StoreView, type: ResourceType | None = None) -> Request:
+    """Return a request as a question to the engine, in the version of a type."""
+    return asyncio.run(question(Versions(attributes, view), type or attributes.type))
 
 
 # ------------------------------------------------------------------------------------------------------- webhooks

@@ -6,16 +6,15 @@ import pytest
 
 from pyverno.errors import EvaluationError
 from pyverno.sandbox.admission.conditions import MatchConditions
-from pyverno.sandbox.admission.questions import question
 from pyverno.sandbox.authorization.access import EverythingAllowed
-from tests.unit.sandbox.admission.stage import cluster, config_map, request
+from tests.unit.sandbox.admission.stage import asked, cluster, config_map, request
 
 
 def holds(*expressions) -> bool:
     listed = [{"name": f"c{index}", "expression": text} for index, text in enumerate(expressions)]
     _, view = cluster()
-    asked = question(request(config_map(data={"a": "1"})), view)
-    return MatchConditions({"matchConditions": listed}, (1, 35)).hold(asked, EverythingAllowed())
+    question = asked(request(config_map(data={"a": "1"})), view)
+    return MatchConditions({"matchConditions": listed}, (1, 35)).hold(question, EverythingAllowed())
 
 
 @pytest.mark.parametrize(

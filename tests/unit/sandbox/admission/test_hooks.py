@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.admission.hooks import MUTATING, ClientConfig, HookSource
+from pyverno.sandbox.admission.questions import Versions
 from pyverno.sandbox.authorization.access import EverythingAllowed
 from tests.unit.sandbox.admission.stage import cluster, config_map, configuration, namespace, pod, request, webhook
 
@@ -16,7 +19,14 @@ def asked(attributes, **fields) -> bool:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"], **fields}
     _, view = cluster(configuration("Mutating", webhook({"url": "https://h"}, rules=[rule])))
     source = HookSource(MUTATING, view, EverythingAllowed(), (1, 35))
-    return bool(list(source.invocations(attributes)))
+    return bool(invocations(source, attributes, view))
+
+
+def invocations(source, attributes, view):
+    """Return the calls that a request leads to."""
+    versions = Versions(attributes, view)
+    found = [asyncio.run(source.invocation(hook, type, versions)) for hook, type in source.candidates(attributes)]
+    return [each for each in found if each is not None]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +69,7 @@ def test_a_missing_namespace_is_not_found():
     hook = webhook({"url": "https://h"}, namespaceSelector={"matchLabels": {"a": "b"}})
     _, view = cluster(configuration("Mutating", hook))
     with pytest.raises(StatusError, match='namespaces "nowhere" not found'):
-        list(HookSource(MUTATING, view, EverythingAllowed(), (1, 35)).invocations(attributes))
+        invocations(HookSource(MUTATING, view, EverythingAllowed(), (1, 35)), attributes, view)
     assert asked(attributes)
 
 

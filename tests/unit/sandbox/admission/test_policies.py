@@ -11,7 +11,20 @@ from pyverno.engine.request import Operation, User
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.attributes import Notes
 from pyverno.sandbox.authorization.rbac import RbacAuthorizer
-from tests.unit.sandbox.admission.stage import admission, admitted, cluster, config_map, in_store, namespace, request
+from tests.unit.sandbox.admission.stage import (
+    admission,
+    admitted,
+    answer,
+    cluster,
+    config_map,
+    configuration,
+    in_store,
+    namespace,
+    patching,
+    request,
+    serving,
+    webhook,
+)
 
 GROUP = "admissionregistration.k8s.io"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}
@@ -39,14 +52,37 @@ def mutation(*expressions, name="m", **spec):
     }
 
 
-def mutation_binding(name="mb", policy="m"):
+def mutation_binding(name="mb", policy="m", **spec):
     kind = "MutatingAdmissionPolicyBinding"
     return {
         "apiVersion": f"{GROUP}/v1beta1",
         "kind": kind,
         "metadata": {"name": name},
-        "spec": {"policyName": policy},
+        "spec": {"policyName": policy, **spec},
     }
+
+
+SCALER = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "h", "namespace": "x"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+        "maxReplicas": 3,
+        "metrics": [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
+            }
+        ],
+    },
+}
+
+
+def scalers(version, **fields):
+    """Return constraints about autoscalers of one version."""
+    rule = {"apiGroups": ["autoscaling"], "apiVersions": [version], "operations": ["*"]}
+    return {"resourceRules": [{**rule, "resources": ["horizontalpodautoscalers"]}], **fields}
 
 
 def sent(body, *bodies, notes=None, **options):
@@ -116,6 +152,53 @@ def test_warn_and_audit_let_requests_pass():
     assert ("no", "p", "b", 1, ["Warn", "Audit"]) == tuple(
         recorded[key] for key in ("message", "policy", "binding", "expressionIndex", "validationActions")
     )
+
+
+def test_every_false_validation_is_told():
+    """A warning for each of them, and a record of the first, or since 1.37 of all, as Go writes it."""
+    checks = ({"expression": "false", "message": "<one>"}, {"expression": "1 == 2"})
+    bodies = (policy(*checks), binding(actions=("Warn", "Audit")))
+    first = '{"message":"\\u003cone\\u003e","policy":"p","binding":"b","expressionIndex":0,'
+    second = '{"message":"failed expression: 1 == 2","policy":"p","binding":"b","expressionIndex":1,'
+    rest = '"validationActions":["Warn","Audit"]}'
+    for version, expected in (("1.35", f"[{first}{rest}]"), ("1.37", f"[{first}{rest},{second}{rest}]")):
+        notes = Notes()
+        _, view = cluster(*bodies)
+        asyncio.run(admitted(admission(view, kube_version=version), request(config_map()), notes))
+        where = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': "
+        assert [f"{where}<one>", f"{where}failed expression: 1 == 2"] == notes.warnings
+        assert {"validation.policy.admission.k8s.io/validation_failure": expected} == notes.annotations
+
+
+def test_audit_annotations_are_written_for_every_request_that_is_judged():
+    """Under the policy's name, what parameters say differently joined; empty ones are left out, denied or not."""
+    annotations = [
+        {"key": "name", "valueExpression": "object.metadata.name + '-' + params.data.v"},
+        {"key": "same", "valueExpression": "'s'"},
+        {"key": "none", "valueExpression": "null"},
+    ]
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    both = {"paramRef": {"selector": {"matchLabels": {"p": "1"}}, "parameterNotFoundAction": "Deny"}}
+    for text in ("true", "false"):
+        bodies = (
+            policy({"expression": text}, auditAnnotations=annotations, paramKind=kind),
+            binding(actions=("Audit",), **both),
+            *(config_map(each, labels={"p": "1"}, data={"v": each}) for each in ("one", "two")),
+        )
+        notes = Notes()
+        sent(config_map(), *bodies, notes=notes)
+        found = {key: value for key, value in notes.annotations.items() if key.startswith("p/")}
+        assert {"p/name": "c-one, c-two", "p/same": "s"} == found
+
+
+def test_an_audit_annotation_that_fails_denies_whatever_the_actions():
+    """It is the policy that is broken; with Ignore it is left out."""
+    broken = [{"key": "k", "valueExpression": "string(object.nope)"}]
+    warn = binding(actions=("Warn",))
+    error = refusal(config_map(), policy({"expression": "true"}, auditAnnotations=broken), warn)
+    assert "denied request: expression 'string(object.nope)' resulted in error: no such key: nope" in error.message
+    ignoring = policy({"expression": "true"}, auditAnnotations=broken, failurePolicy="Ignore")
+    assert config_map() == sent(config_map(), ignoring, warn)
 
 
 def test_errors_follow_the_failure_policy():
@@ -234,3 +317,185 @@ def test_deletions_are_judged_by_the_old_object():
     with pytest.raises(StatusError, match="kept"):
         asyncio.run(chain.validate(request(None, old=config_map(), operation=Operation.DELETE), Notes()))
     asyncio.run(chain.validate(request(None, old=config_map("d"), operation=Operation.DELETE), Notes()))
+
+
+@pytest.mark.parametrize(
+    ("constraints", "narrowed", "is_seen"),
+    [
+        (scalers("v1"), None, True),
+        (scalers("v1", matchPolicy="Equivalent"), None, True),
+        (scalers("v1", matchPolicy="Exact"), None, False),
+        (scalers("v1"), scalers("v2", matchPolicy="Exact"), True),
+        (scalers("v1"), scalers("v1", matchPolicy="Exact"), False),
+        (scalers("v1", excludeResourceRules=scalers("v1")["resourceRules"]), None, False),
+    ],
+)
+def test_policies_see_equivalent_objects_in_the_version_that_they_name(constraints, narrowed, is_seen):
+    """A binding looks at the request as it came; what was asked for is told apart from what is seen."""
+    seen = (
+        "object.apiVersion == 'autoscaling/v1' && object.spec.targetCPUUtilizationPercentage == 50",
+        "oldObject.spec.targetCPUUtilizationPercentage == 50",
+        "request.kind.version == 'v1' && request.requestKind.version == 'v2'",
+        "request.resource.version == 'v1' && request.requestResource.version == 'v2'",
+    )
+    matched = {"matchResources": narrowed} if narrowed else {}
+    bodies = (policy(*({"expression": text} for text in seen), matchConstraints=constraints), binding(**matched))
+    options = {"old": SCALER, "operation": Operation.UPDATE}
+    assert SCALER == sent(SCALER, *bodies, **options)
+    denying = policy({"expression": "false"}, matchConstraints=constraints)
+    if is_seen:
+        assert 422 == refusal(SCALER, denying, *bodies[1:], **options).status
+    else:
+        assert SCALER == sent(SCALER, denying, *bodies[1:], **options)
+
+
+def test_mutations_of_equivalent_objects_are_converted_back():
+    """The policy changes the version that it names, the request stays in its own."""
+    change = (
+        "Object{spec: Object.spec{targetCPUUtilizationPercentage: object.spec.targetCPUUtilizationPercentage + 20}}"
+    )
+    found = sent(SCALER, mutation(change, matchConstraints=scalers("v1")), mutation_binding())
+    assert "autoscaling/v2" == found["apiVersion"]
+    assert 70 == found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
+    exact = mutation(change, matchConstraints=scalers("v1", matchPolicy="Exact"))
+    assert SCALER == sent(SCALER, exact, mutation_binding())
+
+
+def test_what_policies_change_in_different_versions_does_not_add_up():
+    """Kubernetes converts back what the last policy saw."""
+    bodies = (
+        mutation("Object{spec: Object.spec{minReplicas: 2}}", matchConstraints=scalers("v2"), name="m1"),
+        mutation("Object{spec: Object.spec{maxReplicas: 9}}", matchConstraints=scalers("v1"), name="m2"),
+        mutation_binding("b1", "m1"),
+        mutation_binding("b2", "m2"),
+    )
+    found = sent(SCALER, *bodies)["spec"]
+    assert (None, 9) == (found.get("minReplicas"), found["maxReplicas"])
+
+
+COUNT = 'Object{data: {"%s": has(object.data) && "%s" in object.data ? object.data["%s"] + "+" : "1"}}'
+
+
+def counting(name, key, **spec):
+    """Return a policy that counts in the object how often it ran."""
+    return mutation(COUNT % (key, key, key), name=name, **spec)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("Never", "Never", {"a": "1", "b": "1"}),
+        ("IfNeeded", "Never", {"a": "1+", "b": "1"}),
+        ("Never", "IfNeeded", {"a": "1", "b": "1+"}),
+        ("IfNeeded", "IfNeeded", {"a": "1+", "b": "1+"}),
+    ],
+)
+def test_policies_that_want_it_run_once_more(first, second, expected):
+    """In order of names, and never more than twice; that a policy ran is enough, it need not have changed anything."""
+    bodies = (
+        counting("m2", "b", reinvocationPolicy=second),
+        counting("m1", "a", reinvocationPolicy=first),
+        mutation_binding("b1", "m1"),
+        mutation_binding("b2", "m2"),
+    )
+    assert expected == sent(config_map(), *bodies)["data"]
+
+
+def test_a_policy_that_did_not_run_at_first_does_not_run_later():
+    """Its conditions hold only after another policy has changed the object."""
+    late = [{"name": "late", "expression": "has(object.data)"}]
+    bodies = (
+        counting("m1", "late", reinvocationPolicy="IfNeeded", matchConditions=late),
+        counting("m2", "b", reinvocationPolicy="IfNeeded"),
+        mutation_binding("b1", "m1"),
+        mutation_binding("b2", "m2"),
+    )
+    assert {"b": "1+"} == sent(config_map(), *bodies)["data"]
+
+
+def test_webhooks_and_policies_see_what_the_others_changed(tmp_path):
+    """A webhook's change brings policies back, their change the webhooks that want it."""
+
+    async def main():
+        patch = patching({"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}})
+        async with serving(tmp_path, again=answer, patch=patch) as served:
+            hooks = configuration(
+                "Mutating",
+                webhook(served.client("again"), "a.x.y", reinvocationPolicy="IfNeeded"),
+                webhook(served.client("patch"), "b.x.y"),
+            )
+            seen = mutation("Object{data: {'seen': string(has(object.metadata.labels))}}")
+            seen["spec"]["reinvocationPolicy"] = "IfNeeded"
+            _, view = cluster(hooks, seen, mutation_binding())
+            found = await admitted(admission(view), request(config_map()))
+        assert ({"seen": "true"}, {"by": "hook"}) == (found["data"], found["metadata"]["labels"])
+        shown = [
+            (path.strip("/").partition("?")[0], review["request"]["object"]["data"]) for path, review in served.asked
+        ]
+        assert [("again", {"seen": "false"}), ("patch", {"seen": "false"}), ("again", {"seen": "true"})] == shown
+
+    asyncio.run(main())
+
+
+def test_what_can_not_be_configured_is_told_first_and_gives_the_reason():
+    """All refusals are listed; one about the configuration is no verdict of a policy."""
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    missing = {"name": "none", "namespace": "x", "parameterNotFoundAction": "Deny"}
+    bodies = (
+        mutation("Object{data: {'a': object.nope}}", name="m1"),
+        mutation("Object{}", name="m2", paramKind=kind),
+        mutation_binding("b1", "m1"),
+        mutation_binding("b2", "m2", paramRef=missing),
+    )
+    error = refusal(config_map(), *bodies)
+    first = (
+        "policy 'm2' with binding 'b2' denied request: failed to configure binding: "
+        "no params found for policy binding with `Deny` parameterNotFoundAction"
+    )
+    assert (403, "Forbidden", first) == (error.status, error.reason, error.message)
+    assert [first, "policy 'm1' with binding 'b1' denied request: "] == [
+        cause.message.partition("expression")[0] for cause in error.causes
+    ]
+
+
+def test_authorizers_of_policies_know_paths_objects_and_reasons():
+    """The object of the request, other resources, paths, and why."""
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "r"},
+        "rules": [
+            {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["c"], "verbs": ["mark"]},
+            {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["patch"]},
+        ],
+    }
+    bound = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "r"},
+        "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "User", "name": "jane"}],
+    }
+    scale = "authorizer.group('apps').resource('deployments').subresource('scale')"
+    checks = (
+        "authorizer.path('/metrics').check('get').allowed() && !authorizer.path('/healthz').check('get').allowed()",
+        "authorizer.requestResource.check('mark').allowed() && !authorizer.requestResource.check('other').allowed()",
+        f"{scale}.namespace('x').name('d').check('patch').allowed() && !{scale}.check('get').allowed()",
+        f'{scale}.check(\'patch\').reason() == \'RBAC: allowed by ClusterRoleBinding "r" of ClusterRole "r" '
+        'to User "jane"\'',
+        "!authorizer.requestResource.check('mark').errored() && authorizer.requestResource.check('x').error() == ''",
+    )
+    conditions = [{"name": "c", "expression": "authorizer.requestResource.check('mark').allowed()"}]
+    policies = [policy({"expression": text}, name=f"p{index}") for index, text in enumerate(checks)]
+    bindings = [binding(f"b{index}", f"p{index}") for index in range(len(checks))]
+    _, view = cluster(*policies, *bindings, role, bound)
+    assert config_map() == asyncio.run(
+        admitted(admission(view, authorizer=RbacAuthorizer(view)), request(config_map()))
+    )
+    guarded = policy({"expression": "false"}, matchConditions=conditions)
+    _, view = cluster(guarded, binding(), role, bound)
+    chain = admission(view, authorizer=RbacAuthorizer(view))
+    with pytest.raises(StatusError, match="failed expression: false"):
+        asyncio.run(admitted(chain, request(config_map())))
+    assert config_map("d") == asyncio.run(admitted(chain, request(config_map("d"))))

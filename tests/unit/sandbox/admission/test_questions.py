@@ -6,19 +6,19 @@ import pytest
 
 from pyverno.engine.request import Operation
 from pyverno.kube.gvk import GVK, GVR
-from pyverno.sandbox.admission.questions import namespace_object, question, refused, shown_name
-from tests.unit.sandbox.admission.stage import TABLE, cluster, config_map, namespace, pod, request
+from pyverno.sandbox.admission.questions import namespace_object, refused, shown_name
+from tests.unit.sandbox.admission.stage import TABLE, asked, cluster, config_map, namespace, pod, request
 
 
 def test_a_question_has_everything_of_the_request():
     """User, objects, names and the namespace with its labels."""
     _, view = cluster(namespace("x", team="a"))
-    asked = question(request(config_map(), old=config_map("old"), operation=Operation.UPDATE, dry_run=True), view)
-    assert (GVK("", "v1", "ConfigMap"), GVR("", "v1", "configmaps")) == (asked.gvk, asked.gvr)
-    assert ("c", "x", "jane", True) == (asked.name, asked.namespace, asked.user.username, asked.dry_run)
-    assert (config_map(), config_map("old")) == (asked.object, asked.old)
-    assert "a" == asked.namespace_labels["team"] == asked.namespace_object["metadata"]["labels"]["team"]
-    assert "UpdateOptions" == asked.admission["options"]["kind"]
+    found = asked(request(config_map(), old=config_map("old"), operation=Operation.UPDATE, dry_run=True), view)
+    assert (GVK("", "v1", "ConfigMap"), GVR("", "v1", "configmaps")) == (found.gvk, found.gvr)
+    assert ("c", "x", "jane", True) == (found.name, found.namespace, found.user.username, found.dry_run)
+    assert (config_map(), config_map("old")) == (found.object, found.old)
+    assert "a" == found.namespace_labels["team"] == found.namespace_object["metadata"]["labels"]["team"]
+    assert "UpdateOptions" == found.admission["options"]["kind"]
 
 
 def test_another_version_shows_the_object_in_it():
@@ -30,9 +30,9 @@ def test_another_version_shows_the_object_in_it():
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3},
     }
     _, view = cluster()
-    asked = question(request(scaler), view, type=TABLE.find("autoscaling", "v1", "horizontalpodautoscalers"))
-    assert "autoscaling/v1" == asked.object["apiVersion"]
-    assert ("v1", "v2") == (asked.gvk.version, asked.admission["requestKind"]["version"])
+    found = asked(request(scaler), view, TABLE.find("autoscaling", "v1", "horizontalpodautoscalers"))
+    assert "autoscaling/v1" == found.object["apiVersion"]
+    assert ("v1", "v2") == (found.gvk.version, found.admission["requestKind"]["version"])
 
 
 def test_objects_of_subresources_keep_their_kind():
@@ -40,8 +40,8 @@ def test_objects_of_subresources_keep_their_kind():
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "x"}}
     _, view = cluster()
     attributes = request(pod(), subresource="eviction", kind=GVK("policy", "v1", "Eviction")).with_object(eviction)
-    asked = question(attributes, view)
-    assert (GVK("policy", "v1", "Eviction"), "eviction", eviction) == (asked.gvk, asked.subresource, asked.object)
+    found = asked(attributes, view)
+    assert (GVK("policy", "v1", "Eviction"), "eviction", eviction) == (found.gvk, found.subresource, found.object)
 
 
 def test_a_namespace_is_its_own_namespace():

@@ -1,0 +1,54 @@
+"""The two rounds of mutation: who wants to see again what others changed after it.
+
+Webhooks and policies keep separate accounts, as in Kubernetes. This module must never know whom the names mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pyverno.kube.json import JSON, equal
+from pyverno.value import dataclass, field
+
+__all__ = ["Invoked", "Rounds"]
+
+
+@dataclass(slots=True)
+class Invoked:
+    """One plugin's account: `called` want to be asked again and have been since the last change, `due` are to be.
+
+    `left` is the object as the plugin left it.
+    """
+
+    called: set[Hashable] = field(default_factory=set)
+    due: set[Hashable] = field(default_factory=set)
+    left: JSON = None
+
+    def changed(self) -> None:
+        """Note that the object has changed: whoever was asked before is due again."""
+        self.due |= self.called
+        self.called = set()
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What the rounds of one request know of each other; `is_due` says that there is to be a second one."""
+
+    number: int = 0
+    is_due: bool = False
+    webhooks: Invoked = field(default_factory=Invoked)
+    policies: Invoked = field(default_factory=Invoked)
+
+    def begin(self, invoked: Invoked, present: JSON) -> None:
+        """Begin a plugin's part of a round: what changed since it was last asked makes everybody due."""
+        if self.number and not equal(invoked.left, present):
+            invoked.changed()
+
+    def is_skipped(self, invoked: Invoked, key: Hashable) -> bool:
+        """Tell whether somebody has no part in this round; nobody is asked for the first time in the second one."""
+        return bool(self.number) and key not in invoked.due
+
+    def changed(self, invoked: Invoked) -> None:
+        """Note that somebody has changed the object."""
+        invoked.changed()
+        self.is_due = True
