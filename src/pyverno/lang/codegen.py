@@ -3,13 +3,16 @@
 Source is written as templates of ours plus integers: variables are `v0 v1 ...`, everything that came from a policy is
 a constant `c0 c1 ...` handed over as a value. No text of a policy or of a resource ever enters the source, not even
 quoted: `Source.line` takes nothing but integers, and `Source.build` refuses source that holds a quote, a backslash or
-any other character that templates do not need. This module must never learn what is being generated.
+any other character that templates do not need. Functions of equal source share one code object: what tells them apart
+are their constants. This module must never learn what is being generated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType
+from typing import Any, Final
 
 from pyverno.kube.json import JSON
 from pyverno.regex import regex
@@ -97,16 +100,56 @@ class Source:
         self._lines.insert(0, self._lines.pop())
 
     def build(self) -> Callable[..., Any]:
-        """Compile the lines into a function whose constants are closure cells."""
+        """Make the lines a function whose constants are closure cells; equal lines are compiled once."""
         names = "".join(f"c{index}, " for index in range(len(self._constants)))
         arguments = ", ".join(f"v{index}" for index in range(self.arguments))
         head = ["def bind(constants):"]
         if names:
             head.append(f"    {names}= constants")
-        text = "\n".join([*head, f"    def generated({arguments}):", *self._lines, "    return generated", ""])
-        if _ALLOWED.fullmatch(text) is None:
-            raise ValueError("generated source holds a character that no template needs")
-        namespace: dict[str, Any] = {"__builtins__": _BUILTINS}
-        exec(compile(text, "<generated>", "exec"), namespace)  # noqa: S102  # the one site that security.md S4 permits
-        function: Callable[..., Any] = namespace["bind"](tuple(self._constants))
-        return function
+        text = "\n".join([*head, f"    def generated({arguments}):", *self._lines, ""])
+        code = _shared_code(text) if len(text) <= _SHARED_LENGTH else _code(text)
+        constants = self._constants
+        cells = tuple([_cell(constants[int(name[1:])]) for name in code.co_freevars])
+        return FunctionType(code, _GLOBALS, closure=cells)
+
+
+_SHARED_CODES: Final = 512
+_SHARED_LENGTH: Final = 16_384
+"""How many code objects are kept for sources to come, and how long a source may be that is kept with them."""
+
+_SHARED_TEXTS: Final = 4096
+_SHARED_TEXT_LENGTH: Final = 64
+"""The same for constants that are short texts; most are keys of resources, which all policies ask for."""
+
+_GLOBALS: Final[dict[str, Any]] = {"__builtins__": _BUILTINS}
+
+
+def _code(text: str) -> CodeType:
+    """Return the code of the inner function of a source; nothing of the source is run."""
+    if _ALLOWED.fullmatch(text) is None:
+        raise ValueError("generated source holds a character that no template needs")
+    module = compile(text, "<generated>", "exec")  # the one site that security.md S4 permits
+    bind = next(item for item in module.co_consts if isinstance(item, CodeType))
+    code = next(item for item in bind.co_consts if isinstance(item, CodeType))
+    return code.replace(co_linetable=_one_line(len(code.co_code)))
+
+
+_shared_code = lru_cache(maxsize=_SHARED_CODES)(_code)
+
+
+def _one_line(size: int) -> bytes:
+    """Return the table of lines that says of all code that it is on its first line, a quarter of what it replaces.
+
+    An entry is two bytes: its kind (no columns) with the number of code units less one, and the difference of lines.
+    """
+    whole, rest = divmod(size // 2, 8)
+    return b"\xef\x00" * whole + (bytes((0xE8 + rest - 1, 0)) if rest else b"")
+
+
+def _cell(value: JSON) -> CellType:
+    return _text_cell(value) if type(value) is str and len(value) <= _SHARED_TEXT_LENGTH else CellType(value)
+
+
+@lru_cache(maxsize=_SHARED_TEXTS)
+def _text_cell(text: str) -> CellType:
+    return CellType(text)

@@ -1,7 +1,9 @@
 """Claims about generated source."""
 
 import ast
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +59,7 @@ def test_generated_code_has_no_dangerous_builtins() -> None:
 
 
 def test_source_is_compiled_in_one_place_only() -> None:
-    """The whole package has one exec and one compile, here."""
+    """The whole package has one compile, here, and no exec: a module of generated source is never run."""
     root = Path(pyverno.__file__).parent
     found = []
     for path in sorted(root.rglob("*.py")):
@@ -66,7 +68,51 @@ def test_source_is_compiled_in_one_place_only() -> None:
             if is_call and node.func.id in {"exec", "eval", "compile", "__import__"}:
                 found.append((path, node.func.id))
     here = Path(codegen.__file__)
-    assert sorted(found) == [(here, "compile"), (here, "exec")]
+    assert sorted(found) == [(here, "compile")]
+
+
+def _lookup(key: str, lines: int = 0) -> Callable[..., Any]:
+    source = Source(arguments=1)
+    for _ in range(lines):
+        source.line(0, "v0")
+    source.line(0, "return v{}[c{}]", 0, source.constant(key))
+    return source.build()
+
+
+@pytest.mark.parametrize("lines", [0, 10_000])
+def test_functions_of_equal_source_share_their_code(lines: int) -> None:
+    """Short source is compiled once; the constants stay those of each function."""
+    first, second = _lookup("a", lines), _lookup("b", lines)
+    found = first({"a": 1, "b": 2}), second({"a": 1, "b": 2})
+    assert found == (1, 2)
+    assert (first.__code__ is second.__code__) is (lines == 0)
+
+
+def test_functions_share_the_cells_of_short_texts_only() -> None:
+    """What is equal and not the same type, or long, has a cell of its own."""
+    short, same, long, longer = _lookup("key"), _lookup("key"), _lookup("k" * 65), _lookup("k" * 65)
+    cells = [(function.__closure__ or ())[0] for function in (short, same, long, longer)]
+    assert cells[0] is cells[1]
+    assert cells[2] is not cells[3]
+
+
+@pytest.mark.parametrize("lines", range(40))
+def test_an_exception_in_generated_code_has_a_line(lines: int) -> None:
+    """Whatever the length of the function, its table of lines is whole."""
+    function = _lookup("a", lines)
+    with pytest.raises(KeyError) as raised:
+        function({})
+    assert raised.traceback[-1].lineno == 2
+    code = function.__code__
+    assert [(0, len(code.co_code))] == _merged(code.co_lines())
+
+
+def _merged(ranges: Iterable[tuple[int, int, int | None]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for start, end, line in ranges:
+        assert line == 3
+        found[-1:] = [(found[-1][0], end)] if found and found[-1][1] == start else [*found[-1:], (start, end)]
+    return found
 
 
 def test_a_number_may_become_known_after_it_was_written() -> None:

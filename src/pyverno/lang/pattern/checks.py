@@ -8,6 +8,7 @@ of keys, what skips what, and every text follow the upstream engine. This module
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from pyverno.kube.json import JSON, JSONObject, go_text, is_number
@@ -57,8 +58,11 @@ def compile_scalar(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
     >>> compile_scalar("a*")(["a1", "a2"]), compile_scalar("a*")([]), compile_scalar("a*")(["b"])
     (True, True, False)
     """
-    leaf = compile_leaf(pattern, float_numbers=float_numbers)
+    return _for_elements(compile_leaf(pattern, float_numbers=float_numbers))
 
+
+@lru_cache(maxsize=1024)
+def _for_elements(leaf: Leaf) -> Leaf:
     def matches(value: JSON) -> bool:
         return all(map(leaf, value)) if isinstance(value, list) else leaf(value)
 

@@ -12,6 +12,7 @@ import math
 import operator
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from pyverno.kube.duration import try_duration
@@ -81,7 +82,7 @@ def compile_leaf(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
     """
     # follows Kyverno's pkg/engine/pattern
     if isinstance(pattern, str):
-        return _text_leaf(pattern)
+        return _shared_text_leaf(pattern) if len(pattern) <= _SHARED_LENGTH else _text_leaf(pattern)
     if isinstance(pattern, bool):
         return _true_leaf if pattern else _false_leaf
     if pattern is None:
@@ -103,6 +104,10 @@ def literal_texts(pattern: str) -> frozenset[str] | None:
     >>> literal_texts(">5") is None
     True
     """
+    return _shared_literals(pattern) if len(pattern) <= _SHARED_LENGTH else _literals(pattern)
+
+
+def _literals(pattern: str) -> frozenset[str] | None:
     texts = {pattern}
     for alternative in pattern.split("|"):
         text = alternative.strip(" ")
@@ -113,6 +118,12 @@ def literal_texts(pattern: str) -> frozenset[str] | None:
             return None
         texts.add(text)
     return frozenset(texts)
+
+
+_SHARED_LENGTH: Final = 256
+"""Leaves up to this length are kept for patterns to come: policies ask for the same few values, copies for all."""
+
+_shared_literals = lru_cache(maxsize=1024)(_literals)
 
 
 def integer_range(pattern: str) -> tuple[int | None, int | None] | None:
@@ -239,6 +250,9 @@ def _text_leaf(pattern: str) -> Leaf:
         return value == pattern or either(value)
 
     return leaf
+
+
+_shared_text_leaf = lru_cache(maxsize=1024)(_text_leaf)
 
 
 def _is_wildcard_only(pattern: str) -> bool:

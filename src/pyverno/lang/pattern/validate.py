@@ -1,7 +1,9 @@
 """Validation patterns: compile once, then match resources.
 
 `Pattern.match` is exact: verdict, path and text of the upstream engine. `Pattern.passes` is a generated function for
-the common case that everything is fine. What a rule makes of the outcome is not for this module to know.
+the common case that everything is fine, `Pattern.failing_path` one for most of what is not. Each is made when it is
+first asked for: most policies of a cluster never need the exact closures, which take more memory than all else. What a
+rule makes of the outcome is not for this module to know.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pyverno.lang.pattern.steps import Check, Ledger
 __all__ = ["Pattern", "compile_pattern"]
 
 _PASS = Outcome(Status.PASS)
+_SHALLOW = 32
 _TOO_DEEP = "the pattern is nested too deeply"
 
 
@@ -25,10 +28,10 @@ class Pattern:
 
     __slots__ = ("_check", "_fails", "_passes", "float_numbers", "tree")
 
-    def __init__(self, tree: JSON, check: Check, *, float_numbers: bool) -> None:
+    def __init__(self, tree: JSON, *, float_numbers: bool) -> None:
         self.tree = tree
         self.float_numbers = float_numbers
-        self._check = check
+        self._check: Check | None = None
         self._passes: PassCheck | bool | None = False
         self._fails: FailPath | bool | None = False
 
@@ -44,10 +47,16 @@ class Pattern:
         """
         ledger: Ledger = {}
         try:
-            problem = self._check(resource, (), ledger)
+            problem = (self._check or self.compile())(resource, (), ledger)
         except RecursionError:
             raise ExpressionError(_TOO_DEEP) from None
         return _PASS if problem is None else _outcome(problem, ledger)
+
+    def compile(self) -> Check:
+        """Make the exact closures now, and return them; raises RecursionError when the pattern is nested too deeply."""
+        # two threads may both do this; the results are equal
+        self._check = check = element_check(self.tree, float_numbers=self.float_numbers)
+        return check
 
     @property
     def passes(self) -> PassCheck | None:
@@ -84,11 +93,28 @@ def compile_pattern(pattern: JSON, *, float_numbers: bool = False) -> Pattern:
     >>> compile_pattern({"(kind)": "Pod", "spec": "*"}).match({"kind": "Job"}).message
     "conditional anchor mismatch: resource value 'Job' does not match 'Pod' at path /kind/"
     """
-    try:
-        check = element_check(pattern, float_numbers=float_numbers)
-    except RecursionError:
-        raise ExpressionError(_TOO_DEEP) from None
-    return Pattern(pattern, check, float_numbers=float_numbers)
+    compiled = Pattern(pattern, float_numbers=float_numbers)
+    if not _is_shallow(pattern):
+        try:
+            compiled.compile()
+        except RecursionError:
+            raise ExpressionError(_TOO_DEEP) from None
+    return compiled
+
+
+def _is_shallow(pattern: JSON) -> bool:
+    """Tell whether a pattern can not be nested too deeply; one that might be is compiled at once to find out."""
+    level = [pattern]
+    for _ in range(_SHALLOW):
+        level = [
+            child
+            for node in level
+            if isinstance(node, (dict, list))
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _outcome(problem: Problem, ledger: Ledger) -> Outcome:
