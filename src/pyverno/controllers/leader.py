@@ -21,8 +21,9 @@ from pyverno.controllers.generatedpolicies import GeneratedPolicies, Generation,
 from pyverno.controllers.permissions import ReadPermissions, ScannedPolicy
 from pyverno.controllers.servingcertificates import ServingCertificates
 from pyverno.controllers.status import status_of, status_patch
-from pyverno.controllers.webhookconfigurations import Endpoint, Sources, configurations
+from pyverno.controllers.webhookregistration import WebhookRegistration
 from pyverno.controllers.webhooks import WebhookController, document_configurations
+from pyverno.controllers.webhooksources import Endpoint, PolicyKey, Sources
 from pyverno.errors import HostError
 from pyverno.kube.status import StatusError
 from pyverno.webhook.metrics import Metrics
@@ -55,6 +56,9 @@ class Leader:
         self._settings = settings
         self._world = world
         self._configuring = asyncio.Lock()
+        self._webhooks = WebhookController(client)
+        self._registration = WebhookRegistration(self._webhooks)
+        self._refused: Mapping[PolicyKey, str] = {}
         self._permissions = ReadPermissions(client, settings.reports_account)
         self._generating = GeneratedPolicies(client, validating=settings.generates_validating)
         self._generated: Mapping[tuple[str, str], Generation] = {}
@@ -83,7 +87,7 @@ class Leader:
         await asyncio.gather(campaign, return_exceptions=True)
         if self._settings.removes_webhooks and was_leader:
             with suppress(HostError, StatusError):
-                await WebhookController(self._client).remove_all()
+                await self._webhooks.remove_all()
         await self._election.release()
 
     async def _lead(self) -> None:
@@ -131,7 +135,6 @@ class Leader:
 
     async def _configure(self) -> None:
         """Make the webhook configurations what policies, settings and certificates ask for."""
-        controller = WebhookController(self._client)
         endpoint = self._endpoint()
         sources = Sources(
             legacy=self._world.store.legacy(),
@@ -141,12 +144,16 @@ class Leader:
             endpoint=endpoint,
             settings=self._settings.webhooks,
         )
+        problems: list[StatusError] = []
         async with self._configuring:
-            for wanted in (
-                *document_configurations(endpoint, self._settings.webhooks.timeout),
-                *configurations(sources),
-            ):
-                await controller.apply(wanted)
+            for wanted in document_configurations(endpoint, self._settings.webhooks.timeout):
+                try:
+                    await self._webhooks.apply(wanted)
+                except StatusError as error:  # one that is refused must not stop the others
+                    problems.append(error)
+            self._refused = await self._registration.register(sources)
+        if problems:
+            raise problems[0]
 
     def _endpoint(self) -> Endpoint:
         settings = self._settings
@@ -162,7 +169,13 @@ class Leader:
                 continue
             name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
             found = self._world.watched(gvr, name, namespace)
-            wanted = status_of(compiled, is_configured=self._configured, now=now, missing=await self._missing(compiled))
+            wanted = status_of(
+                compiled,
+                is_configured=self._configured,
+                now=now,
+                missing=await self._missing(compiled),
+                refusal=self._refused.get((body["kind"], namespace, name), ""),
+            )
             wanted = with_generation(wanted, compiled, self._generated)
             patch = status_patch((found or body).get("status") or {}, wanted)
             if patch is not None:

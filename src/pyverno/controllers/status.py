@@ -33,18 +33,21 @@ _COUNTED: Final[Mapping[type, str]] = {
 }
 
 
-def status_of(compiled: Compiled, *, is_configured: bool, now: str, missing: Sequence[str] = ()) -> JSONObject:
+def status_of(
+    compiled: Compiled, *, is_configured: bool, now: str, missing: Sequence[str] = (), refusal: str = ""
+) -> JSONObject:
     """Return the status that a policy should have; `now` is a time as Kubernetes writes it.
 
-    `missing` are the permissions that reports on what a policy is about would need.
+    `missing` are the permissions that reports on what a policy is about would need, `refusal` is what the API server
+    says against its webhook.
     """
-    is_ready = not compiled.errors and is_configured
+    is_ready = not compiled.errors and is_configured and not refusal
     if isinstance(compiled.written, ScannedPolicy):
-        return _cel(compiled.written, is_ready, missing, now)
-    return _legacy(compiled.written, is_ready, now) if isinstance(compiled.written, ClusterPolicy) else {}
+        return _cel(compiled.written, _configured(is_ready, refusal), missing, now)
+    return _legacy(compiled.written, is_ready, refusal, now) if isinstance(compiled.written, ClusterPolicy) else {}
 
 
-def _legacy(policy: ClusterPolicy, is_ready: bool, now: str) -> JSONObject:
+def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str) -> JSONObject:
     rules = expand(policy)
     count = dict.fromkeys(_COUNTED.values(), 0)
     for rule in policy.spec.rules:
@@ -55,7 +58,7 @@ def _legacy(policy: ClusterPolicy, is_ready: bool, now: str) -> JSONObject:
                 "type": "Ready",
                 "status": "True" if is_ready else "False",
                 "reason": "Succeeded" if is_ready else "Failed",
-                "message": "Ready" if is_ready else "Not Ready",
+                "message": "Ready" if is_ready else _told("Not Ready", refusal),
                 "lastTransitionTime": now,
             }
         ],
@@ -68,13 +71,13 @@ def _copies(rules: Iterable[Rule]) -> list[JSONObject]:
     return [rule.raw for rule in rules if is_autogen_name(rule.name)]
 
 
-def _cel(policy: ScannedPolicy, is_configured: bool, missing: Sequence[str], now: str) -> JSONObject:
+def _cel(policy: ScannedPolicy, configured: JSONObject, missing: Sequence[str], now: str) -> JSONObject:
     evaluation = policy.spec.evaluation
     is_scanned = isinstance(policy, GeneratingPolicy) or evaluation.background
     readable = _readable(missing)
     conditions = [readable]
     if evaluation.admission or not (isinstance(policy, MutatingPolicy) or evaluation.background):
-        conditions.insert(0, _configured(is_configured))
+        conditions.insert(0, configured)
     for condition in conditions:
         condition["lastTransitionTime"] = now
     # without background scans nothing needs to be read; the condition only says what scans would lack
@@ -86,8 +89,12 @@ def _cel(policy: ScannedPolicy, is_configured: bool, missing: Sequence[str], now
     return status
 
 
-def _configured(is_configured: bool) -> JSONObject:
-    text = "Webhook configured." if is_configured else "Policy is not configured in the webhook."
+def _told(text: str, refusal: str) -> str:
+    return f"{text.removesuffix('.')}: the API server refuses it: {refusal}" if refusal else text
+
+
+def _configured(is_configured: bool, refusal: str) -> JSONObject:
+    text = "Webhook configured." if is_configured else _told("Policy is not configured in the webhook.", refusal)
     return _condition("WebhookConfigured", is_configured, text)
 
 

@@ -6,36 +6,36 @@ change. This module must never talk to a cluster.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pyverno.compiler.autogen_cel import expand_cel
-from pyverno.controllers.webhookrules import (
-    ALL_OPERATIONS,
-    Entry,
-    constraint_rules,
-    legacy_entries,
-    write_rules,
-)
+from pyverno.controllers.celwebhooks import cel_hooks
+from pyverno.controllers.webhookrules import ALL_OPERATIONS, Entry, legacy_entries, write_rules
+from pyverno.controllers.webhooksources import FAILURES, Endpoint, Hook, PolicyKey, Settings, Sources, key_of
 from pyverno.kube.json import JSONObject, encode
-from pyverno.kube.kinds import KindTable
-from pyverno.policy.celpolicy import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.celpolicy import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.constraints import MatchConstraints
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
-from pyverno.value import dataclass, field
-from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.routes import CEL_ROUTES, Door, Route
+from pyverno.value import dataclass, replace
+from pyverno.webhook.routes import Door, Route
 
-__all__ = ["MUTATING_CONFIGURATION", "VALIDATING_CONFIGURATION", "Endpoint", "Settings", "configurations", "own_paths"]
+__all__ = [
+    "MUTATING_CONFIGURATION",
+    "VALIDATING_CONFIGURATION",
+    "Endpoint",
+    "Plan",
+    "Settings",
+    "Sources",
+    "configurations",
+    "own_paths",
+    "plan",
+]
 
 VALIDATING_CONFIGURATION = "kyverno-resource-validating-webhook-cfg"
 MUTATING_CONFIGURATION = "kyverno-resource-mutating-webhook-cfg"
 _LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _MANAGED = {"webhook.kyverno.io/managed-by": "kyverno"}
 _MAX_TIMEOUT = 30
-_FAILURES = ("Ignore", "Fail")
+_MAX_NAME = 253
 _BOOTSTRAP = {
     "name": "kyverno-exclude-bootstrap-resources",
     "expression": (
@@ -44,66 +44,6 @@ _BOOTSTRAP = {
         "request.resource.resource == 'certificatesigningrequests')"
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where the API server finds us: a service, or with `server` (`host:port`) a URL; and by which authority."""
-
-    service: str = "kyverno-svc"
-    namespace: str = "kyverno"
-    port: int = 443
-    server: str = ""
-    ca_bundle: bytes = b""
-
-    def client_config(self, path: str) -> JSONObject:
-        """Return the `clientConfig` of a webhook."""
-        config: JSONObject = {"caBundle": base64.b64encode(self.ca_bundle).decode()}
-        if self.server:
-            return {"url": f"https://{self.server}{path}", **config}
-        service = {"name": self.service, "namespace": self.namespace, "path": path, "port": self.port}
-        return {"service": service, **config}
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What flags say about webhooks; `timeout` in seconds."""
-
-    timeout: int = 10
-    forces_ignore: bool = False
-    excludes_bootstrap: bool = False
-    reports_admission: bool = True
-    updates: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Hook:
-    """One webhook on its way into a configuration."""
-
-    name: str
-    door: Door
-    path: str
-    rules: tuple[JSONObject, ...]
-    failure_policy: str
-    side_effects: str = "NoneOnDryRun"
-    timeout: int | None = None
-    match_policy: str = ""
-    namespace_selector: JSONObject | None = None
-    object_selector: JSONObject | None = None
-    conditions: tuple[JSONObject, ...] = ()
-    reinvokes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Everything that the configurations follow from."""
-
-    legacy: tuple[ClusterPolicy, ...] = ()
-    cel: tuple[CelPolicy, ...] = ()
-    kinds: KindTable = field(default_factory=KindTable)
-    configuration: Configuration = field(default_factory=Configuration)
-    endpoint: Endpoint = field(default_factory=Endpoint)
-    settings: Settings = field(default_factory=Settings)
 
 
 def own_paths(policies: Iterable[ClusterPolicy | CelPolicy]) -> frozenset[tuple[str, str]]:
@@ -115,16 +55,48 @@ def own_paths(policies: Iterable[ClusterPolicy | CelPolicy]) -> frozenset[tuple[
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The validating and the mutating configuration for resources, and which policies their webhooks ask, by name."""
+
+    configurations: tuple[JSONObject, JSONObject]
+    policies: Mapping[str, tuple[PolicyKey, ...]]
+
+
 def configurations(sources: Sources) -> tuple[JSONObject, JSONObject]:
     """Return the validating and the mutating configuration for resources; without policies they have no webhooks."""
-    hooks = (*_legacy(sources), *_cel(sources)) if sources.settings.updates else tuple(_static(sources))
-    return (
-        _configuration("Validating", VALIDATING_CONFIGURATION, Door.VALIDATE, hooks, sources),
-        _configuration("Mutating", MUTATING_CONFIGURATION, Door.MUTATE, hooks, sources),
+    return plan(sources).configurations
+
+
+def plan(sources: Sources) -> Plan:
+    """Return the configurations and whom they ask."""
+    found = (*_legacy(sources), *cel_hooks(sources)) if sources.settings.updates else tuple(_static(sources))
+    hooks = tuple(_with_names_of_their_own(found))
+    return Plan(
+        (
+            _configuration("Validating", VALIDATING_CONFIGURATION, Door.VALIDATE, hooks, sources),
+            _configuration("Mutating", MUTATING_CONFIGURATION, Door.MUTATE, hooks, sources),
+        ),
+        {hook.name: hook.policies for hook in hooks},
     )
 
 
-def _configuration(word: str, name: str, door: Door, hooks: Sequence[_Hook], sources: Sources) -> JSONObject:
+def _with_names_of_their_own(hooks: Iterable[Hook]) -> Iterator[Hook]:
+    """Yield the webhooks, each with a name that no other has and that is not too long: the API server wants both.
+
+    Kyverno's can be equal: those of policies about images and their namespaced twins, `a` in `b-c` and `c-a` in `b`.
+    """
+    names: set[str] = set()
+    for hook in hooks:
+        name = hook.name
+        if name in names or len(name) > _MAX_NAME:
+            digest = hashlib.sha256(encode([hook.path, hook.namespace_selector]).encode()).hexdigest()[:8]
+            name = f"{name[: _MAX_NAME - len(digest) - 1].rstrip('.-')}-{digest}"
+        names.add(name)
+        yield hook if name == hook.name else replace(hook, name=name)
+
+
+def _configuration(word: str, name: str, door: Door, hooks: Sequence[Hook], sources: Sources) -> JSONObject:
     written = [_written(hook, sources) for hook in hooks if hook.door is door]
     metadata: JSONObject = {"name": name, "labels": {**sources.configuration.webhook_labels, **_MANAGED}}
     if sources.configuration.webhook_annotations:
@@ -137,10 +109,11 @@ def _configuration(word: str, name: str, door: Door, hooks: Sequence[_Hook], sou
     }
 
 
-def _written(hook: _Hook, sources: Sources) -> JSONObject:
+def _written(hook: Hook, sources: Sources) -> JSONObject:
     failure_policy = "Ignore" if sources.settings.forces_ignore else hook.failure_policy
     conditions = list(hook.conditions)
-    if sources.settings.excludes_bootstrap and failure_policy == "Fail":
+    is_there = any(each.get("name") == _BOOTSTRAP["name"] for each in conditions)
+    if sources.settings.excludes_bootstrap and failure_policy == "Fail" and not is_there:
         conditions.append(_BOOTSTRAP)
     optional = {
         "timeoutSeconds": hook.timeout,
@@ -164,11 +137,11 @@ def _written(hook: _Hook, sources: Sources) -> JSONObject:
 # ------------------------------------------------------------------------------------------- ClusterPolicy and Policy
 
 
-def _legacy(sources: Sources) -> Iterator[_Hook]:
+def _legacy(sources: Sources) -> Iterator[Hook]:
     active = [policy for policy in sources.legacy if policy.spec.admission]
     owners = own_paths(active)
     for door in Door:
-        for failure in _FAILURES:
+        for failure in FAILURES:
             group = [policy for policy in active if _failure(policy, sources) == failure]
             shared = [policy for policy in group if (policy.kind, policy.key) not in owners]
             route = Route(door, _LEGACY_KINDS, failure)
@@ -182,7 +155,7 @@ def _failure(policy: ClusterPolicy, sources: Sources) -> str:
     return "Ignore" if sources.settings.forces_ignore else policy.spec.failure_policy.value
 
 
-def _own_hook(shared: Route, policy: ClusterPolicy, sources: Sources) -> Iterator[_Hook]:
+def _own_hook(shared: Route, policy: ClusterPolicy, sources: Sources) -> Iterator[Hook]:
     namespace = (policy.namespace or "") if policy.is_namespaced else ""
     route = Route(shared.door, shared.kinds, shared.failure_policy, (policy.name,), namespace, is_finegrained=True)
     name = f"{shared.door.value}.kyverno.svc-{shared.failure_policy.lower()}-finegrained-"
@@ -199,24 +172,27 @@ def _legacy_hook(
     policies: Sequence[ClusterPolicy],
     sources: Sources,
     conditions: tuple[JSONObject, ...] | None = None,
-) -> Iterator[_Hook]:
+) -> Iterator[Hook]:
     asked: set[Entry] = set()
+    found: list[PolicyKey] = []
     timeout = sources.settings.timeout
     for policy in policies:
         entries = legacy_entries(policy, route.door, sources.kinds)
         asked.update(entries)
         if entries:
+            found.append(key_of(policy))
             timeout = max(timeout, policy.spec.webhook.timeout_seconds or 0)
     if not asked:
         return
     settings = sources.configuration
     silent = route.door is Door.VALIDATE and not sources.settings.reports_admission
-    yield _Hook(
+    yield Hook(
         name=name,
         door=route.door,
         path=route.path,
         rules=tuple(write_rules(asked)),
         failure_policy=route.failure_policy,
+        policies=tuple(found),
         side_effects="None" if silent else "NoneOnDryRun",
         timeout=min(timeout, _MAX_TIMEOUT),
         match_policy="Equivalent",
@@ -227,14 +203,14 @@ def _legacy_hook(
     )
 
 
-def _static(sources: Sources) -> Iterator[_Hook]:
+def _static(sources: Sources) -> Iterator[Hook]:
     """Yield what asks about everything, for those who do not want the configurations to follow the policies."""
     for door in Door:
         operations = ALL_OPERATIONS if door is Door.VALIDATE else ("CREATE", "UPDATE")
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": list(operations)}
-        for failure in _FAILURES:
+        for failure in FAILURES:
             route = Route(door, _LEGACY_KINDS, failure)
-            yield _Hook(
+            yield Hook(
                 name=f"{door.value}.kyverno.svc-{failure.lower()}",
                 door=door,
                 path=route.path,
@@ -244,138 +220,3 @@ def _static(sources: Sources) -> Iterator[_Hook]:
                 match_policy="Equivalent",
                 reinvokes=door is Door.MUTATE,
             )
-
-
-# ------------------------------------------------------------------------------------------------- policies in CEL
-
-
-@dataclass(frozen=True, slots=True)
-class _Selectors:
-    namespace: JSONObject | None
-    object: JSONObject | None
-
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(encode([self.namespace, self.object]).encode()).hexdigest()[:8]
-
-
-def _cel(sources: Sources) -> Iterator[_Hook]:
-    for prefix, route in CEL_ROUTES.items():
-        [kind] = route.kinds
-        policies = sorted(
-            (policy for policy in sources.cel if policy.kind == kind and _is_asked(policy, prefix)),
-            key=lambda policy: (policy.namespace, policy.name),
-        )
-        yield from _cel_hooks(route, _base_name(prefix), policies, sources)
-
-
-def _is_asked(policy: CelPolicy, prefix: str) -> bool:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
-    if not spec.evaluation.admission or spec.match_constraints is None or spec.evaluation.mode.value != "Kubernetes":
-        return False
-    return not (prefix.endswith("/mutate") and not spec.validation_configurations.mutate_digest)
-
-
-def _base_name(prefix: str) -> str:
-    """Return the first part of a webhook's name: `vpol.validate.kyverno.svc`."""
-    word, _, door = prefix.removeprefix("/").partition("/")
-    return f"{word.removeprefix('n') if word == 'nivpol' else word}.{door or 'validate'}.kyverno.svc"
-
-
-def _cel_hooks(route: Route, base: str, policies: Sequence[CelPolicy], sources: Sources) -> Iterator[_Hook]:
-    groups: dict[str, tuple[_Selectors, list[CelPolicy]]] = {}
-    for policy in policies:
-        selectors = _selectors(policy, sources.configuration)
-        if _has_own_entry(policy):
-            yield _own_cel_hook(route, base, policy, selectors, sources)
-        else:
-            groups.setdefault(selectors.digest, (selectors, []))[1].append(policy)
-    for digest, (selectors, members) in groups.items():
-        suffix = f"-{digest}" if len(groups) > 1 else ""
-        for failure in _FAILURES:
-            asked = [policy for policy in members if _cel_failure(policy, sources) == failure]
-            if asked:
-                yield _Hook(
-                    name=f"{base}-{failure.lower()}{suffix}",
-                    door=route.door,
-                    path=route.with_names(tuple(policy.name for policy in members)).path,
-                    rules=_cel_rules(asked),
-                    failure_policy=failure,
-                    namespace_selector=selectors.namespace,
-                    object_selector=selectors.object,
-                )
-
-
-def _own_cel_hook(route: Route, base: str, policy: CelPolicy, selectors: _Selectors, sources: Sources) -> _Hook:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
-    failure = _cel_failure(policy, sources)
-    place = f"{policy.namespace}-{policy.name}" if policy.is_namespaced else policy.name
-    is_exact = spec.match_constraints.match_policy is not None and spec.match_constraints.match_policy.value == "Exact"
-    return _Hook(
-        name=f"{base}-{failure.lower()}-finegrained-{place}",
-        door=route.door,
-        path=route.with_names((policy.name,)).path,
-        rules=_cel_rules([policy]),
-        failure_policy=failure,
-        timeout=spec.timeout_seconds,
-        match_policy="Exact" if is_exact else "",
-        namespace_selector=selectors.namespace,
-        object_selector=selectors.object,
-    )
-
-
-def _has_own_entry(policy: CelPolicy) -> bool:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
-    match_policy = spec.match_constraints.match_policy
-    return spec.timeout_seconds is not None or (match_policy is not None and match_policy.value == "Exact")
-
-
-def _cel_failure(policy: CelPolicy, sources: Sources) -> str:
-    if sources.settings.forces_ignore:
-        return "Ignore"
-    if isinstance(policy, GeneratingPolicy):
-        return "Ignore"
-    failure: str = policy.spec.failure_policy.value  # type: ignore[attr-defined]  # every judging kind has one
-    return failure
-
-
-def _cel_rules(policies: Iterable[CelPolicy]) -> tuple[JSONObject, ...]:
-    rules: list[JSONObject] = []
-    for policy in policies:
-        operations = ALL_OPERATIONS if isinstance(policy, GeneratingPolicy) else ()
-        for constraints in _constraints(policy):
-            rules.extend(constraint_rules(constraints.resource_rules, operations))
-    return tuple({encode(rule): rule for rule in rules}.values())
-
-
-def _constraints(policy: CelPolicy) -> Iterator[MatchConstraints]:
-    """Yield what the copies for pod controllers are about, then what the policy itself is about."""
-    if isinstance(policy, ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy):
-        expand: Callable[..., Iterable[object]] = expand_cel
-        for copy in expand(policy):
-            yield copy.policy.spec.match_constraints  # type: ignore[attr-defined]  # an AutogenConfig
-    yield policy.spec.match_constraints  # type: ignore[attr-defined]  # `_is_asked` saw to that
-
-
-def _selectors(policy: CelPolicy, configuration: Configuration) -> _Selectors:
-    constraints: MatchConstraints = policy.spec.match_constraints  # type: ignore[attr-defined]  # see `_is_asked`
-    namespace = constraints.namespace_selector
-    if policy.is_namespaced:
-        own = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [policy.namespace]}
-        namespace = {"matchExpressions": [own]}
-    return _Selectors(
-        _merged(namespace, configuration.namespace_selector),
-        _merged(constraints.object_selector, configuration.object_selector),
-    )
-
-
-def _merged(own: JSONObject | None, general: JSONObject | None) -> JSONObject | None:
-    """Unite two label selectors; the ConfigMap's wins where both name a label."""
-    if not own or not general:
-        return general or own
-    labels = {**(own.get("matchLabels") or {}), **(general.get("matchLabels") or {})}
-    expressions = [*(own.get("matchExpressions") or ()), *(general.get("matchExpressions") or ())]
-    return {
-        **({"matchLabels": labels} if labels else {}),
-        **({"matchExpressions": expressions} if expressions else {}),
-    }

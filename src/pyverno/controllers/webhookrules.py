@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyverno.compiler.autogen import expand
 from pyverno.kube.gvk import KindSelector, parse_kind_selector
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as fits
@@ -32,6 +32,7 @@ __all__ = [
     "constraint_rules",
     "doors",
     "legacy_entries",
+    "sorted_rules",
     "targets_of",
     "unite",
     "unknown_kinds",
@@ -240,6 +241,14 @@ def write_rules(entries: Iterable[Entry]) -> list[JSONObject]:
         for (group, version, scope, asked), names in grouped.items()
     ]
     return sorted(rules, key=_order)
+
+
+def sorted_rules(rules: Iterable[JSONObject]) -> tuple[JSONObject, ...]:
+    """Return rules without repetitions, their lists and themselves in order."""
+    ordered = [
+        {key: sorted(value) if isinstance(value, list) else value for key, value in rule.items()} for rule in rules
+    ]
+    return tuple(sorted({encode(rule): rule for rule in ordered}.values(), key=_order))
 
 
 def _order(rule: JSONObject) -> tuple[object, ...]:

@@ -6,17 +6,20 @@ of us go. A configuration is never emptied because something could not be read. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pyverno.cluster.client import Client
-from pyverno.controllers.webhookconfigurations import Endpoint
+from pyverno.controllers.webhooksources import Endpoint
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 
-__all__ = ["WebhookController", "document_configurations"]
+__all__ = ["REFUSALS", "WebhookController", "document_configurations"]
+
+REFUSALS: Final = (400, 413, 422)
+"""What an API server says to what it will not take, however often it is sent."""
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _RESOURCES: Final = {
@@ -55,11 +58,8 @@ class WebhookController:
     async def apply(self, wanted: JSONObject) -> bool:
         """Make one configuration what it should be; tell whether anything was written."""
         gvr = _RESOURCES[wanted["kind"]]
-        try:
-            found = await self._client.get(gvr, wanted["metadata"]["name"])
-        except StatusError as error:
-            if error.status != 404:
-                raise
+        found = await self.find(wanted)
+        if found is None:
             await self._client.create(gvr, wanted)
             return True
         if _essence(found) == _essence(wanted):
@@ -69,6 +69,27 @@ class WebhookController:
             metadata.pop("annotations", None)
         await self._client.update(gvr, {**wanted, "metadata": metadata})
         return True
+
+    async def find(self, wanted: JSONObject) -> JSONObject | None:
+        """Return a configuration as it is in the cluster, None when there is none."""
+        try:
+            return await self._client.get(_RESOURCES[wanted["kind"]], wanted["metadata"]["name"])
+        except StatusError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    async def trial(self, wanted: JSONObject, hooks: Sequence[JSONObject]) -> str:
+        """Return what the API server would say against a configuration with these webhooks only; nothing is written."""
+        metadata = {"name": f"{wanted['metadata']['name']}-trial"}
+        body = {**wanted, "metadata": metadata, "webhooks": list(hooks)}
+        try:
+            await self._client.create(_RESOURCES[wanted["kind"]], body, query={"dryRun": "All"})
+        except StatusError as error:
+            if error.status not in REFUSALS:
+                raise
+            return error.message
+        return ""
 
     async def remove_all(self) -> None:
         """Take away every configuration of ours, so that a cluster without us admits requests again."""

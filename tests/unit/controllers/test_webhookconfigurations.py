@@ -287,11 +287,150 @@ def test_namespaced_cel_policies_are_asked_about_their_namespace_only() -> None:
     ]
 
 
-def test_cel_copies_for_pod_controllers_come_first() -> None:
-    """Then the rules of the policy as it was written."""
-    [hook] = hooks(cel("a", resources="pods")).values()
-    assert [["apps"], ["batch"], ["batch"], [""]] == [each["apiGroups"] for each in hook["rules"]]
-    assert ["pods"] == hook["rules"][-1]["resources"]
+def test_cel_copies_for_pod_controllers_are_asked_too() -> None:
+    """All rules in one order, none of them twice."""
+    [hook] = hooks(cel("a", resources="pods"), cel("b", resources="pods")).values()
+    assert [[""], ["apps"], ["batch"], ["batch"]] == [each["apiGroups"] for each in hook["rules"]]
+    assert [
+        ["pods"],
+        ["daemonsets", "deployments", "replicasets", "statefulsets"],
+        ["cronjobs"],
+        ["jobs"],
+    ] == [each["resources"] for each in hook["rules"]]
+
+
+def conditions(hook: JSONObject) -> list[tuple[str, str]]:
+    """Return names and expressions of the match conditions of a webhook."""
+    return [(each["name"], each["expression"]) for each in hook.get("matchConditions") or ()]
+
+
+def conditioned(*expressions: str, **more: Any) -> CelPolicy:
+    """Return a policy with match conditions `c0`, `c1` and so on."""
+    written = [{"name": f"c{index}", "expression": text} for index, text in enumerate(expressions)]
+    return cel("a", matchConditions=written, **more)
+
+
+def test_conditions_that_an_api_server_knows_make_a_webhook_of_its_own() -> None:
+    """Those of the ConfigMap are not added, those about the namespace are left to the engine."""
+    general = Configuration.read({"matchConditions": '[{"name": "all", "expression": "true"}]'})
+    policy = conditioned("request.userInfo.username != 'root'", "namespaceObject.metadata.name == 'x'")
+    found = hooks(policy, cel("b"), configuration=general)
+    own = found["vpol.validate.kyverno.svc-fail-finegrained-a"]
+    assert ("/vpol/a", [("c0", "request.userInfo.username != 'root'")]) == (
+        own["clientConfig"]["service"]["path"],
+        conditions(own),
+    )
+    assert ("/vpol/b", []) == (
+        found["vpol.validate.kyverno.svc-fail"]["clientConfig"]["service"]["path"],
+        conditions(found["vpol.validate.kyverno.svc-fail"]),
+    )
+
+
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        ("true", "image('nginx').registry() == 'x'"),
+        ("true", "request.object.metadata.name == 'x'"),
+    ],
+)
+def test_conditions_that_an_api_server_does_not_know_are_left_to_the_engine(expressions: tuple[str, ...]) -> None:
+    """All of them when one has functions of Kyverno, the object in the request or variables."""
+    policy = conditioned(*expressions)
+    assert {"vpol.validate.kyverno.svc-fail": []} == {name: conditions(hook) for name, hook in hooks(policy).items()}
+
+
+def test_conditions_with_variables_are_left_to_the_engine() -> None:
+    """An API server knows no variables of a webhook."""
+    policy = conditioned(
+        "variables.x == 1",
+        kind="MutatingPolicy",
+        variables=[{"name": "x", "expression": "1"}],
+        mutations=[{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/x'}]"}}],
+    )
+    assert {"mpol.validate.kyverno.svc-fail": []} == {name: conditions(hook) for name, hook in hooks(policy).items()}
+
+
+def test_conditions_about_namespaces_alone_still_make_a_webhook_of_its_own() -> None:
+    """Without any condition."""
+    [(name, hook)] = hooks(conditioned("namespaceObject.metadata.name == 'x'")).items()
+    assert ("vpol.validate.kyverno.svc-fail-finegrained-a", []) == (name, conditions(hook))
+
+
+def test_a_policy_about_pods_has_its_conditions_for_every_kind_that_it_is_about() -> None:
+    """Each holds for the objects of the others anyway, and is moved like the policy's copies."""
+    [hook] = hooks(conditioned("object.spec.hostNetwork == true", resources="pods")).values()
+    pod = "(object.apiVersion == 'v1' && object.kind =='Pod')"
+    cron = "(object.apiVersion == 'batch/v1' && object.kind =='CronJob')"
+    controllers = " || ".join(
+        f"(object.apiVersion == '{group}/v1' && object.kind =='{kind}')"
+        for group, kind in (
+            ("apps", "DaemonSet"),
+            ("apps", "Deployment"),
+            ("apps", "ReplicaSet"),
+            ("apps", "StatefulSet"),
+            ("batch", "Job"),
+        )
+    )
+    assert [
+        ("autogen-c0", f"!({pod}) || (object.spec.hostNetwork == true)"),
+        ("autogen-cronjobs-c0", f"!({cron}) || (object.spec.jobTemplate.spec.template.spec.hostNetwork == true)"),
+        ("autogen-defaults-c0", f"!({controllers}) || (object.spec.template.spec.hostNetwork == true)"),
+    ] == conditions(hook)
+
+
+def test_what_has_no_object_passes_the_conditions_about_kinds() -> None:
+    """Otherwise every deletion would be an error, which denies with Fail."""
+    deleting = {
+        "resourceRules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "DELETE"], "resources": ["pods"]}
+        ]
+    }
+    [hook] = hooks(conditioned("true", matchConstraints=deleting)).values()
+    assert {"object == null || !("} == {text[:20] for _, text in conditions(hook)}
+
+
+def test_a_policy_that_synchronizes_is_spared_creations_only() -> None:
+    """A trigger that stops to match takes away what it made."""
+    generate = {"generate": [{"expression": "generator.Apply('x', [])"}]}
+    for evaluation, expected in (
+        ({"synchronize": {"enabled": True}}, "request.operation != 'CREATE' || (true)"),
+        ({}, "true"),
+    ):
+        policy = conditioned("true", kind="GeneratingPolicy", evaluation=evaluation, **generate)
+        [(name, hook)] = hooks(policy).items()
+        assert ("gpol.validate.kyverno.svc-ignore-finegrained-a", [("c0", expected)]) == (name, conditions(hook))
+        assert ALL == hook["rules"][0]["operations"]
+
+
+def test_more_conditions_than_an_api_server_takes_are_left_to_the_engine() -> None:
+    """64 for one webhook, that about bootstrap resources included."""
+    [most] = hooks(conditioned(*["true"] * 64)).values()
+    [many] = hooks(conditioned(*["true"] * 65)).values()
+    assert (64, 0) == (len(conditions(most)), len(conditions(many)))
+    settings = Settings(excludes_bootstrap=True)
+    for number, expected in ((63, 64), (64, 1)):
+        [hook] = hooks(conditioned(*["true"] * number), settings=settings).values()
+        assert expected == len(conditions(hook))
+
+
+def test_every_webhook_has_a_name_of_its_own() -> None:
+    """The API server refuses a whole configuration otherwise."""
+    images: dict[str, Any] = {
+        "matchImageReferences": [{"glob": "*"}],
+        "attestors": [],
+        "validations": [{"expression": "true"}],
+    }
+    policies = [cel("a", kind, **images) for kind in ("ImageValidatingPolicy", "NamespacedImageValidatingPolicy")]
+    names = [
+        hook["name"]
+        for found in configurations(Sources(cel=tuple(policies), kinds=BUILTIN_KINDS))
+        for hook in found["webhooks"]
+    ]
+    assert 4 == len(set(names)) == len(names)
+    assert {"ivpol.validate.kyverno.svc-fail", "ivpol.mutate.kyverno.svc-fail"} < set(names)
+    long = cel("a" * 240, webhookConfiguration={"timeoutSeconds": 3})
+    [name] = hooks(long)
+    assert 253 == len(name)
 
 
 def test_selectors_of_the_config_map_are_merged() -> None:
