@@ -62,6 +62,12 @@ class Caller:
         response: JSONObject = json.loads(body)["response"]
         return response
 
+    async def health(self) -> int:
+        """Return the code of a question about health."""
+        url = f"https://localhost:{self.port}/health/liveness"
+        async with aiohttp.ClientSession(trust_env=False) as session, session.get(url, ssl=self.context) as reply:
+            return reply.status
+
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Open a connection and say nothing."""
         return await asyncio.open_connection("localhost", self.port, ssl=self.context)
@@ -207,22 +213,35 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None
 
 
 def test_only_the_api_server_is_answered_when_that_is_asked_for() -> None:
-    """1F, CVE-2025-1974: without a certificate of the authority the handshake fails."""
+    """1F, CVE-2025-1974: with no certificate, or one of another authority or name, there is no answer but about health.
+
+    The kubelet asks about health and has no certificate.
+    """
     certificate = make_certificate()
 
     async def run() -> None:
-        from pyverno.webhook.tls import ServerTls
+        from pyverno.webhook.tls import Clients, ServerTls
 
         server = make_server(certificate, *[item.document.value for item in compiled(NEEDS_LABEL).items])
-        server._tls = ServerTls(certificate.certificate, certificate.key, client_ca=certificate.certificate)
+        clients = Clients(certificate.certificate, ("localhost",))
+        server._tls = ServerTls(certificate.certificate, certificate.key, clients=clients)
         await server.start("127.0.0.1", 0)
         try:
             stranger = Caller(server, certificate.client_context())
+            body = json.dumps(review_body(CONFIG_MAP)).encode()
+            assert 401 == (await stranger.post("/validate/fail", body))[0]
+            assert 200 == await stranger.health()
+            other = certificate.client_context()
+            _load(other, make_certificate())
             with pytest.raises((aiohttp.ClientError, OSError)):
-                await stranger.ask("/validate/fail", CONFIG_MAP)
+                await Caller(server, other).health()
             known = certificate.client_context()
             _load(known, certificate)
             assert not (await Caller(server, known).ask("/validate/fail", CONFIG_MAP))["allowed"]
+            server._tls = ServerTls(
+                certificate.certificate, certificate.key, clients=Clients(certificate.certificate, ("other",))
+            )
+            assert 401 == (await Caller(server, known).post("/validate/fail", body))[0]
         finally:
             await server.stop()
 

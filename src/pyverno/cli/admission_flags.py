@@ -49,6 +49,16 @@ class ServerFlags:
     shutdown_delay: float = seconds(
         "--shutdownDelay", "How long requests are still taken after SIGTERM, until everybody knows.", default="5s"
     )
+    client_ca: str = text(
+        "--clientCAFile",
+        "Answer only who shows a certificate of this authority (PEM), as the API server can be told to; not Kyverno's.",
+        metavar="FILE",
+    )
+    client_names: tuple[str, ...] = listed(
+        "--clientAllowedNames",
+        "With --clientCAFile: the names that such a certificate may have; any by default.",
+        metavar="NAMES",
+    )
     protects_managed: bool = switch(
         "--protectManagedResources",
         "Refuse changes of what Kyverno manages by anybody else.",
@@ -207,6 +217,30 @@ class MetricFlags:
     host: str = text("--metricsHost", "Address of the metrics.", metavar="ADDRESS")
     port: int = number("--metricsPort", "Port of the metrics.", default=8000)
     disabled: bool = switch("--disableMetrics", "Serve no metrics.")
+    ca_secret: str = text(
+        "--metricsCASecretName", "Secret of the certificate authority of the metrics.", metavar="NAME"
+    )
+    tls_secret: str = text(
+        "--metricsTLSSecretName",
+        "Secret of the certificate of the metrics; with it they are served by HTTPS.",
+        metavar="NAME",
+    )
+    algorithm: str = text("--metricsKeyAlgorithm", "ECDSA, RSA or Ed25519.", default="ECDSA", metavar="NAME")
+    renew_before: float = seconds(
+        "--metricsRenewBefore", "How long before its end a certificate of the metrics is renewed.", default="360h"
+    )
+    server: str = text(
+        "--metricsServerIP", "Address that the certificate of the metrics is for as well.", metavar="ADDRESS"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingFlags:
+    """Whether and where profiles are made."""
+
+    enabled: bool = switch("--profile", "Serve profiles over HTTP, for those who look for what costs time or memory.")
+    port: int = number("--profilePort", "Port of the profiles.", default=6060)
+    address: str = text("--profileAddress", "Address of the profiles; this machine only by default.", metavar="ADDRESS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +285,5 @@ class AdmissionFlags:
     events: EventFlags = group_of("Events", EventFlags)
     logs: LogFlags = group_of("Logs", LogFlags)
     metrics: MetricFlags = group_of("Metrics", MetricFlags)
+    profiling: ProfilingFlags = group_of("Profiling", ProfilingFlags)
     ignored: IgnoredFlags = group_of("Without effect", IgnoredFlags)

@@ -6,8 +6,9 @@ This module must never judge a request.
 from __future__ import annotations
 
 import os
+import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,9 @@ from pyverno.cluster.egressrules import EgressRules
 from pyverno.controllers.admission import AdmissionController, AdmissionSettings
 from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.events import EventSettings
-from pyverno.controllers.process import MetricsPort, run_process
+from pyverno.controllers.metricsport import MetricsPort, MetricsTls
+from pyverno.controllers.process import Service, run_process
+from pyverno.controllers.profiling import ProfilingPort
 from pyverno.controllers.surroundings import SurroundingSettings
 from pyverno.controllers.webhookconfigurations import Settings
 from pyverno.errors import UsageError
@@ -28,6 +31,7 @@ from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.server import Limits, Observer
+from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
     from pyverno.cli.admission_flags import AdmissionFlags
@@ -59,8 +63,40 @@ def run_admission(flags: AdmissionFlags) -> None:
     if given.dumps_payload or given.dumps_patches:
         observers.append(PayloadLog(payloads=given.dumps_payload, patches=given.dumps_patches))
     work = AdmissionController(access, settings_of(flags, os.environ), Observers(*observers), metrics).run
-    served = flags.metrics
-    run_process(work, None if served.disabled else MetricsPort(metrics.exposition, served.host, served.port))
+    run_process(work, [*_metrics(flags, access, metrics.exposition), *_profiling(flags)])
+
+
+def _metrics(flags: AdmissionFlags, access: Access, expose: Callable[[], bytes]) -> Iterator[Service]:
+    given = flags.metrics
+    if not given.disabled:
+        yield MetricsPort(expose, given.host, given.port, metrics_tls(flags, access, os.environ))
+
+
+def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str, str]) -> MetricsTls | None:
+    """Return where the certificates of the metrics are, None for HTTP; raises UsageError for half of them."""
+    given = flags.metrics
+    if not given.tls_secret:
+        return None
+    if not given.ca_secret:
+        raise UsageError("--metricsTLSSecretName needs --metricsCASecretName")
+    service = environment.get("KYVERNO_SVC") or "kyverno-svc"
+    settings = CertificateSettings(
+        service=service,
+        more_services=(f"{service}-metrics",),
+        namespace=environment.get("KYVERNO_NAMESPACE") or "kyverno",
+        ca_secret=given.ca_secret,
+        tls_secret=given.tls_secret,
+        algorithm=_algorithm("--metricsKeyAlgorithm", given.algorithm),
+        renew_before_days=given.renew_before / _DAY,
+        server=given.server,
+    )
+    return MetricsTls(access, settings)
+
+
+def _profiling(flags: AdmissionFlags) -> Iterator[Service]:
+    given = flags.profiling
+    if given.enabled:
+        yield ProfilingPort(given.address, given.port)
 
 
 def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> AdmissionSettings:
@@ -90,6 +126,7 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         ),
         certificates=_certificates(flags, service, namespace),
         protects_managed=server.protects_managed,
+        clients=_clients(flags),
         limits=Limits(linger_seconds=server.shutdown_delay),
         lease_retry=cluster.lease_retry,
         qps=cluster.qps or _DEFAULT_QPS,
@@ -116,6 +153,20 @@ def _access(flags: AdmissionFlags) -> Access:
             f"environment variables are not set, which a controller in a cluster needs: {', '.join(missing)}"
         )
     return access
+
+
+def _clients(flags: AdmissionFlags) -> Clients:
+    given = flags.server
+    if not given.client_ca:
+        if given.client_names:
+            raise UsageError("--clientAllowedNames needs --clientCAFile")
+        return Clients()
+    try:
+        authority = Path(given.client_ca).read_bytes()
+        ssl.create_default_context(cadata=authority.decode("ascii"))
+    except (OSError, UnicodeDecodeError, ssl.SSLError) as error:
+        raise UsageError(f"`{given.client_ca}` of --clientCAFile can not be used: {error}") from None
+    return Clients(authority, given.client_names)
 
 
 def _certificates(flags: AdmissionFlags, service: str, namespace: str) -> CertificateSettings:

@@ -14,6 +14,7 @@ from pyverno.controllers.webhookconfigurations import Settings
 from pyverno.value import dataclass, field
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.server import Limits
+from pyverno.webhook.tls import Clients
 
 __all__ = ["AdmissionSettings"]
 
@@ -48,6 +49,7 @@ class AdmissionSettings:
     events_qps: float = 1000
     events_burst: int = 2000
     resync_seconds: float = 900.0
+    clients: Clients = field(default_factory=Clients)
     limits: Limits = field(default_factory=Limits)
     surroundings: SurroundingSettings = field(default_factory=SurroundingSettings)
     removes_webhooks: bool = False

@@ -42,7 +42,8 @@ PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519Pri
 class CertificateSettings:
     """Names and times: the service that is called, where the Secrets are, how early certificates are renewed (days).
 
-    `algorithm` is ECDSA (P-256), RSA (2048) or Ed25519. `server` is a host outside of the cluster, if there is one.
+    `algorithm` is ECDSA (P-256), RSA (2048) or Ed25519. `server` is a host outside of the cluster, if there is one;
+    `more_services` are further services of the namespace that the leaf is for.
     """
 
     service: str = "kyverno-svc"
@@ -53,6 +54,7 @@ class CertificateSettings:
     renew_before_days: float = 15
     server: str = ""
     manages: bool = True
+    more_services: tuple[str, ...] = ()
 
     @property
     def ca_name(self) -> str:
@@ -67,7 +69,11 @@ class CertificateSettings:
     @property
     def names(self) -> tuple[str, ...]:
         """The DNS names of the leaf."""
-        return (self.service, f"{self.service}.{self.namespace}", f"{self.service}.{self.namespace}.svc")
+        return tuple(
+            f"{service}{rest}"
+            for service in (self.service, *self.more_services)
+            for rest in ("", f".{self.namespace}", f".{self.namespace}.svc")
+        )
 
     @property
     def renew_before(self) -> timedelta:

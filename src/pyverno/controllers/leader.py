@@ -51,7 +51,9 @@ class Leader:
         self.is_leading = False
         self.ready = asyncio.Event()
         """Set when the webhooks are in place for the first time."""
-        self.certificates = ServingCertificates(client, settings.certificates, self._configure, metrics)
+        self.certificates = ServingCertificates(
+            client, settings.certificates, self._configure, metrics, settings.clients
+        )
         self._client = client
         self._settings = settings
         self._world = world

@@ -1,4 +1,4 @@
-"""A controller as a process: signals, the port of the metrics, and an event loop that is fast where that is installed.
+"""A controller as a process: signals, what is served beside it, and an event loop that is fast where that is installed.
 
 This module must never know what a controller does.
 """
@@ -7,32 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Final
 
 from aiohttp import web
 
-from pyverno.value import dataclass
+__all__ = ["Service", "loop_factory", "run_process", "serve_http"]
 
-__all__ = ["MetricsPort", "loop_factory", "run_process"]
+_LAST_SECONDS: Final = 1.0
+"""How long answers that have begun may take when everything ends."""
 
-
-@dataclass(frozen=True, slots=True)
-class MetricsPort:
-    """Where metrics are served over plain HTTP, and what makes them; port 0 lets the system choose."""
-
-    expose: Callable[[], bytes]
-    address: str = ""
-    port: int = 8000
+Service = AbstractAsyncContextManager[object]
+"""Something that is served from before the work begins until after it ended."""
 
 
-def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], metrics: MetricsPort | None) -> None:
+def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], services: Sequence[Service] = ()) -> None:
     """Run until the work ends or a signal (SIGTERM, SIGINT) sets its event; a second signal ends it at once.
 
     Whatever the work raises is raised.
     """
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run(work, metrics))
+        runner.run(_run(work, services))
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -45,33 +41,42 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], metrics: MetricsPort | None) -> None:
+async def _run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], services: Sequence[Service]) -> None:
     stop = asyncio.Event()
-    working = asyncio.ensure_future(work(stop))
+    running = asyncio.ensure_future(_serve_and_work(work, services, stop))
     loop = asyncio.get_running_loop()
 
     def end() -> None:
         if stop.is_set():
-            working.cancel()
+            running.cancel()
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
-    runner = None if metrics is None else await _serve_metrics(metrics)
-    try:
-        await working
-    finally:
-        if runner is not None:
-            await runner.cleanup()
+    await running
 
 
-async def _serve_metrics(metrics: MetricsPort) -> web.ServerRunner:
-    async def handle(request: web.BaseRequest) -> web.Response:
-        if request.path != "/metrics":
-            return web.Response(status=404, text="metrics are at /metrics\n")
-        return web.Response(body=metrics.expose(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+async def _serve_and_work(
+    work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], services: Sequence[Service], stop: asyncio.Event
+) -> None:
+    async with AsyncExitStack() as stack:
+        for service in services:
+            await stack.enter_async_context(service)
+        await work(stop)
 
-    runner = web.ServerRunner(web.Server(handle, access_log=None))
+
+async def serve_http(
+    handle: Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]],
+    address: str,
+    port: int,
+    **options: Any,
+) -> web.ServerRunner:
+    """Listen for HTTP and return what is to be cleaned up at the end; `options` are those of `aiohttp.web.TCPSite`."""
+    runner = web.ServerRunner(web.Server(handle, access_log=None), handle_signals=False, shutdown_timeout=_LAST_SECONDS)
     await runner.setup()
-    await web.TCPSite(runner, metrics.address or None, metrics.port).start()
+    try:
+        await web.TCPSite(runner, address or None, port, **options).start()
+    except BaseException:
+        await runner.cleanup()
+        raise
     return runner

@@ -26,7 +26,7 @@ from pyverno.controllers.certificates import (
 from pyverno.errors import HostError
 from pyverno.kube.status import StatusError
 from pyverno.webhook.metrics import Metrics
-from pyverno.webhook.tls import ServerTls
+from pyverno.webhook.tls import Clients, ServerTls
 
 __all__ = ["ServingCertificates"]
 
@@ -52,8 +52,10 @@ class ServingCertificates:
         settings: CertificateSettings,
         publish: Callable[[], Awaitable[None]],
         metrics: Metrics | None = None,
+        clients: Clients | None = None,
     ) -> None:
-        """Take where the Secrets are, and what counts rounds; nothing is read before `start`."""
+        """Take where the Secrets are, what counts rounds, and who may ask; nothing is read before `start`."""
+        self._clients = clients or Clients()
         self._metrics = metrics or Metrics()
         self._failures = 0
         self._settings = settings
@@ -89,7 +91,7 @@ class ServingCertificates:
         authority, leaf = await self._controller.reconcile()
         self._authority = authority
         self._leaf = leaf
-        self.tls = ServerTls(leaf.certificates, leaf.key)
+        self.tls = ServerTls(leaf.certificates, leaf.key, clients=self._clients)
 
     async def follow(self) -> None:
         """Serve what stands in the Secrets, from the next handshake after it changed."""

@@ -168,6 +168,7 @@ class WebhookServer:
         self._asked += 1
         self._idle.clear()
         try:
+            self._check_caller(request)
             response = await self._answer(request, path)
             if self._is_draining:
                 response.force_close()
@@ -185,6 +186,12 @@ class WebhookServer:
             self._in_work -= 1
             if not self._in_work:
                 self._idle.set()
+
+    def _check_caller(self, request: web.BaseRequest) -> None:
+        """Raise StatusError for who must show a certificate and did not; health is told to everybody."""
+        transport = request.transport
+        if not self._tls.admits(None if transport is None else transport.get_extra_info("peercert")):
+            raise StatusError(401, "Unauthorized", "a client certificate of the API server is needed")
 
     async def _answer(self, request: web.BaseRequest, path: str) -> web.Response:
         special = self._special.get(path)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["ServerTls"]
+__all__ = ["Clients", "PeerCertificate", "ServerTls"]
 
 _CIPHERS = ":".join(
     (
@@ -24,16 +27,46 @@ _CIPHERS = ":".join(
 )
 
 
+PeerCertificate = Mapping[str, Any]
+"""What Python's ssl says of the certificate of the other side; empty or None when it showed none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Who may ask: anybody, or who shows a certificate of `authority` (PEM), of one of `names` if there are any.
+
+    >>> Clients().admit(None)
+    True
+    >>> Clients(b"...", ("apiserver",)).admit({"subject": ((("commonName", "apiserver"),),)})
+    True
+    """
+
+    authority: bytes = b""
+    names: tuple[str, ...] = ()
+
+    def admit(self, certificate: PeerCertificate | None) -> bool:
+        """Tell whether who showed this certificate may ask; that it is of the authority was seen to by TLS."""
+        if not self.authority:
+            return True
+        return bool(certificate) and (not self.names or not set(self.names).isdisjoint(_names(certificate or {})))
+
+
+def _names(certificate: PeerCertificate) -> Iterator[str]:
+    for parts in certificate.get("subject") or ():
+        yield from (value for key, value in parts if key == "commonName")
+    yield from (value for key, value in certificate.get("subjectAltName") or () if key == "DNS")
+
+
 class ServerTls:
     """TLS 1.2 with AEAD ciphers and TLS 1.3, HTTP/1.1 only, with a certificate that can be swapped.
 
-    With `client_ca` (PEM) a client must show a certificate of that authority, so that nobody but the API server is
-    answered.
+    With a `clients` that has an authority, a certificate that is shown must be of it; whether one has to be shown for a
+    request is told by `admits`, because the kubelet asks about health without one.
     """
 
-    def __init__(self, certificate: bytes, key: bytes, *, client_ca: bytes = b"") -> None:
+    def __init__(self, certificate: bytes, key: bytes, *, clients: Clients | None = None) -> None:
         """Take certificate chain and private key (PEM); raises ssl.SSLError when they do not belong together."""
-        self._client_ca = client_ca
+        self._clients = clients or Clients()
         self._current = self._make(certificate, key)
         self.listening = self._make(certificate, key)
         """The context to listen with; every handshake goes on with the newest one."""
@@ -42,6 +75,10 @@ class ServerTls:
     def swap(self, certificate: bytes, key: bytes) -> None:
         """Use another certificate from the next handshake on; the old one stays when the new one can not be used."""
         self._current = self._make(certificate, key)
+
+    def admits(self, certificate: PeerCertificate | None) -> bool:
+        """Tell whether who showed this certificate (`peercert` of the connection) may ask."""
+        return self._clients.admit(certificate)
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._current
@@ -53,9 +90,9 @@ class ServerTls:
         context.set_alpn_protocols(["http/1.1"])
         context.num_tickets = 0
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
-        if self._client_ca:
-            context.verify_mode = ssl.CERT_REQUIRED
-            context.load_verify_locations(cadata=self._client_ca.decode("ascii"))
+        if self._clients.authority:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_verify_locations(cadata=self._clients.authority.decode("ascii"))
         # Python reads key pairs from files only; the folder is this user's alone and is gone at once
         with tempfile.TemporaryDirectory(prefix="pyverno-tls-") as folder:
             pair = Path(folder) / "pair.pem"

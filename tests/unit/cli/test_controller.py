@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from pyverno.cli.admission_flags import AdmissionFlags
-from pyverno.cli.admission_run import settings_of
+from pyverno.cli.admission_run import metrics_tls, settings_of
 from pyverno.cli.controller import controller
 from pyverno.cli.flagtable import command_of, environment_of
+from pyverno.cluster.access import Access
 from pyverno.errors import UsageError
 from tests.unit.cli.conftest import Run
+from tests.unit.webhook.conftest import make_certificate
 
 
 def read(*words: str) -> AdmissionFlags:
@@ -76,8 +78,15 @@ KYVERNO = {
     "metricsHost": "",
     "metricsPort": "8000",
     "disableMetrics": "false",
+    "metricsCASecretName": "",
+    "metricsTLSSecretName": "",
+    "metricsRenewBefore": "360h",
+    "metricsServerIP": "",
+    "profile": "false",
+    "profilePort": "6060",
+    "profileAddress": "",
 }
-"""The flags of Kyverno's admission controller with their defaults; only tlsKeyAlgorithm has another one on purpose."""
+"""The flags of Kyverno's admission controller with their defaults; only those of keys have another one on purpose."""
 
 
 @pytest.mark.parametrize("name", KYVERNO)
@@ -158,6 +167,35 @@ def test_values_that_are_none_are_told_at_the_start(words: list[str], text: str)
     """Before anything is asked of a cluster."""
     with pytest.raises(UsageError, match=text):
         settings_of(read(*words), {})
+
+
+def test_the_certificates_of_metrics_need_both_names() -> None:
+    """Without one of them they are served by HTTP."""
+    access = Access("https://192.0.2.1")
+    assert metrics_tls(read(), access, {}) is None
+    with pytest.raises(UsageError, match="--metricsTLSSecretName needs --metricsCASecretName"):
+        metrics_tls(read("--metricsTLSSecretName=tls"), access, {})
+    found = metrics_tls(read("--metricsTLSSecretName=tls", "--metricsCASecretName=ca"), access, {"KYVERNO_SVC": "svc"})
+    assert found is not None
+    assert ("ca", "tls", "svc-metrics.kyverno.svc") == (
+        found.certificates.ca_name,
+        found.certificates.tls_name,
+        found.certificates.names[-1],
+    )
+
+
+def test_the_authority_of_callers_is_read_at_the_start(tmp_path: Path) -> None:
+    """A file that is none is told, because without it anybody would be answered."""
+    assert settings_of(read(), {}).clients.admit(None)
+    file = tmp_path / "ca.pem"
+    file.write_bytes(make_certificate().certificate)
+    clients = settings_of(read("--clientCAFile", str(file), "--clientAllowedNames=apiserver, other"), {}).clients
+    assert ("apiserver", "other") == clients.names
+    assert not clients.admit(None)
+    file.write_text("nothing")
+    for words in (["--clientCAFile", str(file)], ["--clientCAFile=/nowhere"], ["--clientAllowedNames=a"]):
+        with pytest.raises(UsageError, match="--clientCAFile"):
+            settings_of(read(*words), {})
 
 
 def test_no_limit_of_requests_is_the_one_of_clients() -> None:

@@ -19,21 +19,23 @@ def test_counting_begins_as_the_config_map_says() -> None:
 
     async def work() -> Metrics:
         metrics = Metrics()
-        async with Sandbox(Settings(namespaces=("kyverno",))) as sandbox:
-            async with Client(load_kubeconfig(sandbox.kubeconfig), tell=tell_queries(metrics)) as client:
-                await begin_metrics(client, "kyverno-metrics", "kyverno", metrics)
-                assert () == metrics.settings.buckets
-                exposure = '{"kyverno_http_requests": {"enabled": false}}'
-                body = {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": {"name": "kyverno-metrics"},
-                    "data": {"bucketBoundaries": "1", "metricsExposure": exposure, "namespaces": "x"},
-                }
-                await client.create(CONFIG_MAPS, body, "kyverno")
-                await begin_metrics(client, "kyverno-metrics", "kyverno", metrics)
-                await client.list(CONFIG_MAPS)
-                await client.request("GET", "/version")
+        async with (
+            Sandbox(Settings(namespaces=("kyverno",))) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), tell=tell_queries(metrics)) as client,
+        ):
+            await begin_metrics(client, "kyverno-metrics", "kyverno", metrics)
+            assert () == metrics.settings.buckets
+            exposure = '{"kyverno_http_requests": {"enabled": false}}'
+            body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "kyverno-metrics"},
+                "data": {"bucketBoundaries": "1", "metricsExposure": exposure, "namespaces": "x"},
+            }
+            await client.create(CONFIG_MAPS, body, "kyverno")
+            await begin_metrics(client, "kyverno-metrics", "kyverno", metrics)
+            await client.list(CONFIG_MAPS)
+            await client.request("GET", "/version")
         return metrics
 
     metrics = asyncio.run(work())
