@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ __all__ = [
     "POD_SECURITY",
     "compiled_policies",
     "failing_review",
+    "generated_documents",
     "generated_policies",
     "mutated_pods",
     "passing_review",
@@ -63,11 +65,15 @@ def compiled_policies() -> tuple[CompiledPolicy, ...]:
     return compilation.policies
 
 
-def generated_policies(count: int) -> tuple[CompiledPolicy, ...]:
-    """Return so many policies that are about every pod: those of the library, over and over under other names."""
+def generated_documents(count: int) -> Iterator[Document]:
+    """Yield so many policies that are about every pod: those of the library, over and over under other names."""
     documents = [document for document in policy_documents() if len(document.value["spec"]["rules"]) == 1]
-    written = (_renamed(documents[number % len(documents)], number) for number in range(count))
-    return compile_documents(written).policies
+    return (_renamed(documents[number % len(documents)], number) for number in range(count))
+
+
+def generated_policies(count: int) -> tuple[CompiledPolicy, ...]:
+    """Return the same compiled."""
+    return compile_documents(generated_documents(count)).policies
 
 
 def scattered_policies(count: int) -> tuple[CompiledPolicy, ...]:

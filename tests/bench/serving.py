@@ -20,6 +20,7 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from pyverno.controllers.policystore import PolicyStore
 from pyverno.controllers.process import loop_factory
 from pyverno.controllers.roles import RoleIndex
 from pyverno.engine.host import NO_HOST
@@ -34,7 +35,7 @@ from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import WebhookServer
 from pyverno.webhook.tls import ServerTls
-from tests.bench.inputs import compiled_policies, generated_policies
+from tests.bench.inputs import compiled_policies, generated_documents
 from tests.unit.webhook.conftest import make_certificate
 
 __all__ = ["PATH"]
@@ -114,6 +115,14 @@ def _same(body: bytes) -> bytes:
     return body
 
 
+def _watched(count: int) -> Policies:
+    """Return generated policies as a cluster's watch brings them: the store also keeps what was written."""
+    store = PolicyStore()
+    for document in generated_documents(count):
+        store.put(orjson.loads(orjson.dumps(document.value)))
+    return store.policies
+
+
 _BARE: Final = {"constant": _allow, "echo": _same}
 
 
@@ -122,7 +131,7 @@ async def _run(kind: str, policies: int) -> None:
     tls = ServerTls(certificate.certificate, certificate.key)
     start: Awaitable[int]
     if kind == "full":
-        start = _full(tls, Policies(PolicySet(generated_policies(policies) if policies else compiled_policies())))
+        start = _full(tls, _watched(policies) if policies else Policies(PolicySet(compiled_policies())))
     else:
         start = _bare(tls, _BARE[kind])
     print(json.dumps({"port": await start, "certificate": certificate.certificate.decode()}), flush=True)

@@ -318,7 +318,7 @@ def _converted(policy: ClusterPolicy, origin: Rule, copy: JSONObject, template: 
         for prefix in prefixes:
             name = f"{prefix}object" if not prefix.endswith("old") else f"{prefix}Object"
             replacements.append((f"{name}.{field}", f"{name}.{template}.{field}"))
-    raw = _replaced(copy, tuple(replacements))
+    raw = _replaced(copy, tuple(replacements)) if _holds_any(copy, [old for old, _ in replacements]) else copy
     rule = decode_rule(raw, policy=policy, path=origin.path)
     if rule is None:
         raise PolicyError(
@@ -328,6 +328,22 @@ def _converted(policy: ClusterPolicy, origin: Rule, copy: JSONObject, template: 
             code="autogen",
         )
     return rule
+
+
+def _holds_any(value: JSON, texts: list[str]) -> bool:
+    """Tell whether a string or key holds one of these texts; a copy without them shares all values with its origin."""
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case str() as written:
+                if any(text in written for text in texts):
+                    return True
+            case dict() as members:
+                pending.extend(members)
+                pending.extend(members.values())
+            case list() as items:
+                pending.extend(items)
+    return False
 
 
 def _replaced(value: JSON, replacements: tuple[tuple[str, str], ...]) -> JSON:

@@ -7,12 +7,11 @@ must never evaluate a rule, nor repeat a check of `validation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
 
 from pyverno.compiler.autogen import expand
 from pyverno.compiler.context import Parser, lower_context, lower_preconditions
 from pyverno.compiler.matching import lower_matcher
-from pyverno.compiler.passcheck import make_shortcut
+from pyverno.compiler.passcheck import later_shortcut
 from pyverno.compiler.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import FailureAction, RuleType, Verdict
@@ -100,7 +99,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         checks_existing=validate is not None and validate.allow_existing_violations,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,
-        shortcut=cache(partial(make_shortcut, action, rule_info, failure_action)) if plain else None,
+        shortcut=later_shortcut(action, rule_info, failure_action) if plain else None,
     )
 
 

@@ -5,7 +5,8 @@ Shared by rules, exceptions and cleanup policies. This module must never decide 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from pyverno.engine.match import Filter, Matcher, Subject
 from pyverno.errors import ValueSyntaxError
@@ -36,13 +37,21 @@ def lower_filter(block: ResourceFilter, *, for_rule: bool = True) -> Filter:
         annotations=tuple(resources.annotations.items()),
         selector=_selector(resources.selector),
         namespace_selector=_selector(resources.namespace_selector),
-        operations=frozenset(operation.value for operation in resources.operations),
+        operations=_set_of(operation.value for operation in resources.operations),
         subjects=tuple(Subject(subject.kind, subject.name, subject.namespace) for subject in user.subjects),
-        roles=frozenset(user.roles),
-        cluster_roles=frozenset(user.cluster_roles),
+        roles=_set_of(user.roles),
+        cluster_roles=_set_of(user.cluster_roles),
         ignores_namespace_selector_on_namespaces=not for_rule,
         accepts_ephemeral_containers=for_rule,
     )
+
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+def _set_of(texts: Iterable[str]) -> frozenset[str]:
+    """Return a set; all empty ones are the same, because most blocks have three of them."""
+    return frozenset(texts) or _NONE
 
 
 def _selector(selector: JSONObject | None) -> LabelTest | None:

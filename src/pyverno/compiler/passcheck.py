@@ -7,12 +7,24 @@ variables) stands in the way is the engine's business.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyverno.engine.result import FailureAction
-from pyverno.engine.rule import NO_SHORTCUT, Action, RuleInfo, Shortcut, Shortened
+from pyverno.engine.rule import Action, RuleInfo, Shortcut, Shortened
 
-__all__ = ["make_shortcut"]
+__all__ = ["later_shortcut"]
 
 
-def make_shortcut(action: Action, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
-    """Return the fast tier of an action, which the action itself knows: how it is fused, and its judge."""
-    return action.shortcut(info, failure_action) if isinstance(action, Shortened) else NO_SHORTCUT
+def later_shortcut(action: Action, info: RuleInfo, failure_action: FailureAction) -> Callable[[], Shortcut] | None:
+    """Return what gives the fast tier of an action, made when it is first asked for; None when it has none."""
+    if not isinstance(action, Shortened):
+        return None
+    made: list[Shortcut] = []  # `functools.cache` takes more memory than most of a rule
+    make = action.shortcut
+
+    def shortcut() -> Shortcut:
+        if not made:
+            made.append(make(info, failure_action))
+        return made[0]
+
+    return shortcut
