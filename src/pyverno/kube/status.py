@@ -27,6 +27,7 @@ __all__ = [
     "invalid",
     "method_not_supported",
     "not_acceptable",
+    "not_allowed",
     "not_found",
     "path_not_found",
     "request_too_large",
@@ -272,6 +273,12 @@ def expired(message: str, continue_token: str = "") -> StatusError:
 def request_too_large(message: str) -> StatusError:
     """Return 413: the body is larger than the server takes."""
     return StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", message)
+
+
+def not_allowed() -> StatusError:
+    """Return 405: the path does not know this method."""
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", message, shows_details=True)
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> StatusError:

@@ -25,6 +25,7 @@ __all__ = [
     "read_body",
     "read_json",
     "read_yaml",
+    "summary",
     "too_large",
     "yaml_problem",
 ]
@@ -79,7 +80,12 @@ def read_body(data: bytes, content_type: str, *, kind: str, accepted: tuple[str,
     if media == PROTOBUF:
         from pyverno.sandbox.protobuf import decode as decode_protobuf
 
-        return Body(decode_protobuf(data), (), data)
+        try:
+            return Body(decode_protobuf(data), (), data)
+        except StatusError as error:
+            if error.status != 400:
+                raise
+            raise _unrecognized(kind, error.message, data) from None
     try:
         body = read_json(data) if media == "application/json" else read_yaml(data)
     except DocumentError as error:
@@ -192,10 +198,15 @@ def _go_kind(value: JSON) -> str:
 
 
 def _unrecognized(kind: str, why: str, data: bytes) -> StatusError:
-    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(data)})")
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(data)})")
 
 
-def _summary(data: bytes) -> str:
+def summary(data: bytes) -> str:
+    """Show the beginning of a body as messages do.
+
+    >>> summary(b'{"a": 1}'), summary(b"hi")
+    ('{"a": 1}', '6869')
+    """
     if not data:
         return "<empty>"
     if data[:1] == b"{":

@@ -137,6 +137,9 @@ def aggregated(table: ResourceTable, core: bool, version: str = "v2") -> JSONObj
     }
 
 
+_TELLS_EMULATION = 33
+
+
 def version_info(kube_version: str) -> JSONObject:
     """Return the document at `/version` for a Kubernetes version such as `1.35`.
 
@@ -144,9 +147,16 @@ def version_info(kube_version: str) -> JSONObject:
     ('v1.35.0', 'v1.34.2')
     """
     major, minor, *patch = kube_version.removeprefix("v").split(".")
+    emulation: JSONObject = {
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+    }
     return {
         "major": major,
         "minor": minor,
+        **(emulation if int(minor) >= _TELLS_EMULATION else {}),
         "gitVersion": f"v{major}.{minor}.{patch[0] if patch else 0}",
         "gitCommit": "",
         "gitTreeState": "clean",

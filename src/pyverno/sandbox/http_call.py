@@ -16,26 +16,26 @@ from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.attributes import Notes
 from pyverno.sandbox.bodies import MAX_BYTES, MEDIA_TYPES, Body, media_type, read_body, too_large
 from pyverno.sandbox.http_replies import Form, Writer, status_bytes
-from pyverno.sandbox.requests import Target, WriteOptions, parse_target
+from pyverno.sandbox.requests import Target, WriteOptions, parse_target, wants_watch
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.reviews import Reviews
+from pyverno.sandbox.urls import parse_url
 from pyverno.sandbox.writes import Outcome, Write
 
-__all__ = ["Call", "not_allowed"]
+__all__ = ["Call"]
 
 
 class Call:
     """One request, and what is known about it so far."""
 
     def __init__(self, request: web.BaseRequest, server: ApiServer, reviews: Reviews) -> None:
-        """Take the request and who carries it out."""
+        """Take the request and who carries it out; raises ValueSyntaxError for a path that can not be read."""
         self.request = request
         self.reviews = reviews
         self.server = server
-        found = request.rel_url.query
-        self.query: Mapping[str, str] = {key: found[key] for key in found}
-        is_watch = self.query.get("watch", "").lower() in ("true", "1")
-        self.target: Target = parse_target(request.method, request.rel_url.raw_path, is_watch=is_watch)
+        path, found = parse_url(request.raw_path)
+        self.query: Mapping[str, str] = found
+        self.target: Target = parse_target(request.method, path, is_watch=wants_watch(found))
         self.notes = Notes()
         self.user = User()
         self.form = Form()
@@ -107,12 +107,6 @@ class Call:
         if error.retry_after:
             response.headers["Retry-After"] = str(error.retry_after)
         return response
-
-
-def not_allowed() -> StatusError:
-    """Return 405: the path does not know this method."""
-    message = "the server does not allow this method on the requested resource"
-    return StatusError(405, "MethodNotAllowed", message, shows_details=True)
 
 
 def _warning(text: str) -> str:

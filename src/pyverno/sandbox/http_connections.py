@@ -9,13 +9,19 @@ import logging
 from http import HTTPStatus
 
 from aiohttp import web
-from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+from aiohttp.http_exceptions import BadHttpMessage, BadHttpMethod, LineTooLong
 
-__all__ = ["Connections"]
+from pyverno.kube.json import dump as dump_json
+from pyverno.kube.status import not_allowed
+from pyverno.regex import regex
+
+__all__ = ["Connections", "unreadable"]
 
 _log = logging.getLogger(__name__)
 _MAX_HEADER = 1 << 20
 _MAX_HEADERS = 10_000
+_REQUEST_LINE = regex(r"b'[!-~]+ [!-~]+ HTTP/1\.[01]'")
+"""A whole request line in the words of the parser: only its method is unknown."""
 _NOT_RAISED_HERE = (BadHttpMessage, web.RequestPayloadError)
 """What clients have done, not this server."""
 
@@ -56,7 +62,18 @@ class _Connection(web.RequestHandler):
         """Answer what is no request; the connection is closed afterwards."""
         if not isinstance(exc, BadHttpMessage):
             return super().handle_error(request, status, exc, message)
-        known = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if isinstance(exc, LineTooLong) else HTTPStatus.BAD_REQUEST
-        response = web.Response(status=known, text=f"{known.value} {known.phrase}", content_type="text/plain")
-        response.force_close()
-        return response
+        if isinstance(exc, BadHttpMethod) and _REQUEST_LINE.search(exc.message):
+            body = dump_json(not_allowed().to_json()) + b"\n"
+            headers = {"Cache-Control": "no-cache, private"}
+            response = web.Response(status=405, body=body, content_type="application/json", headers=headers)
+            response.force_close()
+            return response
+        return unreadable(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if isinstance(exc, LineTooLong) else None)
+
+
+def unreadable(status: HTTPStatus | None = None) -> web.Response:
+    """Answer what is no request (400 unless something else is wrong); the connection is closed afterwards."""
+    known = status or HTTPStatus.BAD_REQUEST
+    response = web.Response(status=known, text=f"{known.value} {known.phrase}", content_type="text/plain")
+    response.force_close()
+    return response

@@ -18,6 +18,7 @@ from pyverno.kube.status import StatusError, bad_request
 from pyverno.sandbox.bodies import Body, read_body
 from pyverno.sandbox.http_call import Call
 from pyverno.sandbox.identity import check_kind, placed
+from pyverno.sandbox.listing import check_reached
 from pyverno.sandbox.objects import metadata_of
 from pyverno.sandbox.patching import read_patch
 from pyverno.sandbox.pods import POSTED, bind
@@ -32,6 +33,7 @@ Operation: TypeAlias = Callable[[Call, ResourceType], Awaitable[web.StreamRespon
 
 
 async def _get(call: Call, kind: ResourceType) -> web.StreamResponse:
+    check_reached(call.server.store, call.query.get("resourceVersion", ""))
     state = call.server.get(kind, call.namespace(kind), call.target.name)
     return call.reply(kind, Outcome(await call.server.in_version(kind, state.body), 200, state))
 
@@ -183,6 +185,7 @@ async def _log(call: Call, kind: ResourceType) -> web.StreamResponse:
 
 
 async def _connect(call: Call, kind: ResourceType) -> web.StreamResponse:
+    call.server.get(kind, call.namespace(kind), call.target.name)
     what = f"{kind.plural}/{call.target.subresource}"
     raise StatusError(501, "NotImplemented", f"the sandbox runs no containers, so {what} can not be served")
 

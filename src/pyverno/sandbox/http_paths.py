@@ -12,11 +12,10 @@ import orjson
 from aiohttp import web
 
 from pyverno.kube.json import JSONObject
-from pyverno.kube.status import path_not_found
+from pyverno.kube.status import not_allowed, path_not_found
 from pyverno.sandbox import discovery
 from pyverno.sandbox.apiserver import ApiServer
-from pyverno.sandbox.http_call import not_allowed
-from pyverno.sandbox.http_replies import discovery_version
+from pyverno.sandbox.http_replies import Form, discovery_version, document_form, dump
 from pyverno.sandbox.openapi import SWAGGER_MEDIA, OpenApi, swagger
 from pyverno.sandbox.requests import Target
 
@@ -24,6 +23,10 @@ __all__ = ["Paths", "nothing_here"]
 
 _HEALTH = ("healthz", "livez", "readyz")
 _CHECKS = ("ping", "log", "etcd")
+_EXACT = frozenset({*_HEALTH, "openapi", "metrics"})
+"""Paths that no slash may follow."""
+_PRETTY = Form(is_pretty=True)
+NO_SNIFFING: Mapping[str, str] = {"X-Content-Type-Options": "nosniff"}
 _GROUP_LIST = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 
 
@@ -39,40 +42,48 @@ class Paths:
         self.answered: Counter[tuple[str, int]] = Counter()
         """How many requests of each verb ended with each code."""
 
-    async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest, target: Target, query: Mapping[str, str]) -> web.StreamResponse:
         """Answer a request for a path that is no resource's."""
         parts = [part for part in target.path.split("/") if part]
-        if request.method not in ("GET", "HEAD") and self._is_strict(parts):
+        if request.method != "GET" and self._is_strict(parts):
             raise not_allowed()
         if target.path in self._documents:
             return _json(self._documents[target.path]())
+        if parts[:1] and (parts[0] in _EXACT or parts[:2] == ["openapi", "v2"]) and target.path.endswith("/"):
+            return web.Response(status=404) if parts[:2] == ["openapi", "v3"] else nothing_here()
         match parts:
             case ["api" | "apis"]:
                 return self._groups(request, is_core=parts == ["api"])
             case ["api", version]:
-                return _json(_found(discovery.resource_list(self._server.table, "", version)))
+                body = _found(discovery.resource_list(self._server.table, "", version))
+                return _document(body, document_form(request.headers))
             case ["apis", group]:
-                return _json_or_404(discovery.group(self._server.table, group))
+                found = discovery.group(self._server.table, group)
+                if found is None:
+                    return nothing_here()
+                return _document(found, document_form(request.headers, is_routed=False))
             case ["apis", group, _] if group not in self._server.table.group_versions():
-                return _json_or_404(None)
+                return nothing_here()
             case ["apis", group, version]:
-                return _json(_found(discovery.resource_list(self._server.table, group, version)))
+                body = _found(discovery.resource_list(self._server.table, group, version))
+                return _document(body, document_form(request.headers))
             case ["openapi", "v3"]:
-                return self._openapi_answer(request, "")
+                return self._openapi_answer(request, "", query)
             case ["openapi", "v3", *rest]:
-                return self._openapi_answer(request, "/".join(rest))
+                return self._openapi_answer(request, "/".join(rest), query)
             case ["openapi", "v2"]:
                 data = swagger(self._server.kube_version)
                 return web.Response(body=data, headers={"Content-Type": SWAGGER_MEDIA})
             case ["version"]:
-                return _json(discovery.version_info(self._server.kube_version))
+                document_form(request.headers, known=("application/json",))
+                return _document(discovery.version_info(self._server.kube_version), _PRETTY)
             case [name, *checks] if name in _HEALTH:
-                return _health(request, name, checks)
+                return _health(query, name, checks)
             case ["metrics"]:
                 return web.Response(text="\n".join(self._metrics()) + "\n")
             case []:
-                return _json({"paths": self._paths()})
-        return _json_or_404(None)
+                return _document({"paths": self._paths()}, _PRETTY)
+        return nothing_here()
 
     def _is_strict(self, parts: list[str]) -> bool:
         """Tell whether a path can only be read; most others never look at the method, as upstream."""
@@ -86,14 +97,15 @@ class Paths:
     def _groups(self, request: web.BaseRequest, *, is_core: bool) -> web.Response:
         table, version = self._server.table, discovery_version(request.headers)
         if not version:
-            return _json(discovery.api_versions(request.host) if is_core else discovery.api_groups(table))
+            form = document_form(request.headers, is_routed=is_core)
+            return _document(discovery.api_versions(request.host) if is_core else discovery.api_groups(table), form)
         data = orjson.dumps(discovery.aggregated(table, is_core, version))
         response = _tagged(request, data, f'"{hash(data) & (2**64 - 1):016X}"')
         response.headers["Content-Type"] = _GROUP_LIST.format(version)
         response.headers["Vary"] = "Accept"
         return response
 
-    def _openapi_answer(self, request: web.BaseRequest, name: str) -> web.Response:
+    def _openapi_answer(self, request: web.BaseRequest, name: str, query: Mapping[str, str]) -> web.Response:
         openapi = self._current_openapi()
         if not name:
             return _tagged(request, orjson.dumps(openapi.index()), openapi.etag(""))
@@ -101,9 +113,9 @@ class Paths:
             data, etag = openapi.document(name), openapi.etag(name)
         except KeyError:
             return web.Response(status=404)
-        wanted = request.rel_url.query.get("hash")
+        wanted = query.get("hash")
         if wanted and wanted != etag.strip('"'):
-            place = f"{request.rel_url.raw_path}?hash={etag.strip(chr(34))}"
+            place = f"{request.raw_path.partition('?')[0]}?hash={etag.strip(chr(34))}"
             return web.Response(status=301, headers={"Location": place})
         response = _tagged(request, data, etag)
         if wanted:
@@ -140,13 +152,13 @@ def _json(body: JSONObject) -> web.Response:
     return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
 
 
+def _document(body: JSONObject, form: Form) -> web.Response:
+    return web.Response(body=dump(body, form), content_type=form.media_type)
+
+
 def nothing_here() -> web.Response:
     """Answer for a path that nobody serves: a text, no Status."""
-    return web.Response(status=404, text="404 page not found\n")
-
-
-def _json_or_404(body: JSONObject | None) -> web.Response:
-    return nothing_here() if body is None else _json(body)
+    return web.Response(status=404, text="404 page not found\n", headers=NO_SNIFFING)
 
 
 def _found(body: JSONObject | None) -> JSONObject:
@@ -163,10 +175,10 @@ def _tagged(request: web.BaseRequest, data: bytes, etag: str) -> web.Response:
     return web.Response(body=data, content_type="application/json", headers=headers)
 
 
-def _health(request: web.BaseRequest, name: str, checks: list[str]) -> web.Response:
+def _health(query: Mapping[str, str], name: str, checks: list[str]) -> web.Response:
     if checks and checks[0] not in _CHECKS:
         return nothing_here()
-    if "verbose" not in request.rel_url.query:
-        return web.Response(text="ok")
+    if "verbose" not in query:
+        return web.Response(text="ok", headers=NO_SNIFFING)
     lines = [*(f"[+]{check} ok" for check in _CHECKS), f"{name} check passed"]
-    return web.Response(text="\n".join(lines) + "\n")
+    return web.Response(text="\n".join(lines) + "\n", headers=NO_SNIFFING)

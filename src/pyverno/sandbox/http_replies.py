@@ -22,14 +22,15 @@ from pyverno.sandbox.store import Stored
 from pyverno.sandbox.tables import to_table
 from pyverno.sandbox.watching import Event
 
-__all__ = ["Form", "Shape", "Writer", "accepted_form", "discovery_version", "dump", "status_bytes"]
+__all__ = ["Form", "Shape", "Writer", "accepted_form", "discovery_version", "document_form", "dump", "status_bytes"]
 
 _JSON = "application/json"
 _YAML = "application/yaml"
-_WRITTEN = {_JSON: _JSON, _YAML: _YAML, "application/*": _JSON, "*/*": _JSON, "text/html": _JSON}
+_WRITTEN = {_JSON: _JSON, _YAML: _YAML, "application/*": _JSON, "*/*": _JSON}
 _META = "meta.k8s.io"
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
-_AVAILABLE = (_JSON, _YAML, _PROTOBUF, f"{_JSON};stream=watch", f"{_PROTOBUF};stream=watch")
+_AVAILABLE = (_JSON, _YAML, _PROTOBUF)
+_STREAMS = (f"{_JSON};stream=watch", f"{_PROTOBUF};stream=watch")
 
 
 class Shape(StrEnum):
@@ -51,8 +52,10 @@ class Form:
     is_pretty: bool = False
 
 
-def accepted_form(headers: Mapping[str, str], query: Mapping[str, str]) -> Form:
+def accepted_form(headers: Mapping[str, str], query: Mapping[str, str], *, is_list: bool = False) -> Form:
     """Return the form that a client likes best of those that can be written; raises StatusError 406.
+
+    Lists can also be streams, which the text of the error tells.
 
     >>> accepted_form({"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}, {}).shape.value
     'Table'
@@ -77,10 +80,30 @@ def accepted_form(headers: Mapping[str, str], query: Mapping[str, str]) -> Form:
         if shape is not None and parameters.get("g") == _META and version in ("v1", "v1beta1"):
             return Form(written, shape, version, include, is_pretty)
     if is_known:
-        raise not_acceptable((_JSON, _YAML, _PROTOBUF))
-    raise StatusError(
-        406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {', '.join(_AVAILABLE)}"
-    )
+        raise not_acceptable(_AVAILABLE)
+    raise _no_representation((*_AVAILABLE, *_STREAMS) if is_list else _AVAILABLE)
+
+
+def document_form(headers: Mapping[str, str], *, known: tuple[str, ...] = _AVAILABLE, is_routed: bool = True) -> Form:
+    """Return the form of a document that tells what is served; raises StatusError 406.
+
+    Documents are found by media types that are written out (`is_routed`), or by any that includes theirs.
+
+    >>> document_form({"Accept": "text/html, application/yaml"}).media_type
+    'application/yaml'
+    """
+    ranges = [*_ranges(headers.get("Accept") or "*/*")]
+    if is_routed and not any(media in (*known, "*/*") for media, _ in ranges):
+        raise _no_representation(known)
+    for media, parameters in ranges:
+        if known == (_JSON,) or (not parameters.get("as") and (media in _AVAILABLE or media in _WRITTEN)):
+            return Form(_YAML if media == _YAML and _YAML in known else _JSON)
+    raise not_acceptable(_AVAILABLE)
+
+
+def _no_representation(known: Iterable[str]) -> StatusError:
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(known)}"
+    return StatusError(406, "NotAcceptable", message, shows_details=True)
 
 
 def discovery_version(headers: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.status import FieldError, StatusError, already_exists, bad_request, conflict, invalid
+from pyverno.sandbox.bodies import summary
 from pyverno.sandbox.objects import SYSTEM_FIELDS, metadata_of, with_metadata
 from pyverno.sandbox.requests import go_quote
 from pyverno.sandbox.resources import ResourceTable, ResourceType
@@ -17,6 +18,7 @@ __all__ = [
     "check_applied",
     "check_kind",
     "check_name",
+    "check_segment",
     "check_uid",
     "check_version",
     "placed",
@@ -25,6 +27,20 @@ __all__ = [
 ]
 
 _SCHEME = "pkg/runtime/scheme.go:111"
+
+
+def check_segment(name: str) -> None:
+    """Raise 400 for the name of a path that no object can have.
+
+    >>> check_segment("..")
+    Traceback (most recent call last):
+    pyverno.kube.status.StatusError: Name parameter invalid: "..": may not be '..'
+    """
+    problems = (
+        [f"may not be '{name}'"] if name in (".", "..") else [f"may not contain '{bad}'" for bad in "/%" if bad in name]
+    )
+    if problems:
+        raise bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
 
 
 def check_kind(type: ResourceType, expected: GVK, body: JSONObject, table: ResourceTable) -> JSONObject:
@@ -36,6 +52,12 @@ def check_kind(type: ResourceType, expected: GVK, body: JSONObject, table: Resou
         raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {encode(version)}")
     if (version, kind) == (expected.api_version, expected.kind):
         return body if "kind" in body and "apiVersion" in body else {**body, "apiVersion": version, "kind": kind}
+    if version.count("/") > 1:
+        shown = summary(encode(body).encode())
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {expected.kind}): "
+            f"unexpected GroupVersion string: {version} ({shown})"
+        )
     found = GVK(*parse_api_version(version), kind)
     head = f'{kind} in version "{found.version}" cannot be handled as a {expected.kind}'
     known = table.by_kind(found)

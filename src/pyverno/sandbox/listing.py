@@ -23,7 +23,7 @@ from pyverno.sandbox.requests import ListOptions, unknown_version
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.store import Store, Stored, TooOldError
 
-__all__ = ["Convert", "Page", "Selection", "list_page", "parse_version", "selection"]
+__all__ = ["Convert", "Page", "Selection", "check_reached", "list_page", "parse_version", "selection"]
 
 Convert: TypeAlias = Callable[[Sequence[Stored]], Awaitable[Sequence[Stored]]]
 """Brings states into one version; raises StatusError 500 where that fails."""
@@ -98,6 +98,13 @@ def parse_version(text: str, *, is_watch: bool = False) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise unknown_version(text, is_watch=is_watch)
     return int(text)
+
+
+def check_reached(store: Store, text: str) -> None:
+    """Raise 504 for a resourceVersion that is still to come, and 500 for one that is no number."""
+    revision = parse_version(text, is_watch=True)
+    if revision > store.revision:
+        raise _too_large(revision, store.revision)
 
 
 async def list_page(

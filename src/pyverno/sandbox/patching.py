@@ -99,7 +99,7 @@ def read_patch(data: bytes, media_type: str, *, is_custom: bool) -> Patch:
     """
     accepted = _CUSTOM_TYPES if is_custom else _BUILTIN_TYPES
     if media_type not in _BUILTIN_TYPES:
-        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", shows_details=True)
     if media_type not in accepted:
         raise unsupported_media_type(accepted)
     if media_type == APPLY_PATCH:

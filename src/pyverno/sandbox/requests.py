@@ -5,14 +5,13 @@ Paths are split as an API server splits them (`RequestInfo`). This module must n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import UnionType
-from urllib.parse import unquote
 
 from pyverno.kube.gvk import join_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import FieldError, StatusError, bad_request, invalid
+from pyverno.sandbox.urls import values_of
 
 __all__ = [
     "APPLY_PATCH",
@@ -25,6 +24,7 @@ __all__ = [
     "WriteOptions",
     "go_quote",
     "parse_target",
+    "wants_watch",
 ]
 
 JSON_PATCH = "application/json-patch+json"
@@ -36,6 +36,11 @@ _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update",
 _COLLECTION_VERBS = {**_OBJECT_VERBS, "GET": "list", "HEAD": "list", "DELETE": "deletecollection"}
 _NAMESPACE_PARTS = frozenset({"status", "finalize"})
 _MAX_MANAGER = 128
+
+
+def wants_watch(query: Mapping[str, str]) -> bool:
+    """Tell whether a query asks to watch."""
+    return bool(_flag(query, "watch"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +70,14 @@ class Target:
 
 
 def parse_target(method: str, path: str, *, is_watch: bool = False) -> Target:
-    """Read a method and a path; `is_watch` tells that the query asks to watch.
+    """Read a method and a path without escapes; `is_watch` tells that the query asks to watch, which only lists can.
 
     >>> parse_target("GET", "/api/v1/pods", is_watch=True).verb, parse_target("GET", "/healthz").is_resource
     ('watch', False)
     >>> parse_target("PUT", "/api/v1/namespaces/x/finalize").subresource
     'finalize'
     """
-    parts = [unquote(part) for part in path.strip("/").split("/")]
+    parts = path.strip("/").split("/")
     match parts:
         case ["api", version, _, *_]:
             group, rest = "", parts[2:]
@@ -80,8 +85,9 @@ def parse_target(method: str, path: str, *, is_watch: bool = False) -> Target:
             rest = parts[3:]
         case _:
             return Target(method.lower(), path)
-    if rest[0] == "watch" and len(rest) > 1:
-        is_watch, rest = True, rest[1:]
+    is_old_watch = rest[0] == "watch" and len(rest) > 1
+    if is_old_watch:
+        rest = rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and not (rest[2] in _NAMESPACE_PARTS and len(rest) == 3):
         namespace, rest = rest[1], rest[2:]
@@ -89,7 +95,7 @@ def parse_target(method: str, path: str, *, is_watch: bool = False) -> Target:
         namespace = rest[1]  # a Namespace object lives in itself, as far as permissions are concerned
     plural, name, subresource = (*rest[:3], "", "", "")[:3]
     verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get(method, method.lower())
-    if is_watch and verb in ("list", "get"):
+    if verb in ("list", "get") and (is_old_watch or (is_watch and verb == "list")):
         verb = "watch"
     return Target(verb, path, True, group, version, namespace, plural, name, subresource, "/".join(rest[3:]))
 
@@ -145,15 +151,15 @@ class WriteOptions:
                 errors.append(FieldError("fieldManager", "Required value", "is required for apply patch"))
         manager = query.get("fieldManager", "")
         errors.extend(_manager_problems(manager))
-        dry_run = query.get("dryRun", "")
-        errors.extend(_dry_run_problems([dry_run] if dry_run else []))
+        dry_run = values_of(query, "dryRun")
+        errors.extend(_dry_run_problems(dry_run))
         validation = query.get("fieldValidation", "")
         if validation not in ("", "Ignore", "Warn", "Strict"):
             supported = 'supported values: "", "Ignore", "Strict", "Warn"'
             errors.append(FieldError("fieldValidation", "Unsupported value", supported, go_quote(validation)))
         if errors:
             raise invalid("meta.k8s.io", kind, "", errors)
-        return cls(dry_run == "All", manager, validation, force if kind == "PatchOptions" else None)
+        return cls(bool(dry_run), manager, validation, force if kind == "PatchOptions" else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +194,10 @@ class DeleteOptions:
     @classmethod
     def from_json(cls, body: JSONObject) -> DeleteOptions:
         """Read the body of a DELETE; raises 400 or 422 for what can not be."""
+        _check_types(body)
         preconditions = body.get("preconditions") or {}
         grace, orphan = body.get("gracePeriodSeconds"), body.get("orphanDependents")
         propagation, dry_run = body.get("propagationPolicy") or "", body.get("dryRun") or []
-        if not _is_typed((preconditions, dict), (propagation, str), (dry_run, list), (orphan, bool | None)):
-            raise bad_request("the DeleteOptions have fields of a wrong type")
-        if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
-            raise bad_request("the gracePeriodSeconds of the DeleteOptions must be a whole number")
         errors: list[FieldError] = []
         if propagation and orphan is not None:
             why = "orphanDependents and deletionPropagation cannot be both set"
@@ -214,8 +217,8 @@ class DeleteOptions:
         body: JSONObject = {key: query[key] for key in ("propagationPolicy",) if key in query}
         if "gracePeriodSeconds" in query:
             body["gracePeriodSeconds"] = _integer(query, "gracePeriodSeconds")
-        if query.get("dryRun"):
-            body["dryRun"] = [query["dryRun"]]
+        if "dryRun" in query:
+            body["dryRun"] = values_of(query, "dryRun")
         if "orphanDependents" in query:
             body["orphanDependents"] = _flag(query, "orphanDependents")
         return cls.from_json(body)
@@ -249,7 +252,7 @@ class ListOptions:
             match=query.get("resourceVersionMatch", ""),
             limit=_integer(query, "limit"),
             continue_token=query.get("continue", ""),
-            timeout=_integer(query, "timeoutSeconds") if query.get("timeoutSeconds") else None,
+            timeout=_integer(query, "timeoutSeconds") if "timeoutSeconds" in query else None,
             bookmarks=bool(_flag(query, "allowWatchBookmarks")),
             initial_events=_flag(query, "sendInitialEvents"),
         )
@@ -283,13 +286,12 @@ class ListOptions:
             if self.match:
                 why = f"{field} is forbidden for watch unless sendInitialEvents is provided"
                 errors.append(FieldError(field, "Forbidden", why))
-            return errors
-        if self.match != "NotOlderThan":
+        elif self.match != "NotOlderThan":
             why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             errors.append(FieldError(field, "Forbidden", why))
-            if self.match:
-                supported = 'supported values: "NotOlderThan"'
-                errors.append(FieldError(field, "Unsupported value", supported, go_quote(self.match)))
+        if self.match not in ("", "NotOlderThan"):
+            supported = 'supported values: "NotOlderThan"'
+            errors.append(FieldError(field, "Unsupported value", supported, go_quote(self.match)))
         if self.continue_token:
             errors.append(FieldError(field, "Forbidden", f"{field} is forbidden when continue is provided"))
         return errors
@@ -301,12 +303,26 @@ def go_quote(text: str) -> str:
     >>> go_quote('a"b')
     '"a\\\\"b"'
     """
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + "".join(_GO_ESCAPES.get(letter) or _go_letter(letter) for letter in text) + '"'
+
+
+_GO_ESCAPES = {
+    "\\": "\\\\",
+    '"': '\\"',
+    **dict(zip("\a\b\f\n\r\t\v", ("\\" + letter for letter in "abfnrtv"), strict=True)),
+}
+
+
+def _go_letter(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _integer(query: Mapping[str, str], key: str) -> int:
-    text = query.get(key, "")
-    if not text:
+    text = query.get(key)
+    if text is None:
         return 0
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
@@ -327,26 +343,49 @@ def _flag(query: Mapping[str, str], key: str) -> bool | None:
 def _manager_problems(manager: str) -> list[FieldError]:
     if len(manager) > _MAX_MANAGER:
         return [FieldError("fieldManager", "Too long", f"may not be more than {_MAX_MANAGER} bytes")]
-    if not manager.isprintable():
-        return [
-            FieldError("fieldManager", "Invalid value", "should only contain printable characters", go_quote(manager))
-        ]
-    return []
+    return [
+        FieldError(
+            "fieldManager",
+            "Invalid value",
+            f"invalid character U+{ord(letter):04X} (at position {place})",
+            go_quote(manager),
+        )
+        for place, letter in enumerate(manager)
+        if not letter.isprintable()
+    ]
 
 
-def _dry_run_problems(values: list[JSON]) -> list[FieldError]:
-    if values and values != ["All"]:
+def _dry_run_problems(values: Sequence[JSON]) -> list[FieldError]:
+    if any(value != "All" for value in values):
         shown = "[" + ",".join(go_quote(str(value)) for value in values) + "]"
         return [FieldError("dryRun", "Unsupported value", 'supported values: "All"', shown)]
     return []
 
 
-def _is_typed(*pairs: tuple[JSON, type | UnionType]) -> bool:
-    return all(isinstance(value, kind) for value, kind in pairs)
+_DELETE_FIELDS: Mapping[str, tuple[type, str]] = {
+    "gracePeriodSeconds": (int, "int64"),
+    "preconditions": (dict, "v1.Preconditions"),
+    "orphanDependents": (bool, "bool"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+    "dryRun": (list, "[]string"),
+}
+_GO_KINDS: Mapping[type, str] = {dict: "object", str: "string", bool: "bool", list: "array"}
+
+
+def _check_types(body: JSONObject) -> None:
+    """Raise 400 for fields of DeleteOptions that are of another type."""
+    for field, (kind, named) in _DELETE_FIELDS.items():
+        value = body.get(field)
+        if value is not None and type(value) is not kind:
+            found = _GO_KINDS.get(type(value)) or ("number" if type(value) is int else f"number {value}")
+            raise bad_request(
+                f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type {named}"
+            )
 
 
 def unknown_version(text: str, *, is_watch: bool = False) -> StatusError:
     """Return the error of a resourceVersion that is no number; of a watch upstream makes an error of its own."""
-    why = f"strconv.ParseUint: parsing {go_quote(text)}: invalid syntax"
+    is_number = text.isascii() and text.isdigit()
+    why = f"strconv.ParseUint: parsing {go_quote(text)}: {'value out of range' if is_number else 'invalid syntax'}"
     message = f"resourceVersion: Invalid value: {go_quote(text)}: {why}"
     return StatusError(500, "", message) if is_watch else bad_request(f"invalid resource version: {message}")

@@ -18,16 +18,18 @@ from weakref import WeakKeyDictionary
 from aiohttp import web
 
 from pyverno.engine.request import User
+from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.status import StatusError, bad_request, internal_error, not_found, path_not_found
+from pyverno.kube.status import StatusError, bad_request, internal_error, not_allowed, not_found, path_not_found
 from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.authentication import Authenticator, impersonated
 from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, forbidden_access
-from pyverno.sandbox.http_call import Call, not_allowed
-from pyverno.sandbox.http_connections import Connections
+from pyverno.sandbox.http_call import Call
+from pyverno.sandbox.http_connections import Connections, unreadable
 from pyverno.sandbox.http_operations import operation_of
 from pyverno.sandbox.http_paths import Paths, nothing_here
 from pyverno.sandbox.http_replies import accepted_form
+from pyverno.sandbox.identity import check_segment
 from pyverno.sandbox.requests import Target
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.reviews import Reviews
@@ -91,7 +93,10 @@ class HttpServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         started = perf_counter()
-        call = Call(request, self._server, self._reviews)
+        try:
+            call = Call(request, self._server, self._reviews)
+        except ValueSyntaxError:
+            return unreadable()
         try:
             response = await self._routed(call)
         except StatusError as error:
@@ -105,6 +110,8 @@ class HttpServer:
         except Exception as error:
             _log.exception("request failed", extra={"method": request.method, "path": request.path})
             response = call.refuse(internal_error(type(error).__name__))
+        if not response.prepared:
+            response.headers.setdefault("Cache-Control", "no-cache, private")
         self._paths.answered[call.target.verb, response.status] += 1
         if self._log_request is not None:
             milliseconds = (perf_counter() - started) * 1000
@@ -116,9 +123,11 @@ class HttpServer:
         target = call.target
         call.user = self._user(call.request)
         self._authorize(call)
+        if target.path.startswith("//"):
+            return nothing_here()
         if not target.is_resource:
-            return await self._paths.answer(call.request, target)
-        call.form = accepted_form(call.request.headers, call.query)
+            return await self._paths.answer(call.request, target, call.query)
+        call.form = accepted_form(call.request.headers, call.query, is_list=not target.name)
         kind = self._server.table.find(target.group, target.version, target.plural)
         if kind is None or not _is_served(kind, target):
             if kind is not None and kind.is_custom and target.name and target.subresource:
@@ -129,6 +138,7 @@ class HttpServer:
         operation = operation_of(kind, target.verb, target.subresource) if _is_allowed(kind, target) else None
         if operation is None or call.request.method == "HEAD":
             raise not_allowed()
+        check_segment(target.name)
         if target.verb != "watch":
             return await operation(call, kind)
         task = asyncio.current_task()

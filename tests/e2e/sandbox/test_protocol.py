@@ -42,6 +42,13 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
         ("POST", "/api/v1/namespaces/default/pods/x", NOT_ALLOWED),
         ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", NOT_ALLOWED),
         ("POST", "/api", NOT_ALLOWED),
+        ("HEAD", "/version", (405, "")),
+        ("FOO", "/api/v1/namespaces/default/pods", NOT_ALLOWED),
+        ("GET", "/api/v1/namespaces/default/pods/..", (400, "Name parameter invalid: \"..\": may not be '..'")),
+        ("GET", "/api/v1/namespaces/default/pods/a%25b", (400, "Name parameter invalid: \"a%b\": may not contain '%'")),
+        ("GET", "/api/v1/namespaces/default/pods/x%2Fy", NOT_FOUND),
+        ("GET", "/api/v1/namespaces/default/pods/x/exec", (404, 'pods "x" not found')),
+        ("GET", "/api%2Fv1/nodes/n", (404, 'nodes "n" not found')),
     ],
 )
 def test_paths_and_methods_that_are_not_served(
@@ -49,18 +56,51 @@ def test_paths_and_methods_that_are_not_served(
 ) -> None:
     """A Status with the API server's text."""
     answer = client.send(method, path, {})
-    assert expected == (answer.status, answer.message)
+    assert expected == (answer.status, answer.message if answer.data else "")
+    assert "no-cache, private" == answer.headers["Cache-Control"]
 
 
 def test_paths_that_are_nobodys_are_plain_text(client: Client) -> None:
     """As Go's server answers."""
-    for path in ("/nothing", "/apis/nothing", "/apis/nothing/v1", "/apis/nothing/v1/x/y", "/readyz/nothing"):
+    group = "/apis/nothing"
+    for path in ("/nothing", group, f"{group}/v1", f"{group}/v1/x/y", "/readyz/nothing", "/healthz/", "//api/v1/pods"):
         answer = client.get(path)
         assert (404, "text/plain; charset=utf-8", b"404 page not found\n") == (
             answer.status,
             answer.headers["Content-Type"],
             answer.data,
         )
+
+
+@pytest.mark.parametrize(
+    ("accept", "path", "status", "kind"),
+    [
+        ("text/html", "/api/v1/nodes", 406, "application/json"),
+        ("application/*", "/api/v1/nodes", 200, "application/json"),
+        ("application/*", "/api/v1", 406, "application/json"),
+        ("application/*", "/apis/apps", 200, "application/json"),
+        ("text/html,*/*;q=0.1", "/api/v1", 200, "application/json"),
+        ("application/yaml", "/apis/apps/v1", 200, "application/yaml"),
+        ("application/yaml", "/version", 406, "application/json"),
+        (TABLE, "/apis", 406, "application/json"),
+    ],
+)
+def test_forms_that_can_not_be_written_are_refused(
+    client: Client, accept: str, path: str, status: int, kind: str
+) -> None:
+    """Documents of discovery are found by media types that are written out."""
+    answer = client.get(path, Accept=accept)
+    assert (status, kind) == (answer.status, answer.headers["Content-Type"].partition(";")[0])
+    if status == 406:
+        assert "NotAcceptable" == answer.body["reason"]
+
+
+def test_a_version_that_is_still_to_come_is_waited_for(client: Client, namespace: str) -> None:
+    """By reads of one object, too; one that is no number is none."""
+    client.post(f"{namespace}/configmaps", config_map("a"))
+    found = [client.get(f"{namespace}/configmaps/a?resourceVersion={text}") for text in ("0", "99999999", "x")]
+    assert [200, 504, 500] == [answer.status for answer in found]
+    assert "1" == found[1].headers["Retry-After"]
 
 
 def test_bodies_have_a_limit(client: Client, namespace: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.requests import DeleteOptions, ListOptions, WriteOptions, parse_target
+from pyverno.sandbox.urls import Query
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,7 @@ from pyverno.sandbox.requests import DeleteOptions, ListOptions, WriteOptions, p
         ("GET", "/api/v1/namespaces/x/status/y", ("get", "", "v1", "x", "status", "y", "")),
         ("PATCH", "/apis/a.b/v2/foos/f/status", ("patch", "a.b", "v2", "", "foos", "f", "status")),
         ("GET", "/api/v1/watch/pods", ("watch", "", "v1", "", "pods", "", "")),
-        ("GET", "/api/v1/nodes/n%2Fm", ("get", "", "v1", "", "nodes", "n/m", "")),
+        ("GET", "/api/v1/nodes/n/m", ("get", "", "v1", "", "nodes", "n", "m")),
     ],
 )
 def test_paths_of_resources_name_verb_place_and_object(method: str, path: str, expected: tuple[str, ...]) -> None:
@@ -51,7 +53,13 @@ def test_what_follows_a_subresource_is_kept() -> None:
         ({"dryRun": "x"}, "CreateOptions", 'dryRun: Unsupported value: ["x"]: supported values: "All"'),
         ({"force": "true"}, "PatchOptions", "force: Forbidden: may not be specified for non-apply patch"),
         ({"fieldManager": "a" * 129}, "UpdateOptions", "fieldManager: Too long: may not be more than 128 bytes"),
-        ({"fieldManager": "a\tb"}, "UpdateOptions", "fieldManager: Invalid value"),
+        (
+            {"fieldManager": "a\tb"},
+            "UpdateOptions",
+            'fieldManager: Invalid value: "a\\tb": invalid character U+0009 (at position 1)',
+        ),
+        ({"dryRun": ""}, "CreateOptions", 'dryRun: Unsupported value: [""]: supported values: "All"'),
+        (Query.parse("dryRun=&dryRun=All"), "CreateOptions", 'dryRun: Unsupported value: ["","All"]'),
         (
             {"fieldValidation": "y"},
             "CreateOptions",
@@ -65,6 +73,36 @@ def test_options_of_writes_that_can_not_be_are_invalid(query: dict[str, str], ki
         WriteOptions.from_query(query, kind)
     assert 422 == caught.value.status
     assert caught.value.message.startswith(f'{kind}.meta.k8s.io "" is invalid: {message}')
+
+
+def test_dry_runs_may_be_asked_for_twice() -> None:
+    """And are one."""
+    assert WriteOptions.from_query(Query.parse("dryRun=All&dryRun=All"), "CreateOptions").dry_run
+
+
+def test_only_lists_can_be_watched() -> None:
+    """Unless the path is one of the older ones."""
+    verbs = [
+        parse_target("GET", path, is_watch=True).verb
+        for path in ("/api/v1/pods", "/api/v1/nodes/n", "/api/v1/watch/nodes/n")
+    ]
+    assert ["watch", "get", "watch"] == verbs
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"gracePeriodSeconds": "x"}, "string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"),
+        ({"gracePeriodSeconds": 1.5}, "number 1.5 into Go struct field DeleteOptions.gracePeriodSeconds of type int64"),
+        ({"dryRun": "All"}, "string into Go struct field DeleteOptions.dryRun of type []string"),
+        ({"preconditions": []}, "array into Go struct field DeleteOptions.preconditions of type v1.Preconditions"),
+    ],
+)
+def test_options_of_deletions_have_types(body: JSONObject, message: str) -> None:
+    """With the texts of Go's decoder."""
+    with pytest.raises(StatusError) as caught:
+        DeleteOptions.from_json(body)
+    assert (400, f"json: cannot unmarshal {message}") == (caught.value.status, caught.value.message)
 
 
 def test_apply_needs_a_manager() -> None:
@@ -85,6 +123,7 @@ def test_options_that_were_not_given_are_not_shown() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
+        ({"limit": ""}, 'strconv.ParseInt: parsing "": invalid syntax'),
         ({"limit": "x"}, 'strconv.ParseInt: parsing "x": invalid syntax'),
         ({"limit": "9" * 30}, f'strconv.ParseInt: parsing "{"9" * 30}": value out of range'),
         ({"resourceVersionMatch": "Exact"}, "resourceVersionMatch is forbidden unless resourceVersion is provided"),

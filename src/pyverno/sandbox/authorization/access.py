@@ -97,6 +97,8 @@ def forbidden_access(attributes: AccessAttributes, reason: str = "") -> StatusEr
     why = _refusal(attributes).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     if reason:
         why = f"{why}: {reason}"
+    if attributes.path:
+        return StatusError(403, "Forbidden", f"forbidden: {why}", shows_details=True)
     return forbidden(attributes.group, attributes.resource, attributes.name, why)
 
 
