@@ -15,11 +15,11 @@ from pyverno.engine.effects import Effect
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import ADMISSION, Phase
-from pyverno.engine.plan import Candidate, Selected
+from pyverno.engine.plan import Asked, Candidate
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import NO_PROPERTIES, CelDetail, FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import CompiledRule, Exemption, Guard, Judge, Run
+from pyverno.engine.rule import CompiledRule, Exemption, Guard, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
 from pyverno.errors import PyvernoError
@@ -132,13 +132,13 @@ class Engine:
             request.gvr,
         )
         for step in policies.plan(phases, key):
-            if isinstance(step, Selected):
-                self._apply(step, course)
+            if isinstance(step, Asked):
+                self._ask(step, course)
             elif _passes(step.check, course.plain_object):
-                course.results.extend(step.results)
+                course.results += step.results
             else:
-                for selected in step.policies:
-                    self._apply(selected, course)
+                for asked in step.otherwise:
+                    self._ask(asked, course)
         return Review(request, course.request.object, tuple(course.results), tuple(course.effects))
 
     def explain(
@@ -153,16 +153,20 @@ class Engine:
                         if rule.stage is phase.stage:
                             yield rule, rule.matcher.mismatch(request, resource)
 
-    def _apply(self, selected: Selected, course: _Course) -> None:
-        """Run the rules of one policy: what the object alone decides without further ado, the others in full."""
-        stops = selected.policy.apply_one
-        for candidate in selected.candidates:
-            results = _judged(candidate.shortcut.judge, course.plain_object)
-            if results is None:
+    def _ask(self, asked: Asked, course: _Course) -> None:
+        """Run rules in order: what the object alone decides without further ado, the others in full."""
+        stops, plain, results = asked.stops, course.plain_object, course.results
+        for judge, candidate in asked.rules:
+            try:
+                said = None if judge is None or plain is None else judge(plain)
+            except Exception:  # the closures then find out and say what is wrong
+                said = None
+            if said is None:
                 decided = self._record(candidate.rule, self._verdicts(candidate, course), course)
+                plain = course.plain_object
             else:
-                course.results.extend(results)
-                decided = stops and any(result.status in _DECIDED for result in results)
+                results += said
+                decided = stops and any(result.status in _DECIDED for result in said)
             if decided and stops:
                 return
 
@@ -265,16 +269,6 @@ def _passes(check: Callable[[JSON], bool], subject: JSON) -> bool:
         return subject is not None and check(subject) is True
     except Exception:
         return False
-
-
-def _judged(judge: Judge | None, subject: JSON) -> Sequence[RuleResult] | None:
-    """Return the results of a rule as the object alone decides them; None when the exact closures must be asked."""
-    if judge is None or subject is None:
-        return None
-    try:
-        return judge(subject)
-    except Exception:  # the closures then find out and say what is wrong
-        return None
 
 
 def _run(run: Run, guards: Sequence[Guard], exceptions: Sequence[Exemption], resource: Resource) -> Sequence[Verdict]:

@@ -7,7 +7,7 @@ results are ready. This module must never look at an object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyverno.engine.match import IndexKey
 from pyverno.engine.result import RuleResult, Status
@@ -15,7 +15,7 @@ from pyverno.engine.rule import NO_SHORTCUT, Check, CompiledRule, Exemption, Gua
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass, replace
 
-__all__ = ["Candidate", "Checks", "Fast", "Plan", "Selected", "make_plan"]
+__all__ = ["Asked", "Candidate", "Checks", "Fast", "Plan", "Selected", "make_plan"]
 
 GROUP = 32
 """How many policies share a pass-check: more would save little, and one failing rule sends all to their judges."""
@@ -64,15 +64,29 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Rules that are asked one after the other: of one policy or of several, each with its judge when it has one.
+
+    With `stops` the rules are those of one policy, and the first that passes or fails is the last.
+    """
+
+    rules: tuple[tuple[Judge | None, Candidate], ...]
+    stops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fast:
-    """Policies that one fused pass-check speaks for, and what they say when it returns True."""
+    """Policies that one fused pass-check speaks for: what they say when it returns True, and how they are asked else.
+
+    "Else" is any other answer and any exception: the check proves nothing then.
+    """
 
     check: Check
     results: tuple[RuleResult, ...]
-    policies: tuple[Selected, ...]
+    otherwise: tuple[Asked, ...]
 
 
-Plan = tuple[Fast | Selected, ...]
+Plan = tuple[Fast | Asked, ...]
 
 
 Checks = dict[tuple[Proof, ...], Check | None]
@@ -86,25 +100,42 @@ def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
     order of their results.
     """
     policies = tuple(selected)
-    fast = tuple(policy for policy in policies if all(candidate.shortcut.proof for candidate in _asked(policy)))
-    together: list[Fast | Selected] = []
+    fast = tuple(policy for policy in policies if all(candidate.shortcut.proof for candidate in _first_asked(policy)))
+    together: list[Fast | Asked] = []
     for first in range(0, len(fast), GROUP):
         together.extend(_fused(fast[first : first + GROUP], checks))
     known = {id(policy) for policy in fast}
-    return (*together, *(policy for policy in policies if id(policy) not in known))
+    return (*together, *_asked(policy for policy in policies if id(policy) not in known))
+
+
+def _asked(policies: Iterable[Selected]) -> Iterator[Asked]:
+    """Yield how policies are asked: in as few steps as possible, because a step costs as much as a simple rule."""
+    several: list[tuple[Judge | None, Candidate]] = []
+    for policy in policies:
+        rules = [(candidate.shortcut.judge, candidate) for candidate in policy.candidates]
+        if not policy.policy.apply_one or len(rules) == 1:
+            several += rules
+            continue
+        if several:
+            yield Asked(tuple(several))
+            several = []
+        yield Asked(tuple(rules), stops=True)
+    if several:
+        yield Asked(tuple(several))
 
 
 def _fused(policies: tuple[Selected, ...], checks: Checks) -> Plan:
-    """Return policies as one step, or as they are when no pass-check can be made for them."""
-    shortcuts = [candidate.shortcut for policy in policies for candidate in _asked(policy)]
+    """Return policies as one step, or as they are asked when no pass-check can be made for them."""
+    shortcuts = [candidate.shortcut for policy in policies for candidate in _first_asked(policy)]
+    otherwise = tuple(_asked(policies))
     proofs = tuple(shortcut.proof for shortcut in shortcuts if shortcut.proof is not None)
     if proofs not in checks:
         checks[proofs] = _pass_check(proofs)
     check = checks[proofs]
     if check is None:
-        return policies
+        return otherwise
     results = tuple(result for shortcut in shortcuts for result in shortcut.passed)
-    return (Fast(check, results, policies),)
+    return (Fast(check, results, otherwise),)
 
 
 def _pass_check(proofs: Sequence[Proof]) -> Check | None:
@@ -116,6 +147,6 @@ def _pass_check(proofs: Sequence[Proof]) -> Check | None:
     return checks[0] if len(checks) == 1 else lambda subject: all(check(subject) is True for check in checks)
 
 
-def _asked(selected: Selected) -> Sequence[Candidate]:
+def _first_asked(selected: Selected) -> Sequence[Candidate]:
     """Return the candidates that run when all of them pass: with applyRules One, the first."""
     return selected.candidates[:1] if selected.policy.apply_one else selected.candidates
