@@ -29,9 +29,6 @@ _RULE = """
 _PATTERN = 'pattern: {metadata: {labels: {"%s": "?*"}}}'
 _ANY = 'anyPattern: [{metadata: {labels: {"%s": "?*"}}}, {spec: {hostPID: true}}]'
 _DENY = (
-    'deny: {conditions: {any: [{key: "{{ request.object.metadata.labels.%s || \'\' }}", '
-    'operator: Equals, value: ""}]}}'
-)
     'deny: {conditions: {any: [{key: "{{ request.object.metadata.labels.%s || \'\' }}", operator: Equals, value: ""}]}}'
 )
 
