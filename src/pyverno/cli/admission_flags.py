@@ -113,6 +113,21 @@ class ReportFlags:
     """What is reported of answers, and by whom."""
 
     of_admission: bool = switch("--admissionReports", "Report on admission requests.", default=True)
+    types: tuple[str, ...] = listed(
+        "--enableReporting",
+        "Kinds of rules that are reported on: validate, mutate, mutateExisting, generate, imageVerify.",
+        default="validate,mutate,mutateExisting,generate,imageVerify",
+        metavar="KINDS",
+    )
+    statuses: tuple[str, ...] = listed(
+        "--allowedResults",
+        "Results that are reported: pass, fail, error, warn, skip.",
+        default="pass,fail,error,warn,skip",
+        metavar="RESULTS",
+    )
+    most: int = number(
+        "--maxAdmissionReports", "Reports on requests that there may be; beyond that none are made.", default=10_000
+    )
     account: str = text(
         "--reportsServiceAccountName",
         "User that reports are made with; whether it may read what policies are about stands in their status.",
@@ -217,6 +232,31 @@ class MetricFlags:
     host: str = text("--metricsHost", "Address of the metrics.", metavar="ADDRESS")
     port: int = number("--metricsPort", "Port of the metrics.", default=8000)
     disabled: bool = switch("--disableMetrics", "Serve no metrics.")
+    otel: str = text(
+        "--otelConfig",
+        "How metrics are told: prometheus, or grpc to a collector (needs the extra `otel`).",
+        default="prometheus",
+        metavar="FORM",
+        choices=("prometheus", "grpc"),
+    )
+    collector: str = text(
+        "--otelCollector",
+        "With --otelConfig=grpc: host of the collector; its port is --metricsPort.",
+        default="opentelemetrycollector.kyverno.svc.cluster.local",
+        metavar="HOST",
+    )
+    collector_secret: str = text(
+        "--transportCreds",
+        "With --otelConfig=grpc: Secret with the authority of the collector (ca.pem); without it there is no TLS.",
+        metavar="NAME",
+    )
+    exemplars: str = text(
+        "--exemplarFilter",
+        "Which measurements become examples: always-off, trace-based or always-on.",
+        default="trace-based",
+        metavar="NAME",
+        has_effect=False,
+    )
     ca_secret: str = text(
         "--metricsCASecretName", "Secret of the certificate authority of the metrics.", metavar="NAME"
     )
@@ -231,6 +271,22 @@ class MetricFlags:
     )
     server: str = text(
         "--metricsServerIP", "Address that the certificate of the metrics is for as well.", metavar="ADDRESS"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TracingFlags:
+    """Whether and where traces go."""
+
+    enabled: bool = switch(
+        "--enableTracing", "Send a trace of every request to a collector of OpenTelemetry (needs the extra `otel`)."
+    )
+    address: str = text("--tracingAddress", "Host of the collector; this machine by default.", metavar="HOST")
+    port: int = number("--tracingPort", "Port of the collector.", default=4317)
+    secret: str = text(
+        "--tracingCreds",
+        "Secret with the authority of the collector (ca.pem); without it there is no TLS.",
+        metavar="NAME",
     )
 
 
@@ -285,5 +341,6 @@ class AdmissionFlags:
     events: EventFlags = group_of("Events", EventFlags)
     logs: LogFlags = group_of("Logs", LogFlags)
     metrics: MetricFlags = group_of("Metrics", MetricFlags)
+    tracing: TracingFlags = group_of("Tracing", TracingFlags)
     profiling: ProfilingFlags = group_of("Profiling", ProfilingFlags)
     ignored: IgnoredFlags = group_of("Without effect", IgnoredFlags)

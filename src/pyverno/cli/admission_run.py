@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import ssl
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pyverno.cluster.access import Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.controllers.admission import AdmissionController, AdmissionSettings
+from pyverno.controllers.admissionreports import ReportSettings
 from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.events import EventSettings
 from pyverno.controllers.metricsport import MetricsPort, MetricsTls
@@ -35,6 +36,7 @@ from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
     from pyverno.cli.admission_flags import AdmissionFlags
+    from pyverno.controllers.telemetry import Collector
 
 __all__ = ["run_admission", "settings_of"]
 
@@ -62,14 +64,43 @@ def run_admission(flags: AdmissionFlags) -> None:
     observers: list[Observer] = [metrics, AnswerLog()]
     if given.dumps_payload or given.dumps_patches:
         observers.append(PayloadLog(payloads=given.dumps_payload, patches=given.dumps_patches))
+    services = [*_metrics(flags, access, metrics), *_profiling(flags)]
+    if flags.tracing.enabled:
+        from pyverno.controllers.telemetry import Tracing  # an extra of this package, and half a second to load
+
+        tracing = Tracing("kyverno-admission-controller", _traces_collector(flags), access)
+        observers.append(tracing.observer)
+        services.append(tracing)
     work = AdmissionController(access, settings_of(flags, os.environ), Observers(*observers), metrics).run
-    run_process(work, [*_metrics(flags, access, metrics.exposition), *_profiling(flags)])
+    run_process(work, services)
 
 
-def _metrics(flags: AdmissionFlags, access: Access, expose: Callable[[], bytes]) -> Iterator[Service]:
+def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics) -> Iterator[Service]:
     given = flags.metrics
-    if not given.disabled:
-        yield MetricsPort(expose, given.host, given.port, metrics_tls(flags, access, os.environ))
+    if given.disabled:
+        return
+    if given.otel == "grpc":
+        from pyverno.controllers.telemetry import Collector, MetricsPush  # as for traces
+
+        endpoint = _endpoint(given.collector, given.port)
+        yield MetricsPush(metrics, Collector(endpoint, given.collector_secret, _namespace(os.environ)), access)
+    else:
+        yield MetricsPort(metrics.exposition, given.host, given.port, metrics_tls(flags, access, os.environ))
+
+
+def _traces_collector(flags: AdmissionFlags) -> Collector:
+    from pyverno.controllers.telemetry import Collector  # as for traces
+
+    given = flags.tracing
+    return Collector(_endpoint(given.address or "localhost", given.port), given.secret, _namespace(os.environ))
+
+
+def _endpoint(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _namespace(environment: Mapping[str, str]) -> str:
+    return environment.get("KYVERNO_NAMESPACE") or "kyverno"
 
 
 def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str, str]) -> MetricsTls | None:
@@ -83,7 +114,7 @@ def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str,
     settings = CertificateSettings(
         service=service,
         more_services=(f"{service}-metrics",),
-        namespace=environment.get("KYVERNO_NAMESPACE") or "kyverno",
+        namespace=_namespace(environment),
         ca_secret=given.ca_secret,
         tls_secret=given.tls_secret,
         algorithm=_algorithm("--metricsKeyAlgorithm", given.algorithm),
@@ -101,7 +132,7 @@ def _profiling(flags: AdmissionFlags) -> Iterator[Service]:
 
 def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> AdmissionSettings:
     """Return the settings of a controller; raises UsageError for a value that is none."""
-    namespace = environment.get("KYVERNO_NAMESPACE") or "kyverno"
+    namespace = _namespace(environment)
     service = environment.get("KYVERNO_SVC") or "kyverno-svc"
     server, cluster = flags.server, flags.cluster
     return AdmissionSettings(
@@ -117,6 +148,12 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         reports_account=flags.reports.account,
         background_account=flags.reports.background_account,
+        reports=ReportSettings(
+            flags.reports.of_admission,
+            _known(flags.reports.types, ReportSettings().types, "--enableReporting"),
+            _known(flags.reports.statuses, ReportSettings().statuses, "--allowedResults"),
+            flags.reports.most,
+        ),
         webhooks=Settings(
             timeout=flags.webhooks.timeout,
             forces_ignore=flags.webhooks.forces_ignore,
@@ -135,6 +172,7 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         events_burst=cluster.events_burst or _DEFAULT_BURST,
         resync_seconds=cluster.resync,
         removes_webhooks=flags.webhooks.removes,
+        deployment=environment.get("KYVERNO_DEPLOYMENT") or "",
         surroundings=_surroundings(flags, environment),
         generates_validating=flags.generation.validating,
         events=EventSettings(flags.events.most_queued, flags.events.omitted),
@@ -202,3 +240,11 @@ def _surroundings(flags: AdmissionFlags, environment: Mapping[str, str]) -> Surr
         most_entries=given.most_entries,
         caches_config_maps=given.caches_config_maps,
     )
+
+
+def _known(given: tuple[str, ...], known: frozenset[str], flag: str) -> frozenset[str]:
+    """Return the words of a flag; raises UsageError for one that it does not know."""
+    unknown = next((each for each in given if each not in known), None)
+    if unknown is not None:
+        raise UsageError(f'invalid argument "{unknown}" for "{flag}" flag: expected {", ".join(sorted(known))}')
+    return frozenset(given)

@@ -6,6 +6,7 @@ to their series when somebody reads. This module must never open a port.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -118,6 +119,8 @@ class Metrics:
         """Make all instruments."""
         self.settings = MetricSettings()
         """The ConfigMap of this moment: namespaces count at once, everything else from the next `begin` on."""
+        self.begun = time.time_ns()
+        """Since when is counted, in nanoseconds since 1970."""
         self.instruments = made = Instruments()
         self._exposition: Exposition | None = None
         self._requests = made.counter("kyverno_admission_requests", "Admission requests.", _REQUEST)
@@ -212,6 +215,7 @@ class Metrics:
     def begin(self) -> None:
         """Forget everything and begin anew with the metrics, labels and buckets of the settings of this moment."""
         self._batches = {}
+        self.begun = time.time_ns()
         self.instruments.begin(self.settings)
 
     def read(self) -> Iterator[Reading]:
