@@ -28,12 +28,25 @@ from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.status import StatusError
 from pyverno.version import __version__
 
-__all__ = ["APPLY_PATCH", "JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "Client", "resource_path"]
+__all__ = [
+    "APPLY_PATCH",
+    "JSON_PATCH",
+    "JSON_TYPE",
+    "MERGE_PATCH",
+    "METADATA",
+    "METADATA_LIST",
+    "STRATEGIC_PATCH",
+    "Client",
+    "resource_path",
+]
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+JSON_TYPE: Final = "application/json"
+METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _ATTEMPTS: Final = 5
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 
@@ -130,7 +143,9 @@ class Client:
         """Return one object."""
         return _object(await self.request("GET", resource_path(gvr, namespace, name, subresource)))
 
-    async def list(self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500) -> JSONObject:
+    async def list(
+        self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500, accept: str = JSON_TYPE
+    ) -> JSONObject:
         """Return a whole collection as one list object, read page by page."""
         found: JSONObject = {}
         items: list[JSON] = []
@@ -138,7 +153,7 @@ class Client:
         following = ""
         while True:
             pinned = [*extra, ("continue", following)] if following else extra
-            found = await self.request("GET", resource_path(gvr, namespace), query=pinned)
+            found = await self.request("GET", resource_path(gvr, namespace), query=pinned, accept=accept)
             items.extend(found.get("items") or ())
             following = (found.get("metadata") or {}).get("continue") or ""
             if not following:
@@ -186,8 +201,8 @@ class Client:
         *,
         query: Query = (),
         body: JSON = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = JSON_TYPE,
+        accept: str = JSON_TYPE,
         seconds: float = 30.0,
     ) -> Any:
         """Send one request and return the decoded answer.
@@ -229,6 +244,7 @@ class Client:
         query: Query = (),
         idle_seconds: float = 300.0,
         opened: Callable[[], None] = lambda: None,
+        accept: str = JSON_TYPE,
     ) -> AsyncIterator[JSONObject]:
         """Yield the lines of a watch as they come, decoded; `opened` is called when the server has begun to answer.
 
@@ -239,7 +255,7 @@ class Client:
         await self._budget.take()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_seconds)
         try:
-            options = await self._options({"Accept": "application/json"})
+            options = await self._options({"Accept": accept})
             async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
                 if reply.status != 200:
                     _answer("GET", path, reply.status, await reply.read())

@@ -216,6 +216,9 @@ class ClusterHost:
         limit = self._seconds if seconds is None else seconds
         if self._deadline is not None:
             limit = min(limit, max(self._deadline - time.monotonic(), 0.0))
+        if not limit:
+            asking.close()
+            raise HostError(f"{what}: no answer within 0 seconds")
         running = asyncio.run_coroutine_threadsafe(asking, self._loop)
         try:
             return running.result(limit)

@@ -17,7 +17,7 @@ from typing import Final
 
 import orjson
 
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import JSON_TYPE, METADATA, METADATA_LIST, Client, resource_path
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
@@ -70,10 +70,12 @@ class Informer:
         fields: str = "",
         idle_seconds: float = 300.0,
         shrink: Callable[[JSONObject], JSONObject] = slim,
+        only_metadata: bool = False,
     ) -> None:
         """Take what to watch; nothing is asked before `run`.
 
-        `fields` is a field selector; `shrink` makes what is kept of an object.
+        `fields` is a field selector; `shrink` makes what is kept of an object. With `only_metadata` the server sends
+        nothing else, whatever the objects hold.
         """
         self.gvr = gvr
         self.synced = asyncio.Event()
@@ -82,6 +84,7 @@ class Informer:
         self._query = {name: text for name, text in (("labelSelector", selector), ("fieldSelector", fields)) if text}
         self._idle_seconds = idle_seconds
         self._shrink = shrink
+        self._accept = (METADATA_LIST, METADATA) if only_metadata else (JSON_TYPE, JSON_TYPE)
         self._objects: dict[Place, bytes] = {}
         self._listeners: list[Listener] = []
         self._version = ""
@@ -137,7 +140,7 @@ class Informer:
             self._broken_since = time.monotonic()
 
     async def _list(self) -> None:
-        found = await self._client.list(self.gvr, self._namespace, query=self._query)
+        found = await self._client.list(self.gvr, self._namespace, query=self._query, accept=self._accept[0])
         kind = str(found.get("kind", "")).removesuffix("List")
         told: list[tuple[Notice, JSONObject]] = []
         before, after = dict(self._objects), {}
@@ -168,7 +171,9 @@ class Informer:
             "timeoutSeconds": str(random.randint(*_WATCH_SECONDS)),  # noqa: S311 - spreads load, keeps no secret
         }
         path = resource_path(self.gvr, self._namespace)
-        stream = self._client.stream(path, query=query, idle_seconds=self._idle_seconds, opened=self._mend)
+        stream = self._client.stream(
+            path, query=query, idle_seconds=self._idle_seconds, opened=self._mend, accept=self._accept[1]
+        )
         async for event in stream:
             self._take(event)
 

@@ -1,0 +1,49 @@
+"""How many objects of a resource there are, by a watch of their metadata.
+
+A count that does not follow the cluster is no count. This module must never read what the objects hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.informer import Informer
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+
+__all__ = ["Count"]
+
+_STALE_SECONDS: Final = 30.0
+
+
+class Count:
+    """Counts objects of some resources while `run` runs."""
+
+    def __init__(self, client: Client, resources: Sequence[GVR], *, namespace: str = "", selector: str = "") -> None:
+        """Take what is counted: in one namespace or all, those with certain labels or all."""
+        self._informers = tuple(
+            Informer(client, gvr, namespace=namespace, selector=selector, shrink=_place, only_metadata=True)
+            for gvr in resources
+        )
+
+    @property
+    def value(self) -> int | None:
+        """How many there are, None while that is not known."""
+        if any(each.stale_seconds > _STALE_SECONDS or not each.synced.is_set() for each in self._informers):
+            return None
+        return sum(map(len, self._informers))
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers:
+                group.create_task(informer.run())
+
+
+def _place(body: JSONObject) -> JSONObject:
+    """Keep of an object where it is."""
+    metadata = body.get("metadata") or {}
+    return {"metadata": {key: metadata[key] for key in ("name", "namespace") if key in metadata}}
