@@ -40,7 +40,7 @@ from pyverno.errors import Location, PolicyError
 from pyverno.lang.cel import Program, types
 from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.types import Type, list_of, map_of, struct
-from pyverno.policy.celblocks import EvaluationMode, Mutation, ValidationAction
+from pyverno.policy.celblocks import Evaluation, EvaluationMode, Mutation, ValidationAction
 from pyverno.policy.celexception import CelException, ReportResult
 from pyverno.policy.celpolicy import (
     CelPolicy,
@@ -170,8 +170,15 @@ def _rule(
         matcher=matcher,
         action=action,
         failure_action=failure_action,
+        mutates_existing=isinstance(policy, MutatingPolicy) and policy.spec.evaluation.mutate_existing,
+        skips_background_requests=_evaluation(policy).skip_background_requests,
         shortcut=shortcut,
     )
+
+
+def _evaluation(policy: CelPolicy) -> Evaluation:
+    evaluation: Evaluation = policy.spec.evaluation  # type: ignore[attr-defined]  # every kind has one
+    return evaluation
 
 
 def _once(make: Callable[[], T]) -> Callable[[], T]:

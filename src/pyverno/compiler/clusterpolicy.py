@@ -97,6 +97,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         failure_action=failure_action,
         overrides=overrides,
         checks_existing=validate is not None and validate.allow_existing_violations,
+        mutates_existing=stage is Stage.MUTATE_EXISTING,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,
         shortcut=later_shortcut(action, rule_info, failure_action) if plain else None,

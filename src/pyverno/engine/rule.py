@@ -312,8 +312,9 @@ class CompiledRule:
     """One rule, ready to run.
 
     `failure_action` holds unless one of `overrides` fits. `checks_existing` allows updates of objects that failed
-    before (allowExistingViolations). `shortcut` makes the fast tier of the action, when it may have one; it is called
-    for rules that requests are about, so that other rules cost nothing.
+    before (allowExistingViolations). `mutates_existing`: it changes objects that are there already, after the request
+    and on its account. `shortcut` makes the fast tier of the action, when it may have one; it is called for rules that
+    requests are about, so that other rules cost nothing.
     """
 
     info: RuleInfo
@@ -325,6 +326,7 @@ class CompiledRule:
     failure_action: FailureAction = FailureAction.AUDIT
     overrides: tuple[ActionOverride, ...] = ()
     checks_existing: bool = False
+    mutates_existing: bool = False
     skips_background_requests: bool = True
     report_properties: Callable[[Run, Verdict], Mapping[str, str]] | None = None
     shortcut: Callable[[], Shortcut] | None = None

@@ -1,0 +1,299 @@
+"""What a request sets in motion: generate rules and rules that change existing objects, told apart from doing it.
+
+The rules run later, elsewhere; here it is asked only whether the request is one of theirs: match, exceptions and
+conditions. A rule of which this can not be told is set in motion as well, so that whoever does the work finds out. This
+module must never ask for the objects that a rule would make or change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from pyverno.engine.actions.cel_generate import GeneratingAction
+from pyverno.engine.actions.cel_mutate import MutatingAction, mutating_bindings
+from pyverno.engine.actions.cel_targets import MutatingTargets
+from pyverno.engine.actions.generate import GenerateRule
+from pyverno.engine.actions.unavailable import Unavailable
+from pyverno.engine.cel import CelSession, first_unmet
+from pyverno.engine.constraints import ConstraintMatcher
+from pyverno.engine.engine import Engine
+from pyverno.engine.host import Host
+from pyverno.engine.match import IndexKey
+from pyverno.engine.phases import GENERATING, MUTATING, MUTATING_EXISTING
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Operation, Request
+from pyverno.engine.result import RuleResult, Status, Verdict
+from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Exemption, RuleInfo, Run, Stage
+from pyverno.errors import EvaluationError, PyvernoError
+from pyverno.kube.resource import Resource
+from pyverno.value import dataclass, replace
+
+__all__ = ["Trigger", "Triggers"]
+
+_DELETE = Operation.DELETE.value
+_PHASES = (*MUTATING, *MUTATING_EXISTING, *GENERATING)
+_ABOUT = (Status.PASS, Status.ERROR)
+_MEMO_LIMIT = 1024
+
+Place = tuple[str, str, str]
+"""Kind, key and rule name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One rule that a request sets in motion.
+
+    `generates`: the rule makes objects (else it changes existing ones). `deletes`: what it made earlier for this object
+    is to go, because it no longer applies. `synchronizes`: what it makes no longer is to go. `error` says why it is not
+    known whether the rule applies.
+    """
+
+    rule: RuleInfo
+    generates: bool
+    deletes: bool = False
+    synchronizes: bool = False
+    error: str = ""
+
+
+class Triggers:
+    """The rules of some policies that work after a request; made once for a set of policies.
+
+    >>> len(Triggers(PolicySet()))
+    0
+    """
+
+    __slots__ = ("_generating", "_matched", "_memo", "_rules", "_whole")
+
+    def __init__(self, policies: PolicySet) -> None:
+        """Take policies and exceptions; only rules that make objects or change existing ones are kept."""
+        self._rules: dict[Place, CompiledRule] = {}
+        whole: list[CompiledPolicy] = []
+        matched: list[CompiledPolicy] = []
+        self._generating: list[CompiledRule] = []
+        self._memo: dict[IndexKey, tuple[CompiledRule, ...]] = {}
+        for policy in policies.policies:
+            if not policy.info.admission:
+                continue
+            kept = [rule for rule in policy.rules if _is_later(rule)]
+            self._generating.extend(rule for rule in kept if isinstance(rule.action, GeneratingAction))
+            legacy = [rule for rule in kept if not isinstance(rule.action, GeneratingAction)]
+            self._rules.update((_place(rule.info), rule) for rule in kept)
+            if legacy:
+                whole.append(CompiledPolicy(policy.info, tuple(_asked(rule) for rule in legacy)))
+                makers = [replace(_asked(rule), guards=()) for rule in legacy if rule.stage is Stage.GENERATE]
+                matched.append(CompiledPolicy(policy.info, tuple(makers)))
+        self._whole = PolicySet(whole, policies.exceptions)
+        self._matched = PolicySet(matched, policies.exceptions)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def of(self, request: Request, host: Host, *, deadline: float | None = None) -> tuple[Trigger, ...]:
+        """Return what a request sets in motion; raises nothing that a policy or the world can cause."""
+        if request.operation is Operation.DELETE:
+            found = self._of_deletion(request, host, deadline)
+        else:
+            found = chain(self._of_object(request, host, deadline), self._lapsed(request, host, deadline))
+        return (*found, *self._of_generating(request))
+
+    def concerns(self, request: Request) -> bool:
+        """Tell, from what indexes a request alone, whether it can set anything in motion."""
+        key = _key(request, request.operation)
+        return any(
+            set_.plan(phases, key) for set_, phases in ((self._whole, _PHASES), (self._matched, GENERATING))
+        ) or bool(self._generating and self._about(request))
+
+    def skips_background(self, rule: RuleInfo) -> bool:
+        """Tell whether a rule is not to be set in motion by the account that does the work."""
+        return self._rules[_place(rule)].skips_background_requests
+
+    def keeps_in_step(self, kind: str, key: str, rule: str, request: Request) -> bool:
+        """Tell whether a rule keeps the object of a request, which it made or copies, equal to what it says.
+
+        A rule that the object itself sets in motion is told of by `of`.
+        """
+        found = self._rules.get((kind, key, rule))
+        if found is None or not isinstance(found.action, GenerateRule) or not found.action.synchronize:
+            return False
+        before = request.with_object(request.old)
+        return found.matcher.mismatch(before, Resource(request.old)) is not None
+
+    # -------------------------------------------------------------------------------------------------- legacy, targets
+
+    def _of_object(self, request: Request, host: Host, deadline: float | None) -> Iterator[Trigger]:
+        for result in Engine(self._whole, host).review(request, _PHASES, deadline=deadline).results:
+            if result.status in _ABOUT:
+                yield self._trigger(result)
+
+    def _of_deletion(self, request: Request, host: Host, deadline: float | None) -> Iterator[Trigger]:
+        """Yield rules that name DELETE, and deletions for those that keep what they made in step.
+
+        Kyverno: a deletion that a generate rule matches is not asked the preconditions.
+        """
+        phases = (*MUTATING, *MUTATING_EXISTING)
+        for result in Engine(self._whole, host).review(request, phases, deadline=deadline).results:
+            if result.status in _ABOUT and _names_deletion(self._rule(result)):
+                yield self._trigger(result)
+        for result in Engine(self._matched, host).review(request, GENERATING, deadline=deadline).results:
+            if result.status in _ABOUT:
+                if _names_deletion(self._rule(result)):
+                    yield self._trigger(result)
+                elif self._synchronizes(result):
+                    yield self._trigger(result, deletes=True)
+
+    def _lapsed(self, request: Request, host: Host, deadline: float | None) -> Iterator[Trigger]:
+        """Yield rules in step that were about the object as it was and are not about it any more."""
+        if request.old is None or not len(self._matched):
+            return
+        before = request.with_object(request.old)
+        earlier = [
+            result
+            for result in Engine(self._matched, host).review(before, GENERATING, deadline=deadline).results
+            if result.status is Status.PASS and self._synchronizes(result)
+        ]
+        if not earlier:
+            return
+        now = self._said(Engine(self._whole, host).review(request, GENERATING, deadline=deadline).results)
+        held = self._said(Engine(self._whole, host).review(before, GENERATING, deadline=deadline).results)
+        for result in earlier:
+            place = _place(result.rule)
+            said = now.get(place)
+            # preconditions that do not hold count only when they held before
+            if said is None or (_is_unmet(said) and _passed(held.get(place))):
+                yield self._trigger(result, deletes=True)
+
+    def _trigger(self, result: RuleResult, *, deletes: bool = False) -> Trigger:
+        error = result.message if result.status is Status.ERROR else ""
+        generates = self._rule(result).stage is Stage.GENERATE
+        return Trigger(result.rule, generates, deletes, error=error)
+
+    def _rule(self, result: RuleResult) -> CompiledRule:
+        return self._rules[_place(result.rule)]
+
+    def _synchronizes(self, result: RuleResult) -> bool:
+        action = self._rule(result).action
+        return isinstance(action, GenerateRule) and action.synchronize
+
+    @staticmethod
+    def _said(results: Iterable[RuleResult]) -> Mapping[Place, RuleResult]:
+        return {_place(result.rule): result for result in results}
+
+    # ------------------------------------------------------------------------------------------------- policies in CEL
+
+    def _of_generating(self, request: Request) -> Iterator[Trigger]:
+        """Yield GeneratingPolicies; their conditions are asked when the work is done.
+
+        A change of an object that the policy is about, in whatever operation, also has to be looked at when what the
+        policy made is kept in step.
+        """
+        for rule in self._about(request) if self._generating else ():
+            action = rule.action
+            if not isinstance(action, GeneratingAction):
+                continue
+            try:
+                trigger = _of_generating_rule(rule, action, request)
+            except PyvernoError as error:
+                trigger = Trigger(rule.info, generates=True, error=error.message)
+            if trigger is not None:
+                yield trigger
+
+    def _about(self, request: Request) -> tuple[CompiledRule, ...]:
+        """Return the rules that can be about such objects, in whatever operation."""
+        key = _key(request, request.operation)
+        found = self._memo.get(key)
+        if found is None:
+            keys = [_key(request, operation) for operation in Operation]
+            found = tuple(rule for rule in self._generating if any(rule.may_match(each) for each in keys))
+            if len(self._memo) >= _MEMO_LIMIT:
+                # a fresh dict rather than clear(): other threads may be reading the old one
+                self._memo = {}
+            self._memo[key] = found
+        return found
+
+
+def _key(request: Request, operation: Operation) -> IndexKey:
+    return IndexKey(
+        request.gvk, request.subresource, operation.value, request.namespace, request.is_background, request.gvr
+    )
+
+
+def _of_generating_rule(rule: CompiledRule, action: GeneratingAction, request: Request) -> Trigger | None:
+    keeps = action.synchronize
+    match request.operation:
+        case Operation.DELETE:
+            if _names_deletion(rule):
+                return Trigger(rule.info, generates=True) if _matches(rule, request) else None
+            return Trigger(rule.info, generates=True, deletes=True) if keeps and _concerns(rule, request) else None
+        case Operation.UPDATE if keeps:
+            return Trigger(rule.info, generates=True, synchronizes=True) if _concerns(rule, request) else None
+    return Trigger(rule.info, generates=True) if _matches(rule, request) else None
+
+
+def _matches(rule: CompiledRule, request: Request) -> bool:
+    return rule.matcher.mismatch(request, Resource(request.subject)) is None
+
+
+def _concerns(rule: CompiledRule, request: Request) -> bool:
+    """Tell whether a rule is about the object as it is or as it was, whatever the operation."""
+    subjects = [each for each in (request.object, request.old) if each is not None]
+    return any(
+        _matches(rule, replace(request, operation=operation, object=subject))
+        for operation in Operation
+        for subject in subjects
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
+
+
+def _is_later(rule: CompiledRule) -> bool:
+    return rule.stage is Stage.GENERATE or rule.mutates_existing
+
+
+def _place(info: RuleInfo) -> Place:
+    return info.policy.kind, info.policy.key, info.name
+
+
+def _asked(rule: CompiledRule) -> CompiledRule:
+    return replace(rule, action=_Asked(rule.action), shortcut=None, report_properties=None)
+
+
+def _names_deletion(rule: CompiledRule) -> bool:
+    """Tell whether a rule itself says that deletions are its business."""
+    if isinstance(rule.matcher, ConstraintMatcher):
+        return any(_DELETE in each.operations for each in rule.matcher.rules)
+    return any(_DELETE in block.operations for block in rule.matcher.blocks)
+
+
+def _is_unmet(result: RuleResult) -> bool:
+    return result.status is Status.SKIP and not result.exceptions
+
+
+def _passed(result: RuleResult | None) -> bool:
+    return result is not None and result.status is Status.PASS
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An action that only says whether it would have something to do."""
+
+    action: Action
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Pass when the rule applies."""
+        action = self.action
+        if isinstance(action, Unavailable):
+            return action.run(run)
+        if isinstance(action, MutatingAction | MutatingTargets):
+            session = CelSession(run, mutating_bindings(run.request), action.variables)
+            unmet = first_unmet(session.for_conditions(), action.conditions)
+            if unmet is not None and unmet.errors:
+                raise EvaluationError("; ".join(unmet.errors))
+            if unmet is not None:
+                return ()
+        return (Verdict(Status.PASS),)
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Skip the rule where its own action would."""
+        return self.action.exempt(run, exemptions)
