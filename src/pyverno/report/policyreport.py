@@ -13,7 +13,15 @@ from pyverno.kube.json import JSONObject, encode
 from pyverno.report.summary import Summary, reported_status
 from pyverno.value import dataclass
 
-__all__ = ["OPEN_REPORTS", "ReportEntry", "build_report", "merged_reports", "result_object", "result_order"]
+__all__ = [
+    "OPEN_REPORTS",
+    "ReportEntry",
+    "build_report",
+    "merged_reports",
+    "plain_result",
+    "result_object",
+    "result_order",
+]
 
 _OVERRIDES = {
     "pass": "passMessage",
@@ -22,6 +30,7 @@ _OVERRIDES = {
     "error": "errorMessage",
     "skip": "skipMessage",
 }
+_SEVERITIES = frozenset({"critical", "high", "medium", "low", "info"})
 OPEN_REPORTS = "openreports.io/v1alpha1"
 _CLI_SCOPE_KIND = "ClusterReport"
 
@@ -38,28 +47,36 @@ class ReportEntry:
 
 def result_object(entry: ReportEntry, *, audit_warn: bool = False) -> JSONObject:
     """Return one item of `results` with the object it is about under `resources`."""
-    result, policy = entry.result, entry.result.rule.policy
+    item = plain_result(entry.result, entry.seconds, audit_warn=audit_warn)
+    item["resources"] = [_reference(entry)]
+    return item
+
+
+def plain_result(result: RuleResult, seconds: int, *, audit_warn: bool = False) -> JSONObject:
+    """Return one item of `results` for a report that is about one object as a whole."""
+    policy = result.rule.policy
     status = reported_status(result, audit_warn=audit_warn)
     item: JSONObject = {
         "source": policy.source,
         "policy": policy.key,
         "result": status.value,
         "scored": policy.is_scored,
-        "timestamp": {"seconds": entry.seconds, "nanos": 0},
+        "timestamp": {"seconds": seconds, "nanos": 0},
     }
     if result.rule.name:
         item["rule"] = result.rule.name
     message = _message(result, status.value)
     if message:
         item["message"] = message
-    for field, annotation in (("category", "category"), ("severity", "severity")):
-        value = policy.annotations.get(f"policies.kyverno.io/{annotation}")
-        if value:
-            item[field] = value
+    category = policy.annotations.get("policies.kyverno.io/category")
+    if category:
+        item["category"] = category
+    severity = policy.annotations.get("policies.kyverno.io/severity")
+    if severity in _SEVERITIES:
+        item["severity"] = severity
     properties = _properties(result)
     if properties:
         item["properties"] = properties
-    item["resources"] = [_reference(entry)]
     return item
 
 

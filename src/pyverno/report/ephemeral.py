@@ -1,0 +1,128 @@
+"""EphemeralReports (`reports.kyverno.io/v1`): what was said about one object in one admission request.
+
+They are collected into PolicyReports by whoever aggregates, and found again by labels. Pure functions; this module must
+never read a clock. (Kyverno: pkg/utils/report)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from pyverno.engine.result import ResourceRef, RuleResult
+from pyverno.engine.rule import PolicyInfo
+from pyverno.kube.gvk import GVK, GVR
+from pyverno.kube.json import JSONObject
+from pyverno.report.policyreport import ReportEntry, plain_result, result_order
+from pyverno.report.summary import Summary
+from pyverno.value import dataclass
+
+__all__ = ["EPHEMERAL_REPORTS", "REPORT_GROUP", "Reported", "admission_report", "policy_label"]
+
+REPORT_GROUP = "reports.kyverno.io"
+EPHEMERAL_REPORTS = (
+    GVR(REPORT_GROUP, "v1", "ephemeralreports"),
+    GVR(REPORT_GROUP, "v1", "clusterephemeralreports"),
+)
+"""Reports about objects of namespaces, and about the others."""
+
+_PREFIX = "audit.kyverno.io/"
+_LABEL_LENGTH = 63
+_LEGACY_LABELS = {"ClusterPolicy": "cpol.kyverno.io", "Policy": "pol.kyverno.io"}
+# Kyverno: namespaced policies in CEL but those that mutate end up under the label of admission policies
+_LABELS = {
+    "ValidatingPolicy": "vpol.kyverno.io",
+    "ImageValidatingPolicy": "ivpol.kyverno.io",
+    "GeneratingPolicy": "gpol.kyverno.io",
+    "MutatingPolicy": "mpol.kyverno.io",
+    "NamespacedMutatingPolicy": "mpol.kyverno.io",
+    "DeletingPolicy": "dpol.kyverno.io",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicy.apiserver.io",
+}
+_OTHERS = "validatingadmissionpolicy.apiserver.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a report is about: the object with its uid ("" = it has none yet), its resource and kind, the request's uid.
+
+    `gvk` and `gvr` are those of the request, `resource` is the object itself.
+    """
+
+    resource: ResourceRef
+    uid: str
+    gvk: GVK
+    gvr: GVR
+    request_uid: str
+
+
+def policy_label(policy: PolicyInfo) -> str:
+    """Return the label by which reports on a policy are found; "" where its name is too long for one.
+
+    >>> policy_label(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "check-ports"))
+    'cpol.kyverno.io/check-ports'
+    """
+    prefix = _LEGACY_LABELS.get(policy.kind) or _LABELS.get(policy.kind, _OTHERS)
+    return f"{prefix}/{policy.name}" if len(policy.name) <= _LABEL_LENGTH else ""
+
+
+def admission_report(
+    about: Reported,
+    results: Sequence[RuleResult],
+    seconds: int,
+    *,
+    version_of: Callable[[PolicyInfo], str] = lambda _: "",
+) -> JSONObject:
+    """Return the report on results of one request, at a time in seconds since the Unix epoch.
+
+    `version_of` gives the resource version of a policy, "" when it is not known.
+    """
+    resource = about.resource
+    ordered = sorted((ReportEntry(result, resource, seconds) for result in results), key=result_order)
+    metadata: JSONObject = {
+        "generateName": f"{about.request_uid}-",
+        "labels": {**_labels(about), **_policy_labels((result.rule.policy for result in results), version_of)},
+        "annotations": {
+            f"{_PREFIX}resource.namespace": resource.namespace,
+            f"{_PREFIX}resource.name": resource.name,
+        },
+    }
+    if resource.namespace:
+        metadata["namespace"] = resource.namespace
+    owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": resource.name, "uid": about.uid}
+    return {
+        "apiVersion": f"{REPORT_GROUP}/v1",
+        "kind": "EphemeralReport" if resource.namespace else "ClusterEphemeralReport",
+        "metadata": metadata,
+        "spec": {
+            "owner": owner,
+            "summary": Summary.of(entry.result for entry in ordered).to_json(),
+            "results": [plain_result(entry.result, seconds) for entry in ordered],
+        },
+    }
+
+
+def _labels(about: Reported) -> JSONObject:
+    gvk, gvr = about.gvk, about.gvr
+    labels: JSONObject = {
+        f"{_PREFIX}resource.uid": about.uid,
+        f"{_PREFIX}resource.group": gvk.group,
+        f"{_PREFIX}resource.version": gvk.version,
+        f"{_PREFIX}resource.kind": gvk.kind,
+        f"{_PREFIX}source": "admission",
+        "app.kubernetes.io/managed-by": "kyverno",
+    }
+    if len(f"{gvr.resource}.{gvr.version}.{gvr.group}") > _LABEL_LENGTH:
+        # COMPAT: Kyverno puts the plural where the name of the object would be looked for
+        labels[f"{_PREFIX}resource.name"] = gvr.resource
+    else:
+        labels[f"{_PREFIX}resource.gvr"] = ".".join(part for part in (gvr.resource, gvr.version, gvr.group) if part)
+    return labels
+
+
+def _policy_labels(policies: Iterable[PolicyInfo], version_of: Callable[[PolicyInfo], str]) -> JSONObject:
+    found: JSONObject = {}
+    for policy in policies:
+        label = policy_label(policy)
+        if label and label not in found:
+            found[label] = version_of(policy)
+    return found

@@ -1,0 +1,88 @@
+"""Reports on one request: what they are called, by what they are found, and what they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.kube.gvk import GVK, GVR
+from pyverno.report.ephemeral import Reported, admission_report, policy_label
+
+POD = Reported(ResourceRef("v1", "Pod", "shop", "web"), "7", GVK("", "v1", "Pod"), GVR("", "v1", "pods"), "r-1")
+NODE = Reported(ResourceRef("v1", "Node", "", "one"), "8", GVK("", "v1", "Node"), GVR("", "v1", "nodes"), "r-2")
+
+
+def said(policy, rule, status=Status.PASS):
+    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", policy), rule, RuleType.VALIDATION)
+    return RuleResult(info, FailureAction.AUDIT, status, "text")
+
+
+def test_a_report_is_found_by_what_it_is_about():
+    """By uid, kind and resource of the object, and by every policy with its version."""
+    found = admission_report(POD, [said("b", "x"), said("a", "y")], 5, version_of=lambda policy: policy.name * 2)
+    assert {
+        "generateName": "r-1-",
+        "namespace": "shop",
+        "labels": {
+            "app.kubernetes.io/managed-by": "kyverno",
+            "audit.kyverno.io/resource.uid": "7",
+            "audit.kyverno.io/resource.group": "",
+            "audit.kyverno.io/resource.version": "v1",
+            "audit.kyverno.io/resource.kind": "Pod",
+            "audit.kyverno.io/resource.gvr": "pods.v1",
+            "audit.kyverno.io/source": "admission",
+            "cpol.kyverno.io/a": "aa",
+            "cpol.kyverno.io/b": "bb",
+        },
+        "annotations": {"audit.kyverno.io/resource.namespace": "shop", "audit.kyverno.io/resource.name": "web"},
+    } == found["metadata"]
+
+
+def test_results_are_in_order_and_do_not_name_the_object_again():
+    """The report as a whole is about it."""
+    found = admission_report(POD, [said("b", "x", Status.FAIL), said("a", "y"), said("a", "x")], 5)
+    spec = found["spec"]
+    assert [("a", "x"), ("a", "y"), ("b", "x")] == [(each["policy"], each["rule"]) for each in spec["results"]]
+    assert {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "7"} == spec["owner"]
+    assert {"pass": 2, "fail": 1, "warn": 0, "error": 0, "skip": 0} == spec["summary"]
+    assert all("resources" not in each for each in spec["results"])
+
+
+def test_an_object_without_namespace_has_a_report_without_one():
+    """Of the kind for the whole cluster."""
+    found = admission_report(NODE, [said("a", "x")], 5)
+    assert ("ClusterEphemeralReport", False) == (found["kind"], "namespace" in found["metadata"])
+
+
+def test_a_resource_whose_name_no_label_can_hold_is_named_by_its_parts():
+    """Group and version have labels of their own already."""
+    gvr = GVR("a-group-with-a-name-that-is-rather-long.example.com", "v1alpha1", "widgetsetting")
+    about = Reported(POD.resource, "7", GVK(gvr.group, gvr.version, "Widget"), gvr, "r")
+    labels = admission_report(about, [said("a", "x")], 5)["metadata"]["labels"]
+    assert "widgetsetting" == labels["audit.kyverno.io/resource.name"]
+    assert "audit.kyverno.io/resource.gvr" not in labels
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("ClusterPolicy", "cpol.kyverno.io/p"),
+        ("Policy", "pol.kyverno.io/p"),
+        ("ValidatingPolicy", "vpol.kyverno.io/p"),
+        ("NamespacedValidatingPolicy", "validatingadmissionpolicy.apiserver.io/p"),
+        ("MutatingPolicy", "mpol.kyverno.io/p"),
+        ("NamespacedMutatingPolicy", "mpol.kyverno.io/p"),
+        ("ImageValidatingPolicy", "ivpol.kyverno.io/p"),
+        ("GeneratingPolicy", "gpol.kyverno.io/p"),
+        ("MutatingAdmissionPolicy", "mutatingadmissionpolicy.apiserver.io/p"),
+    ],
+)
+def test_every_kind_of_policy_has_its_label(kind, expected):
+    """Namespaced ones in CEL as Kyverno has them."""
+    assert expected == policy_label(PolicyInfo(kind, "x/v1", "p"))
+
+
+def test_a_policy_whose_name_is_too_long_has_no_label():
+    """The API server would refuse the report."""
+    assert "" == policy_label(PolicyInfo("ValidatingPolicy", "x/v1", "p" * 64))
