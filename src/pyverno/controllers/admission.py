@@ -7,10 +7,12 @@ module must never judge a request.
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.aftermath import Aftermath
 from pyverno.controllers.clusterworld import ClusterWorld
 from pyverno.controllers.events import Events
 from pyverno.controllers.leader import Leader
@@ -26,6 +28,8 @@ from pyverno.webhook.observers import Observers
 from pyverno.webhook.server import Observer, WebhookServer
 
 __all__ = ["AdmissionController", "AdmissionSettings"]
+
+_FLUSH_SECONDS: Final = 5.0
 
 
 class AdmissionController:
@@ -54,6 +58,9 @@ class AdmissionController:
             uid_of=self._world.store.uid_of,
             on_drop=metrics.dropped_event,
         )
+        self._aftermath = Aftermath(
+            self._client, settings, self._world, self._events, host=self._surroundings.host, metrics=metrics
+        )
         self._server: WebhookServer | None = None
 
     @property
@@ -65,6 +72,11 @@ class AdmissionController:
     def is_settled(self) -> bool:
         """Tell whether this replica leads and has written everything that follows from what its watches brought."""
         return self._leader.is_settled
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether everything that follows from answers is written."""
+        return self._aftermath.is_idle
 
     def problem(self) -> str:
         """Return why requests should go elsewhere: caches that are not there or stale, a certificate that ended."""
@@ -93,6 +105,7 @@ class AdmissionController:
             leading = self._parts.start(self._leader.campaign())
             self._parts.start(self._world.follow_definitions())
             self._parts.start(self._events.run())
+            self._parts.start(self._aftermath.run())
             if self._metrics.settings.refresh_seconds:
                 self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
             if self._settings.resync_seconds:
@@ -102,6 +115,7 @@ class AdmissionController:
             await self._leader.end(leading)
             if self._server is not None:
                 await self._server.stop()
+            await self._aftermath.flush(_FLUSH_SECONDS)
         finally:
             await self._parts.end()
             await self._surroundings.close()
@@ -126,7 +140,7 @@ class AdmissionController:
             host=self._surroundings.host(),
             tls=tls,
             health=self,
-            observer=Observers(self._observer, self._events),
+            observer=Observers(self._observer, self._events, self._aftermath),
             special=reviews.paths(),
             limits=settings.limits,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from pyverno.controllers.admissionreports import ReportSettings
 from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.events import EventSettings
 from pyverno.controllers.surroundings import SurroundingSettings
@@ -57,3 +58,4 @@ class AdmissionSettings:
     events: EventSettings = field(default_factory=EventSettings)
     reports_account: str = ""
     background_account: str = ""
+    reports: ReportSettings = field(default_factory=ReportSettings)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of all policy kinds, made from their registry.
+"""The CustomResourceDefinitions of all policy kinds, made from their registry, and of what follows from policies.
 
 Schemas come from the tables that decode the documents (`structural`), for `kubectl explain` and for wrong types.
 Whether a policy makes sense is left to the policy webhook, which says more than a schema could. This module must never
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pyverno.controllers.structural import structural_schema
+from pyverno.controllers.workdefinitions import work_definitions
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import POLICY_KINDS, Family, PolicyKind
 from pyverno.policy.schema import Record
@@ -61,6 +62,7 @@ def definitions() -> Iterator[JSONObject]:
     for kind in POLICY_KINDS:
         if kind.family in _FAMILIES:
             yield _definition(kind)
+    yield from work_definitions()
 
 
 def _definition(kind: PolicyKind) -> JSONObject:

@@ -54,13 +54,30 @@ class EventSettings:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: `regarding` a policy, exception or resource, `related` to the resource that was asked about."""
+    """One event: `regarding` a policy, exception or resource, `related` to the resource that was asked about.
+
+    `source` is the part of Kyverno that tells it.
+    """
 
     reason: str
     action: str
     note: str
     regarding: ResourceRef
     related: ResourceRef | None = None
+    source: str = _SOURCE
+
+    @classmethod
+    def of_error(
+        cls, policy: ResourceRef, error: str, related: ResourceRef, *, source: str = "kyverno-generate"
+    ) -> Event:
+        """Tell that work which a policy asks for could not be begun.
+
+        >>> policy = ResourceRef("kyverno.io/v1", "Policy", "team", "copy")
+        >>> Event.of_error(policy, "no room", ResourceRef("v1", "Pod", "team", "web")).note
+        'policy team/copy error: no room'
+        """
+        key = f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
+        return cls("PolicyError", "None", f"policy {key} error: {error}", policy, related, source)
 
     def to_json(self, at: int, host: str, uid: str = "") -> JSONObject:
         """Write the event for an instant in nanoseconds since 1970.
@@ -84,8 +101,8 @@ class Event:
             "type": "Normal" if self.reason in _NORMAL else "Warning",
             "note": note.decode(),
             "regarding": {**_reference(self.regarding), **({"uid": uid} if uid else {})},
-            "reportingController": _SOURCE,
-            "reportingInstance": f"{_SOURCE}-{host}",
+            "reportingController": self.source,
+            "reportingInstance": f"{self.source}-{host}",
         }
         if self.related is not None:
             body["related"] = _reference(self.related)
@@ -190,12 +207,15 @@ class Events:
             question.name or named.name,
         )
         for event in events_of(review.results, resource, is_allowed=judged.answer.allowed):
-            self._put(event)
+            self.tell(event)
 
     def failed(self, path: str, error: BaseException) -> None:
         """A request that could not be read is no policy's affair."""
 
-    def _put(self, event: Event) -> None:
+    def tell(self, event: Event) -> None:
+        """Queue an event, unless it is of those that are left out, or too many are waiting."""
+        if not self._settings.most_waiting:
+            return
         configuration = self._configuration()
         if self._waiting.qsize() > self._settings.most_waiting or event.reason in self._settings.omitted:
             return

@@ -92,6 +92,7 @@ def _core_rules() -> list[JSONObject]:
             ["get", "update", "patch"],
         ),
         _rule(["policies.kyverno.io"], ["*/status"], ["get", "update", "patch"]),
+        _rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], ["list", "watch", "create"]),
         _rule([""], ["namespaces", "configmaps"], _READ),
         _rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
         _rule(["", "events.k8s.io"], ["events"], ["create", "patch"]),
@@ -104,6 +105,8 @@ def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
     return [
         _rule([""], ["secrets"], ["create"]),
         _rule([""], ["secrets"], ["get", "list", "watch", "update"], secrets),
+        _rule(["kyverno.io"], ["updaterequests"], ["list", "watch", "create"]),
+        _rule(["kyverno.io"], ["updaterequests/status"], ["patch"]),
         _rule(["coordination.k8s.io"], ["leases"], ["create"]),
         _rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno"]),
     ]

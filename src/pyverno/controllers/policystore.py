@@ -14,6 +14,7 @@ from pyverno.controllers.generatedpolicies import is_generated
 from pyverno.controllers.webhookconfigurations import own_paths
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.result import ResourceRef
+from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
@@ -105,6 +106,12 @@ class PolicyStore:
         group = found.api_version.partition("/")[0]
         known = self._compiled.get((f"{group}/{found.kind}", found.namespace, found.name))
         return str(known.document.value["metadata"].get("uid", "")) if known is not None else ""
+
+    def version_of(self, policy: PolicyInfo) -> str:
+        """Return the resource version in which a policy is judged, "" when it is not known."""
+        group = policy.api_version.partition("/")[0]
+        known = self._compiled.get((f"{group}/{policy.kind}", policy.namespace, policy.name))
+        return str(known.document.value["metadata"].get("resourceVersion", "")) if known is not None else ""
 
     def legacy(self) -> tuple[ClusterPolicy, ...]:
         """Return the valid policies of the legacy kinds that the webhook is asked about."""

@@ -8,6 +8,7 @@ import yaml
 
 from pyverno.controllers.definitions import definitions
 from pyverno.controllers.manifests import InstallSettings, manifests
+from pyverno.controllers.workdefinitions import work_definitions
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Request
@@ -22,7 +23,8 @@ def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
     """Namespaced twins included; Kubernetes' own kinds are there already."""
     found = {each["metadata"]["name"]: each for each in definitions()}
     assert {
-        f"{kind.plural}.{kind.group}" for kind in POLICY_KINDS if kind.group != "admissionregistration.k8s.io"
+        *(f"{kind.plural}.{kind.group}" for kind in POLICY_KINDS if kind.group != "admissionregistration.k8s.io"),
+        *(each["metadata"]["name"] for each in work_definitions()),
     } == set(found)
     for definition in found.values():
         versions = definition["spec"]["versions"]

@@ -1,0 +1,98 @@
+"""What follows answers: reports on what was let through, and the work that it set in motion.
+
+An `Observer` of the webhook server that puts the parts together. This module must never delay an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.admissionreports import AdmissionReports
+from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.clusterworld import ClusterWorld
+from pyverno.controllers.events import Event, Events
+from pyverno.controllers.handover import Handover, HandoverSettings
+from pyverno.engine.host import Host
+from pyverno.engine.result import ResourceRef
+from pyverno.webhook.admission import Judged
+from pyverno.webhook.observers import Observers
+from pyverno.webhook.question import Question
+
+if TYPE_CHECKING:
+    from pyverno.webhook.metrics import Metrics
+
+__all__ = ["Aftermath"]
+
+_WORK: Final = "update-requests"
+
+log = logging.getLogger("pyverno.handover")
+
+
+class Aftermath:
+    """Works while `run` runs; `flush` finishes what is begun."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: AdmissionSettings,
+        world: ClusterWorld,
+        events: Events,
+        *,
+        host: Callable[[], Host],
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Take the client, the settings, what is known of the cluster, who writes events, and what rules may ask."""
+        self._events = events
+        self._metrics = metrics
+        self._reports = AdmissionReports(
+            client,
+            settings.reports,
+            kinds=lambda: world.kinds,
+            version_of=world.store.version_of,
+            metrics=metrics,
+        )
+        self._handover = Handover(
+            client,
+            world,
+            HandoverSettings(settings.namespace, settings.background_account),
+            host=host,
+            lost=self._tell_lost,
+        )
+        self._observers = Observers(self._reports, self._handover)
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing is left to be done."""
+        return self._reports.is_idle and self._handover.is_idle
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Note what follows one answer."""
+        self._observers.answered(question, path, judged, seconds)
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """Nothing follows a request that was not answered."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reports.run())
+            group.create_task(self._handover.run())
+
+    async def flush(self, seconds: float) -> None:
+        """Finish what is begun, within that time; what is left then is told of."""
+        end = time.monotonic() + seconds
+        await self._handover.flush(seconds)
+        await self._reports.flush(max(end - time.monotonic(), 0.1))
+
+    def _tell_lost(self, policy: ResourceRef | None, reason: str, subject: ResourceRef) -> None:
+        if self._metrics is not None:
+            self._metrics.gave_up(_WORK)
+        fields = {"policy": str(policy or ""), "resource": str(subject), "error": reason}
+        log.error("work that a request set in motion could not be handed over", extra={"fields": fields})
+        if policy is not None:
+            self._events.tell(Event.of_error(policy, reason, subject))

@@ -1,0 +1,117 @@
+"""Objects that are to be created, written in the background: a queue with an end, several writers, patience.
+
+Who puts something in never waits. What can not be written because the API server is away is tried again, with pauses
+that grow, until it is too old; what does not fit and what is too old is told to whoever asked, never lost in silence.
+This module must never know what it writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+from pyverno.errors import HostError
+from pyverno.kube.status import StatusError
+
+__all__ = ["Outbox"]
+
+_FIRST_PAUSE: Final = 0.5
+_GROWTH: Final = 1.5
+_LONGEST_PAUSE: Final = 10.0
+_LATER: Final = (401, 408, 409, 429, 500, 502, 503, 504)
+"""Refusals that say nothing about what was to be written."""
+
+log = logging.getLogger("pyverno.outbox")
+Item = TypeVar("Item")
+
+
+class Outbox(Generic[Item]):
+    """Takes items and has them written while `run` runs; all methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        write: Callable[[Item], Awaitable[None]],
+        *,
+        lost: Callable[[Item, str], None],
+        most: int = 1000,
+        writers: int = 4,
+        patience: float = 120.0,
+    ) -> None:
+        """Take what writes an item, and who is told of one that is given up, with the reason.
+
+        `most` items may wait; `patience` is for how many seconds an item is tried. `write` raises HostError or
+        StatusError.
+        """
+        self._write = write
+        self._lost = lost
+        self._most = most
+        self._writers = writers
+        self._patience = patience
+        self._waiting: asyncio.Queue[tuple[float, Item]] = asyncio.Queue()
+        self._in_work = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __len__(self) -> int:
+        return self._waiting.qsize() + self._in_work
+
+    def put(self, item: Item) -> bool:
+        """Take an item; False when there are too many, which `lost` has then been told of."""
+        if self._waiting.qsize() >= self._most:
+            self._lost(item, "too many are waiting to be written")
+            return False
+        self._empty.clear()
+        self._waiting.put_nowait((time.monotonic() + self._patience, item))
+        return True
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._writers):
+                group.create_task(self._work())
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until everything is written, but no longer than that; what is left then is told of."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            while not self._waiting.empty():
+                _, item = self._waiting.get_nowait()
+                self._lost(item, "the process ends")
+
+    async def _work(self) -> None:
+        while True:
+            until, item = await self._waiting.get()
+            self._in_work += 1
+            try:
+                await self._deliver(item, until)
+            finally:
+                self._in_work -= 1
+                if not len(self):
+                    self._empty.set()
+
+    async def _deliver(self, item: Item, until: float) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await self._write(item)
+                return
+            except asyncio.CancelledError:
+                self._lost(item, "the process ends")
+                raise
+            except (HostError, StatusError) as error:
+                is_final = isinstance(error, StatusError) and error.status not in _LATER
+                if is_final or time.monotonic() + pause > until:
+                    self._lost(item, str(error))
+                    return
+            except Exception:
+                log.exception("an item could not be written")
+                self._lost(item, "an internal error occurred; see the log")
+                return
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
