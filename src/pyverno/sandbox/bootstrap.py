@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from pyverno.kube.json import JSONObject
 from pyverno.sandbox.authorization.bootstrap import bootstrap_objects
+from pyverno.sandbox.validation.names import address_problems
 
-__all__ = ["NAMESPACES", "first_objects"]
+__all__ = ["NAMESPACES", "first_objects", "server_objects"]
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES = {
@@ -19,10 +20,10 @@ _PRIORITIES = {
 }
 
 
-def first_objects(*, port: int, namespaces: tuple[str, ...] = ()) -> Iterator[tuple[str, JSONObject]]:
-    """Yield storage keys and objects: namespaces, roles, priority classes, and the service of the server itself.
+def first_objects(namespaces: tuple[str, ...] = ()) -> Iterator[tuple[str, JSONObject]]:
+    """Yield storage keys and objects: namespaces, roles, and priority classes.
 
-    >>> [key for key, _ in first_objects(port=6443)][:2]
+    >>> [key for key, _ in first_objects()][:2]
     ['namespaces', 'namespaces']
     """
     for name in dict.fromkeys((*NAMESPACES, *namespaces)):
@@ -40,7 +41,41 @@ def first_objects(*, port: int, namespaces: tuple[str, ...] = ()) -> Iterator[tu
                 "description": description,
             },
         )
+
+
+def server_objects(address: str, port: int) -> Iterator[tuple[str, JSONObject]]:
+    """Yield storage keys and objects that say where the server itself is; they are written anew at every start.
+
+    Unlike those of a real cluster they may lead to a loopback address, for that is where the server is.
+
+    >>> [key for key, _ in server_objects("127.0.0.1", 6443)]
+    ['services', 'endpoints', 'endpointslices.discovery.k8s.io']
+    """
     yield "services", _service(port)
+    if address_problems(address):
+        return  # the name of a host can not stand there
+    metadata: JSONObject = {"name": "kubernetes", "namespace": "default"}
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    yield (
+        "endpoints",
+        {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {**metadata, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [{"ip": address}], "ports": ports}],
+        },
+    )
+    yield (
+        "endpointslices.discovery.k8s.io",
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv6" if ":" in address else "IPv4",
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": ports,
+        },
+    )
 
 
 def _service(port: int) -> JSONObject:

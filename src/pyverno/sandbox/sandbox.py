@@ -31,7 +31,7 @@ from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.authentication import Authenticator, StaticToken
 from pyverno.sandbox.authorization.access import MASTERS, Authorizer, EverythingAllowed
 from pyverno.sandbox.authorization.rbac import RbacAuthorizer
-from pyverno.sandbox.bootstrap import first_objects
+from pyverno.sandbox.bootstrap import first_objects, server_objects
 from pyverno.sandbox.certificates import ADMIN_GROUP, ADMIN_USER, SERVER_HOSTS, Authority, KeyPair, kubeconfig
 from pyverno.sandbox.controllers.controllerset import ControllerSet
 from pyverno.sandbox.controllers.roster import Surroundings
@@ -289,9 +289,14 @@ class Sandbox:
             raise UsageError(f"`{folder}` can not be used as data directory: {error.strerror}") from None
         return folder
 
+    @property
+    def _host(self) -> str:
+        """The address under which this machine reaches the sandbox."""
+        anywhere = ("0.0.0.0", "::", *_LOOPBACK)  # noqa: S104
+        return "127.0.0.1" if self.settings.address in anywhere else self.settings.address
+
     def _write_kubeconfig(self, folder: Path, keys: _Keys, port: int) -> None:
-        host = "127.0.0.1" if self.settings.address in ("0.0.0.0", "::", *_LOOPBACK) else self.settings.address  # noqa: S104
-        self.url = f"https://{host}:{port}"
+        self.url = f"https://{self._host}:{port}"
         client = keys.authority.issue(ADMIN_USER, now=self.now(), organizations=(ADMIN_GROUP,))
         document = kubeconfig(self.url, keys.authority.certificate, client=client)
         path = folder / "kubeconfig"
@@ -300,10 +305,17 @@ class Sandbox:
 
     async def _create_first(self, port: int) -> None:
         client = self.client(User("system:apiserver", groups=(MASTERS,)))
-        for resource, body in first_objects(port=port, namespaces=self.settings.namespaces):
+        for resource, body in first_objects(self.settings.namespaces):
             metadata = metadata_of(body)
             if client.get(resource, metadata["name"], metadata.get("namespace", "")) is None:
                 await client.create(resource, body)
+        for resource, body in server_objects(self._host, port):
+            metadata = metadata_of(body)
+            present = client.get(resource, metadata["name"], metadata["namespace"])
+            if present is None:
+                await client.create(resource, body)
+            else:
+                await client.patch(resource, metadata["name"], metadata["namespace"], body)
 
     async def load(self, paths: Iterable[Path]) -> None:
         """Create the objects of these files in order, those that are there already left out; raises UsageError."""

@@ -15,6 +15,7 @@ from pyverno.sandbox.controllers.cronjobs import CronJobs
 from pyverno.sandbox.controllers.daemonsets import DaemonSets
 from pyverno.sandbox.controllers.deployments import Deployments
 from pyverno.sandbox.controllers.disruption import DisruptionBudgets
+from pyverno.sandbox.controllers.endpointmirroring import EndpointMirroring
 from pyverno.sandbox.controllers.ephemeralclaims import EphemeralClaims
 from pyverno.sandbox.controllers.eventage import EventAge
 from pyverno.sandbox.controllers.garbage import GarbageCollector
@@ -30,6 +31,7 @@ from pyverno.sandbox.controllers.scheduler import Scheduler
 from pyverno.sandbox.controllers.serviceaccounts import InEachNamespace, TokenSecrets, default_account, root_certificate
 from pyverno.sandbox.controllers.services import ENDPOINTS_FORM, SLICES_FORM, ServiceFollower
 from pyverno.sandbox.controllers.statefulsets import StatefulSets
+from pyverno.sandbox.controllers.volumeprotection import protected_claims, protected_volumes
 from pyverno.sandbox.controllers.volumes import THE_CLASS, Claims, Volumes
 from pyverno.sandbox.controllers.workbench import Workbench
 from pyverno.sandbox.store import Key
@@ -100,10 +102,13 @@ ROSTER: tuple[Post, ...] = (
     Post("cronjob-controller", lambda bench, _: CronJobs(bench), "cronjob-controller"),
     Post("endpoint-controller", lambda bench, _: ServiceFollower(bench, ENDPOINTS_FORM), "endpoint-controller"),
     Post("endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"),
+    Post("endpointslicemirroring-controller", lambda bench, _: EndpointMirroring(bench)),
     Post("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
     Post("persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)),
     Post("ephemeral-volume-controller", lambda bench, _: EphemeralClaims(bench)),
     Post("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
+    Post("pvc-protection-controller", lambda bench, _: protected_claims(bench)),
+    Post("pv-protection-controller", lambda bench, _: protected_volumes(bench)),
     Post("resourcequota-controller", lambda bench, _: Quotas(bench)),
     Post(
         "certificate-controller",

@@ -146,19 +146,18 @@ class Volumes:
         """Look after one volume."""
         client = self._bench.client
         volume = client.get(VOLUMES, key.name)
-        if volume is None or is_deleting(volume):
+        if volume is None:
             return None
         reference = at(volume, "spec", "claimRef")
         phase = "Available"
         if reference is not None and reference.get("uid"):
             claim = client.get(CLAIMS, reference["name"], reference["namespace"])
-            is_alive = claim is not None and uid_of(claim) == reference["uid"]
-            if not is_alive and at(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete":
-                await client.delete(VOLUMES, key.name, uid=uid_of(volume))
-                return None
-            phase = "Bound" if is_alive else "Released"
+            phase = "Bound" if claim is not None and uid_of(claim) == reference["uid"] else "Released"
         if phase != phase_of(volume):
-            await self._bench.put_status(VOLUMES, volume, {**(volume.get("status") or {}), "phase": phase})
+            volume = await self._bench.put_status(VOLUMES, volume, {**(volume.get("status") or {}), "phase": phase})
+        is_kept = at(volume, "spec", "persistentVolumeReclaimPolicy") != "Delete"
+        if phase == "Released" and not is_kept and not is_deleting(volume):
+            await client.delete(VOLUMES, key.name, uid=uid_of(volume))
         return None
 
 
