@@ -25,10 +25,11 @@ class AdmissionSettings:
     """What the flags of the admission controller say.
 
     `server` (`host:port`) is how the API server reaches us when we run outside of the cluster. `identity` names this
-    replica among the others. `reports_account` is the user name of the service account that reports are made with:
-    whether it may read what policies are about stands in their status. `background_account` is that of the controller
-    that changes existing objects: policies with targets that it may not change are refused. Everything is looked at
-    again every `resync_seconds`, also when nothing is known to have changed; 0 is for never.
+    replica among the others, `deployment` is what it is a replica of ("" outside of a cluster). `reports_account` is
+    the user name of the service account that reports are made with: whether it may read what policies are about stands
+    in their status. `background_account` is that of the controller that changes existing objects: policies with targets
+    that it may not change are refused. Everything is looked at again every `resync_seconds`, also when nothing is known
+    to have changed; 0 is for never.
     """
 
     namespace: str = "kyverno"
@@ -54,6 +55,7 @@ class AdmissionSettings:
     limits: Limits = field(default_factory=Limits)
     surroundings: SurroundingSettings = field(default_factory=SurroundingSettings)
     removes_webhooks: bool = False
+    deployment: str = ""
     generates_validating: bool = True
     events: EventSettings = field(default_factory=EventSettings)
     reports_account: str = ""
