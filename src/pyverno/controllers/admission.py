@@ -14,6 +14,7 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.aftermath import Aftermath
 from pyverno.controllers.clusterworld import ClusterWorld
+from pyverno.controllers.documentwebhooks import CLEANUP_PATH
 from pyverno.controllers.events import Events
 from pyverno.controllers.leader import Leader
 from pyverno.controllers.measuring import begin_metrics, refresh_metrics, tell_queries
@@ -22,7 +23,9 @@ from pyverno.controllers.permissions import TargetPermissions
 from pyverno.controllers.surroundings import Surroundings
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
+from pyverno.webhook.cleanupreviews import cleanup_paths
 from pyverno.webhook.documents import DocumentReviews
+from pyverno.webhook.heartbeat import HEARTBEAT_PATH, heartbeat_review
 from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.server import Observer, WebhookServer
@@ -141,7 +144,11 @@ class AdmissionController:
             tls=tls,
             health=self,
             observer=Observers(self._observer, self._events, self._aftermath),
-            special=reviews.paths(),
+            special={
+                **reviews.paths(),
+                **cleanup_paths(CLEANUP_PATH, reviews.review),
+                HEARTBEAT_PATH: heartbeat_review(settings.namespace),
+            },
             limits=settings.limits,
         )
         await self._server.start(settings.address, settings.port)

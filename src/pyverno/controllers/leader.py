@@ -17,14 +17,18 @@ from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.clusterworld import ClusterWorld
+from pyverno.controllers.documentwebhooks import cleanup_configurations, document_configurations
 from pyverno.controllers.generatedpolicies import GeneratedPolicies, Generation, with_generation
+from pyverno.controllers.heartbeat import Heartbeat
+from pyverno.controllers.owndeployment import OwnDeployment
 from pyverno.controllers.permissions import ReadPermissions, ScannedPolicy
 from pyverno.controllers.servingcertificates import ServingCertificates
 from pyverno.controllers.status import status_of, status_patch
 from pyverno.controllers.webhookregistration import WebhookRegistration
-from pyverno.controllers.webhooks import WebhookController, document_configurations
+from pyverno.controllers.webhooks import WebhookController
 from pyverno.controllers.webhooksources import Endpoint, PolicyKey, Sources
 from pyverno.errors import HostError
+from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.webhook.metrics import Metrics
 
@@ -32,6 +36,8 @@ __all__ = ["Leader"]
 
 _SETTLE_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 5.0
+_LATER_SECONDS: Final = 1.0
+_FAREWELL_SECONDS: Final = 15.0
 _CONTROLLERS: Final = ("webhook-controller", "admissionpolicy-generator", "status-controller")
 """What Kyverno calls the controllers whose work one round of the leader does."""
 
@@ -58,6 +64,10 @@ class Leader:
         self._settings = settings
         self._world = world
         self._configuring = asyncio.Lock()
+        self._heartbeat = Heartbeat(client, settings.namespace)
+        self._deployment = OwnDeployment(client, settings.namespace, "" if settings.server else settings.deployment)
+        self._disturbed = asyncio.Event()
+        self._in_place: tuple[tuple[JSONObject, bool], ...] = ()
         self._webhooks = WebhookController(client)
         self._registration = WebhookRegistration(self._webhooks)
         self._refused: Mapping[PolicyKey, str] = {}
@@ -83,13 +93,17 @@ class Leader:
             await asyncio.sleep(self._settings.lease_retry)
 
     async def end(self, campaign: asyncio.Task[None]) -> None:
-        """Stop leading, take the webhooks away where that is asked for, and give the lease back."""
+        """Stop leading, take the webhooks away where nobody comes after us, and give the lease back."""
         was_leader = self._election.is_leader
         campaign.cancel()
         await asyncio.gather(campaign, return_exceptions=True)
-        if self._settings.removes_webhooks and was_leader:
-            with suppress(HostError, StatusError):
-                await self._webhooks.remove_all()
+        try:
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                if (self._settings.removes_webhooks and was_leader) or await self._deployment.is_going():
+                    await self._heartbeat.remove()
+                    await self._webhooks.remove_all()
+        except (HostError, StatusError, TimeoutError) as error:
+            log.warning("the webhooks are left as they are", extra={"fields": {"error": str(error)}})
         await self._election.release()
 
     async def _lead(self) -> None:
@@ -99,8 +113,13 @@ class Leader:
         self.is_leading = True
         try:
             async with asyncio.TaskGroup() as group:
+                await self._beat_once()
+                group.create_task(self._heartbeat.run(self._disturbed.set))
                 group.create_task(self._keep(self._reconcile))
+                group.create_task(self._keep(self._restore))
                 group.create_task(self.certificates.lead())
+                for informer in self._webhooks.informers(self._disturbed.set):
+                    group.create_task(informer.run())
         finally:
             self.is_leading = False
 
@@ -127,6 +146,12 @@ class Leader:
             self._has_caught_up = True
         for controller in _CONTROLLERS:
             self._metrics.reconciled(controller)
+        problem = await self._hindrance()
+        if problem:
+            log.info("webhooks and status stay as they are for now", extra={"fields": {"reason": problem}})
+            self._world.changed.set()
+            await asyncio.sleep(_LATER_SECONDS)
+            return
         await self._configure()
         self._configured = True
         self._generated = await self._generating.reconcile(self._world.store.in_use(), self._world.kinds)
@@ -137,25 +162,53 @@ class Leader:
 
     async def _configure(self) -> None:
         """Make the webhook configurations what policies, settings and certificates ask for."""
-        endpoint = self._endpoint()
+        endpoint, general = self._endpoint(), self._world.configuration
         sources = Sources(
             legacy=self._world.store.legacy(),
             cel=self._world.store.cel(),
             kinds=self._world.kinds,
-            configuration=self._world.configuration,
+            configuration=general,
             endpoint=endpoint,
             settings=self._settings.webhooks,
         )
         problems: list[StatusError] = []
         async with self._configuring:
-            for wanted in document_configurations(endpoint, self._settings.webhooks.timeout):
+            documents = (
+                *document_configurations(endpoint, general, self._settings.webhooks.timeout),
+                *cleanup_configurations(endpoint, general),
+            )
+            for wanted in documents:
                 try:
                     await self._webhooks.apply(wanted)
                 except StatusError as error:  # one that is refused must not stop the others
                     problems.append(error)
             self._refused = await self._registration.register(sources)
+            is_fixed = not self._settings.webhooks.updates
+            self._in_place = (
+                *((wanted, False) for wanted in documents),
+                *((wanted, is_fixed) for wanted in self._registration.in_place.values()),
+            )
         if problems:
             raise problems[0]
+
+    async def _hindrance(self) -> str:
+        """Return why webhooks should not be written now: replicas are being replaced, or nobody knows how we are."""
+        if await self._deployment.is_rolling():
+            return "the replicas are being replaced"
+        return await self._heartbeat.problem()
+
+    async def _beat_once(self) -> None:
+        """Begin with a heartbeat; one that fails is tried again in a moment."""
+        with suppress(HostError, StatusError):
+            await self._heartbeat.beat()
+
+    async def _restore(self) -> None:
+        """Write again what somebody else changed or took away; nothing is computed for it."""
+        await self._disturbed.wait()
+        self._disturbed.clear()
+        async with self._configuring:
+            for wanted, is_fixed in self._in_place:
+                await self._webhooks.apply(wanted, is_fixed=is_fixed)
 
     def _endpoint(self) -> Endpoint:
         settings = self._settings

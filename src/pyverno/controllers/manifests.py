@@ -108,7 +108,9 @@ def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
         _rule(["kyverno.io"], ["updaterequests"], ["list", "watch", "create"]),
         _rule(["kyverno.io"], ["updaterequests/status"], ["patch"]),
         _rule(["coordination.k8s.io"], ["leases"], ["create"]),
-        _rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno"]),
+        _rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno", "kyverno-health"]),
+        _rule(["coordination.k8s.io"], ["leases"], ["delete"], ["kyverno-health", "kyvernopre-lock"]),
+        _rule(["apps"], ["deployments"], ["get"], [_ADMISSION]),
     ]
 
 

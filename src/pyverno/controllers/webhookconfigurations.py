@@ -207,6 +207,7 @@ def _static(sources: Sources) -> Iterator[Hook]:
     """Yield what asks about everything, for those who do not want the configurations to follow the policies."""
     for door in Door:
         operations = ALL_OPERATIONS if door is Door.VALIDATE else ("CREATE", "UPDATE")
+        silent = door is Door.VALIDATE and not sources.settings.reports_admission
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": list(operations)}
         for failure in FAILURES:
             route = Route(door, _LEGACY_KINDS, failure)
@@ -216,6 +217,7 @@ def _static(sources: Sources) -> Iterator[Hook]:
                 path=route.path,
                 rules=({**rule, "scope": "*"},),
                 failure_policy=failure,
+                side_effects="None" if silent else "NoneOnDryRun",
                 timeout=sources.settings.timeout,
                 match_policy="Equivalent",
                 reinvokes=door is Door.MUTATE,

@@ -32,6 +32,8 @@ class WebhookRegistration:
     def __init__(self, controller: WebhookController) -> None:
         """Take what writes configurations."""
         self._controller = controller
+        self.in_place: dict[str, JSONObject] = {}
+        """The configurations as they were written last, by kind."""
         self._refused: dict[PolicyKey, tuple[str, str]] = {}
         self._unconditional: dict[PolicyKey, str] = {}
         self._conditions = ""
@@ -54,7 +56,9 @@ class WebhookRegistration:
 
     async def _write(self, sources: Sources) -> None:
         for wanted in plan(sources).configurations:
-            await self._controller.apply(await self._with_kept(wanted, sources.endpoint))
+            whole = await self._with_kept(wanted, sources.endpoint)
+            await self._controller.apply(whole, is_fixed=not sources.settings.updates)
+            self.in_place[wanted["kind"]] = whole
 
     def _taken(self, sources: Sources) -> Sources:
         """Return what is left of the sources without what is known to be refused."""

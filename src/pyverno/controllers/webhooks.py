@@ -6,17 +6,17 @@ of us go. A configuration is never emptied because something could not be read. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyverno.cluster.client import Client
-from pyverno.controllers.webhooksources import Endpoint
+from pyverno.cluster.informer import Informer
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 
-__all__ = ["REFUSALS", "WebhookController", "document_configurations"]
+__all__ = ["REFUSALS", "WebhookController"]
 
 REFUSALS: Final = (400, 413, 422)
 """What an API server says to what it will not take, however often it is sent."""
@@ -37,16 +37,6 @@ _FILLED_IN: Final[Mapping[str, JSON]] = {
 }
 """What the API server writes where a webhook says nothing."""
 
-_LEGACY_VERSIONS: Final = ("v1", "v2beta1")
-_CEL_VERSIONS: Final = ("v1", "v1alpha1", "v1beta1")
-_CEL_POLICIES: Final = (
-    "deletingpolicies",
-    "generatingpolicies",
-    "imagevalidatingpolicies",
-    "mutatingpolicies",
-    "validatingpolicies",
-)
-
 
 class WebhookController:
     """Writes webhook configurations; one of them may run at a time."""
@@ -55,13 +45,18 @@ class WebhookController:
         """Take the client."""
         self._client = client
 
-    async def apply(self, wanted: JSONObject) -> bool:
-        """Make one configuration what it should be; tell whether anything was written."""
+    async def apply(self, wanted: JSONObject, *, is_fixed: bool = False) -> bool:
+        """Make one configuration what it should be; tell whether anything was written.
+
+        One that `is_fixed` is left as it is when it is there, but for the authority that it trusts.
+        """
         gvr = _RESOURCES[wanted["kind"]]
         found = await self.find(wanted)
         if found is None:
             await self._client.create(gvr, wanted)
             return True
+        if is_fixed:
+            wanted = {**found, "webhooks": [_trusting(hook, wanted) for hook in found.get("webhooks") or ()]}
         if _essence(found) == _essence(wanted):
             return False
         metadata = {**found["metadata"], **wanted["metadata"]}
@@ -91,6 +86,13 @@ class WebhookController:
             return error.message
         return ""
 
+    def informers(self, told: Callable[[], None]) -> Iterator[Informer]:
+        """Yield what watches the configurations of ours, for somebody to run; `told` is called when one changes."""
+        for gvr in _RESOURCES.values():
+            informer = Informer(self._client, gvr, selector=_MANAGED)
+            informer.listen(lambda _notice, _body: told())
+            yield informer
+
     async def remove_all(self) -> None:
         """Take away every configuration of ours, so that a cluster without us admits requests again."""
         for gvr in _RESOURCES.values():
@@ -101,6 +103,12 @@ class WebhookController:
                 except StatusError as error:
                     if error.status != 404:
                         raise HostError(error.message) from None
+
+
+def _trusting(hook: JSONObject, wanted: JSONObject) -> JSONObject:
+    """Return a webhook that trusts the same authority as those of another configuration."""
+    bundle = wanted["webhooks"][0]["clientConfig"]["caBundle"]
+    return {**hook, "clientConfig": {**hook["clientConfig"], "caBundle": bundle}}
 
 
 def _essence(configuration: JSONObject) -> object:
@@ -116,55 +124,3 @@ def _essential(hook: JSONObject) -> JSONObject:
         config["service"] = {"port": 443, **config["service"]}
     filled = {**_FILLED_IN, **hook, "rules": rules, "clientConfig": config}
     return {key: value for key, value in filled.items() if value not in (None, [])}
-
-
-def document_configurations(endpoint: Endpoint, timeout: int) -> tuple[JSONObject, ...]:
-    """Return the configurations for policies, exceptions and global context entries themselves.
-
-    They never change with the policies; a policy that can not be checked is not stored (failurePolicy Fail).
-    """
-    service = f"{endpoint.service}.{endpoint.namespace}.svc"
-    policies = [
-        _rule("kyverno.io", _LEGACY_VERSIONS, ("clusterpolicies", "policies")),
-        _rule("policies.kyverno.io", _CEL_VERSIONS, _CEL_POLICIES),
-        _rule("policies.kyverno.io", ("v1", "v1beta1"), tuple(f"namespaced{name}" for name in _CEL_POLICIES)),
-    ]
-    exceptions = [_rule("kyverno.io", ("v2", "v2beta1"), ("policyexceptions",))]
-    cel_exceptions = [_rule("policies.kyverno.io", _CEL_VERSIONS, ("policyexceptions",))]
-    entries = [_rule("kyverno.io", ("v2", "v2beta1", "v2alpha1"), ("globalcontextentries",))]
-    rows = (
-        ("policy", "validate-policy.kyverno.svc", "/policyvalidate", policies),
-        ("exception", service, "/exceptionvalidate", exceptions),
-        ("cel-exception", service, "/celexception/validate", cel_exceptions),
-        ("global-context", service, "/globalcontextvalidate", entries),
-    )
-    return tuple(
-        {
-            "apiVersion": f"{_GROUP}/v1",
-            "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": f"kyverno-{word}-validating-webhook-cfg", "labels": {_MANAGED: "kyverno"}},
-            "webhooks": [
-                {
-                    "name": name,
-                    "clientConfig": endpoint.client_config(path),
-                    "rules": rules,
-                    "failurePolicy": "Fail",
-                    "matchPolicy": "Equivalent",
-                    "sideEffects": "None",
-                    "timeoutSeconds": timeout,
-                    "admissionReviewVersions": ["v1"],
-                }
-            ],
-        }
-        for word, name, path, rules in rows
-    )
-
-
-def _rule(group: str, versions: tuple[str, ...], resources: tuple[str, ...]) -> JSONObject:
-    return {
-        "apiGroups": [group],
-        "apiVersions": list(versions),
-        "operations": ["CREATE", "UPDATE"],
-        "resources": list(resources),
-        "scope": "*",
-    }

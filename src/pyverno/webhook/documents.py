@@ -15,6 +15,7 @@ from pyverno.compiler.lints import deprecation_warning, exception_warnings
 from pyverno.errors import PolicyError
 from pyverno.kube.documents import Document
 from pyverno.kube.kinds import KindTable
+from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.webhook.question import Answer, Question
@@ -22,7 +23,7 @@ from pyverno.webhook.server import Special
 
 __all__ = ["DocumentReviews", "ExceptionSettings"]
 
-_DEPRECATED = (ClusterPolicy, PolicyException)
+_DEPRECATED = (ClusterPolicy, CleanupPolicy, PolicyException)
 _DISABLED = "PolicyException resources would not be processed until it is enabled."
 
 

@@ -1,0 +1,101 @@
+"""The heartbeat of the leader: a lease that is written every few seconds, and what its age says.
+
+Writing it makes the API server call a webhook of ours, which puts its own time into it. This module must never elect
+anybody: that lease is another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LEASES
+from pyverno.errors import HostError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.webhook.heartbeat import HEALTH_LEASE, LAST_REQUEST
+
+__all__ = ["Heartbeat"]
+
+_BEAT_SECONDS: Final = 10.0
+_IDLE_SECONDS: Final = 100.0
+_LABELS: Final = {"app.kubernetes.io/name": "kyverno"}
+_START_LEASE: Final = "kyvernopre-lock"
+
+log = logging.getLogger("pyverno.admission")
+
+
+class Heartbeat:
+    """Writes the lease, and tells whether it is young."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        seconds: float = _BEAT_SECONDS,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Take the client and the namespace of the lease; `now` is the wall clock."""
+        self._client = client
+        self._namespace = namespace
+        self._seconds = seconds
+        self._now = now
+
+    async def run(self, told: Callable[[], None]) -> None:
+        """Beat until cancelled and call `told` after every beat, whether or not the lease could be written."""
+        while True:
+            try:
+                await self.beat()
+            except (HostError, StatusError) as error:
+                log.warning("the heartbeat can not be written", extra={"fields": {"error": str(error)}})
+            told()
+            await asyncio.sleep(self._seconds)
+
+    async def beat(self) -> None:
+        """Write the lease once. Raises StatusError and HostError."""
+        annotations = {LAST_REQUEST: self._now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+        lease = await self._find()
+        if lease is None:
+            metadata = {"name": HEALTH_LEASE, "namespace": self._namespace, "labels": _LABELS}
+            body = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {**metadata, "annotations": annotations},
+            }
+            await self._client.create(LEASES, body, self._namespace)
+            return
+        lease["metadata"] = {**lease["metadata"], "labels": _LABELS, "annotations": annotations}
+        await self._client.update(LEASES, lease, self._namespace)
+
+    async def problem(self) -> str:
+        """Return why nobody can say that the webhooks are in order, "" when the lease is young. Raises as `beat`."""
+        lease = await self._find()
+        said = ((lease or {}).get("metadata") or {}).get("annotations") or {}
+        try:
+            last = datetime.strptime(str(said.get(LAST_REQUEST, "")), "%Y-%m-%dT%H:%M:%S%z")
+        except ValueError:
+            return f"the lease {HEALTH_LEASE} tells no time"
+        age = (self._now() - last).total_seconds()
+        return "" if age < _IDLE_SECONDS else f"the lease {HEALTH_LEASE} is {age:.0f} seconds old"
+
+    async def remove(self) -> None:
+        """Take the lease away, and that of Kyverno's own start. Raises StatusError and HostError."""
+        for name in (_START_LEASE, HEALTH_LEASE):
+            try:
+                await self._client.delete(LEASES, name, self._namespace)
+            except StatusError as error:
+                if error.status != 404:
+                    raise
+
+    async def _find(self) -> JSONObject | None:
+        try:
+            return await self._client.get(LEASES, HEALTH_LEASE, self._namespace)
+        except StatusError as error:
+            if error.status != 404:
+                raise
+            return None

@@ -1,0 +1,157 @@
+"""What only the leader does: keeping the webhooks in place, and taking them away when nobody comes after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LEASES
+from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.clusterworld import ClusterWorld
+from pyverno.controllers.heartbeat import Heartbeat
+from pyverno.controllers.leader import Leader
+from pyverno.controllers.parts import Parts
+from pyverno.controllers.policysandbox import PolicySandbox
+from pyverno.controllers.surroundings import Surroundings
+from pyverno.controllers.webhooks import WebhookController
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.sandbox.sandbox import Sandbox, Settings
+from pyverno.webhook.metrics import Metrics
+from pyverno.webhook.observers import Observers
+
+VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
+MUTATING = GVR("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
+DEPLOYMENTS = GVR("apps", "v1", "deployments")
+RESOURCES = "kyverno-resource-validating-webhook-cfg"
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for something that is about to happen."""
+    async with asyncio.timeout(30):
+        while not await holds():
+            await asyncio.sleep(0.05)
+
+
+def test_webhooks_that_somebody_takes_away_or_changes_come_back() -> None:
+    """At once, whatever they are for."""
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            await client.delete(VALIDATING, RESOURCES)
+            await client.delete(MUTATING, "kyverno-verify-mutating-webhook-cfg")
+            policies = await client.get(VALIDATING, "kyverno-policy-validating-webhook-cfg")
+            policies["webhooks"][0]["failurePolicy"] = "Ignore"
+            await client.update(VALIDATING, policies)
+
+            async def are_back() -> bool:
+                named = {item["metadata"]["name"]: item for item in (await client.list(VALIDATING))["items"]}
+                others = {item["metadata"]["name"] for item in (await client.list(MUTATING))["items"]}
+                found = named["kyverno-policy-validating-webhook-cfg"]["webhooks"][0]["failurePolicy"]
+                return RESOURCES in named and "kyverno-verify-mutating-webhook-cfg" in others and found == "Fail"
+
+            await until(are_back)
+
+    asyncio.run(run())
+
+
+def test_the_heartbeat_goes_through_the_webhook() -> None:
+    """The time in the lease is the webhook's: it comes also where somebody else writes the lease."""
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            lease = await client.get(LEASES, "kyverno-health", "kyverno")
+            lease["metadata"]["annotations"]["kyverno.io/last-request-time"] = "2000-01-01T00:00:00Z"
+            stored = await client.update(LEASES, lease, "kyverno")
+            assert "2000-01-01T00:00:00Z" != stored["metadata"]["annotations"]["kyverno.io/last-request-time"]
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def leaving(server: str = "") -> AsyncIterator[tuple[Client, Leader]]:
+    """Make a replica of the Deployment `us` that has never led, with webhooks and a heartbeat in its cluster."""
+    parts, given = Parts(), AdmissionSettings(namespace="default", deployment="us", server=server)
+    async with (
+        Sandbox(Settings(controllers=False)) as sandbox,
+        Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+    ):
+        surroundings = Surroundings(client, given.surroundings, KindTable)
+        world = ClusterWorld(client, given, surroundings, parts.start)
+        await Heartbeat(client, "default").beat()
+        for kind in ("Validating", "Mutating"):
+            body = {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": f"{kind}WebhookConfiguration",
+                "metadata": {"name": "ours", "labels": {"webhook.kyverno.io/managed-by": "kyverno"}},
+            }
+            await WebhookController(client).apply({**body, "webhooks": []})
+            await WebhookController(client).apply({**body, "metadata": {"name": "foreign"}, "webhooks": []})
+        yield client, Leader(client, given, world, Metrics())
+        await surroundings.close()
+
+
+def deployment(replicas: int) -> JSONObject:
+    """Return the Deployment that the replica belongs to."""
+    container = {"name": "a", "image": "a"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "us", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+async def left(client: Client) -> tuple[list[str], bool]:
+    """Return the names of the webhook configurations that are left, and whether the heartbeat is."""
+    names = [item["metadata"]["name"] for gvr in (VALIDATING, MUTATING) for item in (await client.list(gvr))["items"]]
+    try:
+        await client.get(LEASES, "kyverno-health", "default")
+    except StatusError:
+        return names, False
+    return names, True
+
+
+@pytest.mark.parametrize("replicas", [None, 0])
+def test_the_last_replica_takes_the_webhooks_away(replicas: int | None) -> None:
+    """When the Deployment is gone or scaled to 0: nothing would answer, and with Fail nothing could be written."""
+
+    async def run() -> None:
+        async with leaving() as (client, leader):
+            if replicas is not None:
+                await client.create(DEPLOYMENTS, deployment(replicas), "default")
+            await leader.end(asyncio.create_task(asyncio.sleep(0)))
+            assert (["foreign", "foreign"], False) == await left(client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("server", ["", "127.0.0.1:9443"])
+def test_a_replica_that_others_come_after_leaves_them(server: str) -> None:
+    """So does one outside of the cluster, which has no Deployment."""
+
+    async def run() -> None:
+        async with leaving(server) as (client, leader):
+            if not server:
+                await client.create(DEPLOYMENTS, deployment(1), "default")
+            await leader.end(asyncio.create_task(asyncio.sleep(0)))
+            assert (["foreign", "ours", "foreign", "ours"], True) == await left(client)
+
+    asyncio.run(run())
