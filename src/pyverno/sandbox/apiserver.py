@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeAlias
 
 from pyverno.engine.request import Operation
+from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.status import (
@@ -62,6 +63,8 @@ Make: TypeAlias = Callable[[JSONObject], Awaitable[tuple[JSONObject, bool]]]
 _NO_OPTIONS = DeleteOptions()
 _TRIES = 20
 _NAME_TRIES = 8
+_PINNED = frozenset({"namespaces", CRDS})
+"""Resources whose deletion is told to webhooks with the uid of the object that is meant."""
 
 
 class ApiServer:
@@ -176,10 +179,11 @@ class ApiServer:
 
     async def _created(self, write: Write, body: JSONObject) -> Outcome:
         type, notes = write.type, write.notes
-        body = self._prepared(type, await self.mutated(write.attributes(Operation.CREATE, body, None), notes))
+        attributes = write.attributes(Operation.CREATE, body, None)
+        body = self._prepared(type, await self.mutated(attributes, notes))
         write = replace(write, name=metadata_of(body)["name"])
         self._check(type, body, None)
-        await self.admission.validate(write.attributes(Operation.CREATE, body, None), notes)
+        await self.admission.validate(attributes.as_named(write.name, body), notes)
         kept = await self._kept(type, body)
         present = self.store.get(write.key)
         if present is not None:
@@ -197,6 +201,8 @@ class ApiServer:
                 why = FieldError("metadata.name", "Required value", "name or generateName is required")
                 raise invalid(type.group, type.kind, "", [why])
             metadata = {**metadata, "name": self._free_name(type, metadata.get("namespace") or "", base)}
+            # what depends on the name can be filled in only now
+            metadata = metadata_of(self.schemas.default(type, {**body, "metadata": metadata}))
         metadata = {
             **metadata,
             "uid": self._new_uid(),
@@ -293,14 +299,14 @@ class ApiServer:
             state = self.get(type, write.namespace, write.name)
             current = await self.in_version(type, state.body)
             wanted, is_pinned = await make(current)
-            wanted = identity.carried(wanted, current)
             if is_partial(type, subresource):
                 wanted = only_allowed(type, subresource, wanted, current)
             if write.manager:
                 wanted = self._managers.tracked(type, current, wanted, manager=write.manager, subresource=subresource)
             attributes = write.attributes(Operation.UPDATE, wanted, current)
-            if not is_admitted:
-                wanted = identity.carried(await self.mutated(attributes, write.notes), current)
+            # Kubernetes: whoever may change the object sees what the client sent, not what the server knows
+            wanted = wanted if is_admitted else await self.mutated(attributes, write.notes)
+            wanted = identity.carried(wanted, current)
             if is_checked:
                 wanted = self._normalized(type, wanted, current, subresource)
                 self._check(type, wanted, current, subresource)
@@ -357,15 +363,22 @@ class ApiServer:
 
     # ── delete ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def delete(self, write: Write, options: DeleteOptions = _NO_OPTIONS) -> Outcome:
-        """Delete an object, or mark it so that its finalizers can run; raises StatusError."""
+    async def delete(self, write: Write, options: DeleteOptions = _NO_OPTIONS, *, is_named: bool = True) -> Outcome:
+        """Delete an object, or mark it so that its finalizers can run; raises StatusError.
+
+        `is_named`: the request names the object, which of a collection it does not.
+        """
         type = write.type
         for _ in range(_TRIES):
             state = self.get(type, write.namespace, write.name)
             current = await self.in_version(type, state.body)
             check_preconditions(type, current, options)
+            shown = replace(options, uid=options.uid or metadata_of(current)["uid"]) if type.key in _PINNED else options
             attributes = replace(
-                write.attributes(Operation.DELETE, None, current), options=options.to_json(), dry_run=options.dry_run
+                write.attributes(Operation.DELETE, None, current),
+                name=write.name if is_named else "",
+                options=shown.to_json(),
+                dry_run=options.dry_run,
             )
             await self.admission.mutate(attributes, write.notes, redefault=lambda body: body)
             await self.admission.validate(attributes, write.notes)
@@ -381,7 +394,8 @@ class ApiServer:
         page = await self.list(write.type, write.namespace, selected)
         for state in page.states:
             try:
-                await self.delete(replace(write, namespace=state.key.namespace, name=state.key.name), options)
+                each = replace(write, namespace=state.key.namespace, name=state.key.name)
+                await self.delete(each, options, is_named=False)
             except StatusError as error:
                 if error.status != 404:
                     raise
@@ -422,14 +436,22 @@ class ApiServer:
 
     async def mutated(self, attributes: Attributes, notes: Notes) -> JSONObject:
         """Return the object as mutating admission leaves it; raises StatusError."""
-        body = await self.admission.mutate(attributes, notes, redefault=partial(self._reread, attributes.type))
+        body = await self.admission.mutate(attributes, notes, redefault=partial(self._reread, attributes))
         if body is None:
             raise internal_error("admission left no object")
         return body
 
-    def _reread(self, type: ResourceType, body: JSONObject) -> JSONObject:
+    def _reread(self, attributes: Attributes, body: JSONObject) -> JSONObject:
         """Read an object that admission has changed, and fill in what is missing again."""
-        return self.schemas.default(type, self.schemas.decode(type, body).body)
+        type = attributes.type
+        decoded = self.schemas.decode(type, body, subresource=attributes.subresource).body
+        # objects of subresources' own kinds have no defaults
+        return self.schemas.default(type, decoded) if attributes.kind == type.gvk else decoded
+
+    def tracked(self, write: Write, kind: GVK, body: JSONObject, before: JSONObject | None = None) -> JSONObject:
+        """Return an object of a kind that is never stored (Scale, Binding) with who manages its fields."""
+        type = replace(write.type, group=kind.group, version=kind.version, kind=kind.kind, subresources=(), crd="")
+        return self._managers.tracked(type, before, body, manager=write.manager, subresource=write.subresource)
 
     def _check(self, type: ResourceType, body: JSONObject, old: JSONObject | None, subresource: str = "") -> None:
         """Raise 422 with everything that is wrong with an object."""

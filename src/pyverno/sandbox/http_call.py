@@ -53,7 +53,7 @@ class Call:
 
     def write(self, kind: ResourceType, options: WriteOptions) -> Write:
         """Return the write that this request wants done."""
-        manager = manager_name(options.field_manager, self.request.headers.get("User-Agent", ""))
+        manager = manager_name(options.field_manager, self.request.headers.get("User-Agent", "")) or "unknown"
         target = self.target
         return Write(
             type=kind,

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from aiohttp import web
 
-from pyverno.engine.request import Operation as Admitted
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError, bad_request
 from pyverno.sandbox.bodies import Body, read_body
@@ -25,6 +25,8 @@ from pyverno.sandbox.pods import POSTED, bind
 from pyverno.sandbox.requests import APPLY_PATCH, DeleteOptions, ListOptions, WriteOptions
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.scaling import SCALE, get_scale, update_scale
+from pyverno.sandbox.submissions import connected, submitted
+from pyverno.sandbox.urls import values_of
 from pyverno.sandbox.writes import Outcome, Write
 
 __all__ = ["OPERATIONS", "Operation", "operation_of"]
@@ -87,18 +89,15 @@ async def _reviewed(call: Call, write: Write, body: Body) -> Outcome:
     """Answer a question that is asked by creating an object; nothing is stored."""
     server = call.server
     question = server.schemas.default(write.type, placed(write.type, write.namespace, server.decoded(write, body)))
-    attributes = write.attributes(Admitted.CREATE, question, None)
-    question = await server.mutated(attributes, write.notes)
-    await server.admission.validate(attributes.with_object(question), write.notes)
+    write = replace(write, name=metadata_of(question).get("name") or "")
+    question = await submitted(server, write, question, write.type.gvk)
     return Outcome(call.reviews.review(write.type, question, call.user, namespace=call.target.namespace), 201)
 
 
 async def _bound(call: Call, write: Write, body: Body) -> Outcome:
     """Put a pod on a node by the older door, where the Binding itself names the pod."""
     binding = call.server.decoded(write, body)
-    pods = call.server.table.versions_of("pods")[0]
-    name = metadata_of(binding).get("name") or ""
-    return await bind(call.server, replace(write, type=pods, name=name, subresource="binding"), binding)
+    return await bind(call.server, replace(write, name=metadata_of(binding).get("name") or ""), binding)
 
 
 async def _update(call: Call, kind: ResourceType) -> web.StreamResponse:
@@ -173,9 +172,14 @@ async def _post(call: Call, kind: ResourceType) -> web.StreamResponse:
 
 async def _token(call: Call, kind: ResourceType) -> web.StreamResponse:
     expected = kind.subresource_gvk("token")
-    WriteOptions.from_query(call.query, "CreateOptions")
+    write = call.write(kind, WriteOptions.from_query(call.query, "CreateOptions"))
     body = await call.body(expected.kind)
-    wanted = check_kind(kind, expected, body.value, call.server.table)
+    wanted = call.server.schemas.decode(
+        kind, check_kind(kind, expected, body.value, call.server.table), subresource="token"
+    ).body
+    wanted = await submitted(
+        call.server, write, wanted, expected, fill=partial(call.reviews.token_request, write.namespace, write.name)
+    )
     return call.reply(kind, Outcome(call.reviews.token(call.namespace(kind), call.target.name, wanted), 201))
 
 
@@ -185,6 +189,9 @@ async def _log(call: Call, kind: ResourceType) -> web.StreamResponse:
 
 
 async def _connect(call: Call, kind: ResourceType) -> web.StreamResponse:
+    query = {key: values_of(call.query, key) for key in call.query}
+    rest = f"/{call.target.rest}" if call.target.rest else ""
+    await connected(call.server, call.write(kind, WriteOptions()), query, rest)
     call.server.get(kind, call.namespace(kind), call.target.name)
     what = f"{kind.plural}/{call.target.subresource}"
     raise StatusError(501, "NotImplemented", f"the sandbox runs no containers, so {what} can not be served")

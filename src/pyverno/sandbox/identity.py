@@ -167,7 +167,10 @@ def check_applied(type: ResourceType, body: JSONObject, name: str) -> None:
 
 
 def wiped(body: JSONObject) -> JSONObject:
-    """Return a new object without the metadata that only the server may set."""
+    """Return a new object without the metadata that only the server may set.
+
+    Its generation is set later, and only for those that count their changes.
+    """
     return with_metadata(body, **dict.fromkeys(SYSTEM_FIELDS))
 
 

@@ -36,7 +36,6 @@ SYSTEM_FIELDS = (
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-    "generation",
     "resourceVersion",
     "selfLink",
 )

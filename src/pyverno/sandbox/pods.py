@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from pyverno.engine.request import Operation
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
@@ -18,6 +17,7 @@ from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.objects import metadata_of, timestamp
 from pyverno.sandbox.requests import DeleteOptions
 from pyverno.sandbox.store import Stored
+from pyverno.sandbox.submissions import submitted
 from pyverno.sandbox.subresources import bound
 from pyverno.sandbox.writes import Outcome, Write
 
@@ -30,24 +30,22 @@ _UNPROTECTED = frozenset({"Succeeded", "Failed", "Pending"})
 
 async def bind(server: ApiServer, write: Write, binding: JSONObject) -> Outcome:
     """Put a pod on the node that a Binding names; raises StatusError 409 when it is on one already."""
-    attributes = replace(write.attributes(Operation.CREATE, binding, None), kind=GVK("", "v1", "Binding"))
-    binding = await server.mutated(attributes, write.notes)
-    await server.admission.validate(attributes.with_object(binding), write.notes)
+    binding = await submitted(server, write, binding, GVK("", "v1", "Binding"))
     if not (binding.get("target") or {}).get("name"):
         raise bad_request("a Binding needs the name of its target")
 
     async def make(current: JSONObject) -> tuple[JSONObject, bool]:
         return bound(current, binding, timestamp(server.now())), False
 
-    await server.rewritten(write, make, is_admitted=True, is_checked=False)
+    # the Binding has been admitted, and nobody manages what it sets
+    pods = server.table.versions_of("pods")[0]
+    await server.rewritten(replace(write, type=pods, manager=""), make, is_admitted=True, is_checked=False)
     return Outcome(_DONE, 201)
 
 
 async def evict(server: ApiServer, write: Write, eviction: JSONObject) -> Outcome:
     """Delete a pod if its disruption budget allows; raises StatusError 429 when it does not."""
-    attributes = replace(write.attributes(Operation.CREATE, eviction, None), kind=GVK("policy", "v1", "Eviction"))
-    eviction = await server.mutated(attributes, write.notes)
-    await server.admission.validate(attributes.with_object(eviction), write.notes)
+    eviction = await submitted(server, write, eviction, GVK("policy", "v1", "Eviction"))
     options = DeleteOptions.from_json(eviction.get("deleteOptions") or {})
     options = replace(options, dry_run=options.dry_run or write.options.dry_run)
     pod = server.get(write.type, write.namespace, write.name)

@@ -127,8 +127,6 @@ class WriteOptions:
         body: JSONObject = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         if self.dry_run:
             body["dryRun"] = ["All"]
-        if self.force is not None:
-            body["force"] = self.force
         if self.field_manager:
             body["fieldManager"] = self.field_manager
         if self.field_validation:

@@ -107,6 +107,18 @@ class Reviews:
             },
         }
 
+    def token_request(self, namespace: str, name: str, body: JSONObject) -> JSONObject:
+        """Return a TokenRequest with what the server fills in before it is judged; raises StatusError."""
+        account = self._found("serviceaccounts", namespace, name)
+        metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
+        _check_token_metadata(metadata, account, name, namespace)
+        seconds = spec.get("expirationSeconds")
+        _check_duration(_HOUR if seconds is None else int(seconds))
+        described = {key: account["metadata"].get(key) for key in ("name", "namespace", "uid")}
+        metadata = {**metadata, **described, "creationTimestamp": _time(self._clock())}
+        audiences = spec.get("audiences") or list(self._authenticator.audiences)
+        return {**body, "metadata": metadata, "spec": {**spec, "audiences": audiences}}
+
     def _bound(self, reference: JSON, namespace: str, account: str) -> dict[str, JSONObject]:
         """Return what a token is bound to, as arguments of `account_claims`; raises StatusError."""
         if not isinstance(reference, dict):

@@ -14,7 +14,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import FieldError, invalid
 from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.identity import check_name, check_uid, check_version
-from pyverno.sandbox.objects import metadata_of
+from pyverno.sandbox.objects import metadata_of, with_metadata
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.subresources import scale_of, scaled
 from pyverno.sandbox.writes import Outcome, Write
@@ -37,21 +37,39 @@ async def update_scale(server: ApiServer, write: Write, change: Callable[[JSONOb
 
     async def make(current: JSONObject) -> tuple[JSONObject, bool]:
         before = scale_of(type, current, paths)
-        after = change(before)
+        managed = with_metadata(before, managedFields=_managed(current, paths) or None)
+        after = server.schemas.decode(type, change(managed), subresource="scale").body
         metadata = metadata_of(after)
         check_name(metadata.get("name"), write.name)
         check_uid(type, current, metadata.get("uid"))
         version = metadata.get("resourceVersion") or ""
         is_new = version != metadata_of(current).get("resourceVersion")
         is_pinned = check_version(type, current, version) and is_new
-        attributes = replace(write.attributes(Operation.UPDATE, after, before), kind=SCALE)
+        after = server.tracked(write, SCALE, after, before=managed)
+        attributes = replace(write.attributes(Operation.UPDATE, after, managed), kind=SCALE)
         after = await server.mutated(attributes, write.notes)
         _check(after)
-        await server.admission.validate(attributes.with_object(after), write.notes)
-        return scaled(current, after, paths), is_pinned
+        changed = scaled(current, after, paths)
+        # Kubernetes: those who judge see the Scale of the object as it is going to be
+        judged = replace(attributes, object=scale_of(type, changed, paths), old=before)
+        await server.admission.validate(judged, write.notes)
+        return changed, is_pinned
 
     outcome = await server.rewritten(write, make, is_admitted=True)
     return Outcome(scale_of(type, outcome.body, paths), outcome.status)
+
+
+def _managed(body: JSONObject, paths: Mapping[str, str] | None) -> list[JSONObject]:
+    """Return who manages the number of replicas, as the managed fields of a Scale."""
+    steps = (paths["specReplicasPath"] if paths else ".spec.replicas").strip(".").split(".")
+    found: list[JSONObject] = []
+    for entry in metadata_of(body).get("managedFields") or ():
+        fields = entry.get("fieldsV1")
+        for step in steps:
+            fields = fields.get(f"f:{step}") if isinstance(fields, dict) else None
+        if fields is not None:
+            found.append({**entry, "apiVersion": SCALE.api_version, "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+    return found
 
 
 def _check(scale: JSONObject) -> None:
