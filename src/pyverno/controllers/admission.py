@@ -15,7 +15,7 @@ from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.aftermath import Aftermath
 from pyverno.controllers.clusterworld import ClusterWorld
 from pyverno.controllers.documentwebhooks import CLEANUP_PATH
-from pyverno.controllers.events import Events
+from pyverno.controllers.events import Event, Events
 from pyverno.controllers.leader import Leader
 from pyverno.controllers.measuring import begin_metrics, refresh_metrics, tell_queries
 from pyverno.controllers.parts import Parts
@@ -50,7 +50,11 @@ class AdmissionController:
         self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, tell=told)
         self._parts = Parts()
         self._surroundings = Surroundings(
-            self._client, settings.surroundings, lambda: self._world.kinds, lambda: self._leader.is_leading
+            self._client,
+            settings.surroundings,
+            lambda: self._world.kinds,
+            lambda: self._leader.is_leading,
+            tell=self._tell,
         )
         self._world = ClusterWorld(self._client, settings, self._surroundings, self._parts.start, metrics)
         self._leader = Leader(self._client, settings, self._world, metrics)
@@ -125,6 +129,9 @@ class AdmissionController:
             await self._events_client.close()
             await self._client.close()
         self._parts.check()
+
+    def _tell(self, event: Event) -> None:
+        self._events.tell(event)
 
     async def _serve(self) -> None:
         settings = self._settings

@@ -56,7 +56,7 @@ class EventSettings:
 class Event:
     """One event: `regarding` a policy, exception or resource, `related` to the resource that was asked about.
 
-    `source` is the part of Kyverno that tells it.
+    `source` is the part of Kyverno that tells it; `uid` is that of what it is regarding, where the teller knows it.
     """
 
     reason: str
@@ -65,6 +65,7 @@ class Event:
     regarding: ResourceRef
     related: ResourceRef | None = None
     source: str = _SOURCE
+    uid: str = ""
 
     @classmethod
     def of_error(
@@ -248,7 +249,7 @@ class Events:
 
     def _written(self, event: Event) -> JSONObject:
         self._last = max(time.time_ns(), self._last + 1)  # two events of one object must not share a name
-        return event.to_json(self._last, self._host, self._uid_of(event.regarding))
+        return event.to_json(self._last, self._host, event.uid or self._uid_of(event.regarding))
 
 
 def _as_name(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from pyverno.cluster.client import Client
@@ -17,6 +18,7 @@ from pyverno.cluster.informer import Notice
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.globalentries import Entry, InvalidEntry, ListedEntry, PolledEntry
 from pyverno.engine.host import HttpCall
+from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.apipath import parse_api_path
 from pyverno.kube.documents import Document
@@ -35,7 +37,11 @@ ENTRY_VERSIONS: Final = tuple(
 log = logging.getLogger("pyverno.globalcontext")
 
 
-async def _nobody(name: str) -> None:
+async def _nobody(entry: ResourceRef, uid: str) -> None:
+    """Tell nobody."""
+
+
+def _no_one(entry: ResourceRef, uid: str, error: str) -> None:
     """Tell nobody."""
 
 
@@ -48,13 +54,19 @@ class GlobalContext:
         egress: Egress,
         *,
         most: int = 0,
-        refreshed: Callable[[str], Awaitable[None]] = _nobody,
+        refreshed: Callable[[ResourceRef, str], Awaitable[None]] = _nobody,
+        told: Callable[[ResourceRef, str, str], None] = _no_one,
     ) -> None:
-        """Take what entries are read with, how many there may be (0 = no limit), and who is told of new answers."""
+        """Take what entries are read with, how many there may be (0 = no limit), and who is told of entries.
+
+        `refreshed` is told of an entry (and its uid) whose API answered, `told` of one that has no data and why, or, with
+        an empty text, that it has.
+        """
         self._client = client
         self._egress = egress
         self._most = most
         self._refreshed = refreshed
+        self._told = told
         self._specs: dict[str, JSON] = {}
         self._entries: Mapping[str, Entry] = {}
         self._waiting: dict[str, JSONObject] = {}
@@ -68,6 +80,8 @@ class GlobalContext:
         elif name not in self._specs and self._most and len(self._specs) >= self._most:
             if name not in self._waiting:
                 log.error("there are too many global context entries", extra={"fields": {"entry": name}})
+                entry, uid = _reference(body)
+                self._told(entry, uid, f"there are already {self._most} global context entries")
             self._waiting[name] = body
         elif name not in self._specs or self._specs[name] != body.get("spec"):
             self._put(name, body)
@@ -125,16 +139,21 @@ class GlobalContext:
             ending.add_done_callback(self._ending.discard)
 
     def _made(self, body: JSONObject) -> Entry:
+        entry, uid = _reference(body)
+        refreshed, told = partial(self._refreshed, entry, uid), partial(self._told, entry, uid)
         compiled = compile_document(Document(body, ""))
         written = compiled.written
         if compiled.errors or not isinstance(written, GlobalContextEntry):
             reason = "; ".join(f"{error.path}: {error.message}" for error in compiled.errors)
-            return InvalidEntry(f"global context entry `{body['metadata']['name']}` is not valid: {reason}")
+            return InvalidEntry(f"global context entry `{entry.name}` is not valid: {reason}", told)
         projections = {each.name: compile_projection(each.jmes_path) for each in written.spec.projections}
         if written.spec.kubernetes_resource is not None:
-            return ListedEntry(written.name, self._client, written.spec.kubernetes_resource, projections)
+            resource = written.spec.kubernetes_resource
+            return ListedEntry(written.name, self._client, resource, projections, told=told)
         assert written.spec.api_call is not None  # noqa: S101 - valid entries have one of the two
-        return PolledEntry(written.name, self._fetch, written.spec.api_call, projections, self._refreshed)
+        return PolledEntry(
+            written.name, self._fetch, written.spec.api_call, projections, refreshed=refreshed, told=told
+        )
 
     async def _fetch(self, call: ExternalApiCall) -> JSON:
         body = {each.key: each.value for each in call.data}
@@ -145,6 +164,11 @@ class GlobalContext:
             return await self._client.request(method, path.path, query=path.query, body=sent)
         headers = {each.key: each.value for each in call.service.headers}
         return await self._egress.fetch(HttpCall(method, call.service.url, headers, body, call.service.ca_bundle))
+
+
+def _reference(body: JSONObject) -> tuple[ResourceRef, str]:
+    """Return what names an entry, and its uid."""
+    return ResourceRef.of(body), str(body["metadata"].get("uid") or "")
 
 
 def _readings(name: str) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,8 @@ from pyverno.policy.globalcontext import ExternalApiCall, KubernetesResource
 __all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]
 
 Projections: TypeAlias = Mapping[str, Callable[[JSON], JSON]]
+Told: TypeAlias = Callable[[str], None]
+"""Is told, on the event loop, why an entry or a projection has no data; the empty text: it has."""
 
 _SYNC_SECONDS: Final = 30.0
 _FIRST_PAUSE: Final = 0.01
@@ -54,9 +56,10 @@ class Entry(Protocol):
 class InvalidEntry:
     """An entry that says nothing that could be followed."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, told: Told) -> None:
         self._reason = reason
         log.error("a global context entry is not valid", extra={"fields": {"error": reason}})
+        told(reason)
 
     def read(self, projection: str) -> JSON:
         """Raise the reason."""
@@ -73,9 +76,19 @@ class InvalidEntry:
 class ListedEntry:
     """The objects of a resource, in order of their names; projections are worked out when they are asked for."""
 
-    def __init__(self, name: str, client: Client, resource: KubernetesResource, projections: Projections) -> None:
+    def __init__(
+        self,
+        name: str,
+        client: Client,
+        resource: KubernetesResource,
+        projections: Projections,
+        *,
+        told: Told,
+    ) -> None:
         self._name = name
         self._projections = projections
+        self._told = told
+        self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], JSONObject] = {}
         self._all: list[JSON] | None = None
@@ -132,6 +145,9 @@ class ListedEntry:
             except PyvernoError as error:
                 fields = {"entry": self._name, "projection": name, "error": error.message}
                 log.warning("a projection failed", extra={"fields": fields})
+                # this may be another thread
+                text = f'failed to apply projection "{name}": {error.message}'
+                self._loop.call_soon_threadsafe(self._told, text)
         self._projected, self._projected_from = found, data
         return found
 
@@ -140,8 +156,12 @@ class ListedEntry:
             async with asyncio.timeout(_SYNC_SECONDS):
                 await self._informer.synced.wait()
         except TimeoutError:
-            fields = {"entry": self._name, "error": f"failed to sync cache for {what}"}
+            error = f"failed to sync cache for {what}: the resource may not exist in the cluster"
+            fields = {"entry": self._name, "error": error}
             log.warning("a global context entry has no data yet", extra={"fields": fields})
+            self._told(error)
+            await self._informer.synced.wait()
+        self._told("")
 
 
 class PolledEntry:
@@ -153,13 +173,16 @@ class PolledEntry:
         fetch: Callable[[ExternalApiCall], Awaitable[JSON]],
         call: ExternalApiCall,
         projections: Projections,
-        refreshed: Callable[[str], Awaitable[None]],
+        *,
+        refreshed: Callable[[], Awaitable[None]],
+        told: Told,
     ) -> None:
         self._name = name
         self._fetch = fetch
         self._call = call
         self._projections = projections
         self._refreshed = refreshed
+        self._told = told
         self._state: tuple[Mapping[str, JSON], str] = {}, ""
         self._work = (asyncio.create_task(self._run()),)
 
@@ -190,9 +213,10 @@ class PolledEntry:
                 self._state = {}, error.message
                 fields = {"entry": self._name, "error": error.message}
                 log.warning("a global context entry could not be read", extra={"fields": fields})
+                self._told(error.message)
             else:
                 with suppress(HostError, StatusError):
-                    await self._refreshed(self._name)
+                    await self._refreshed()
             await asyncio.sleep(interval)
 
     async def _tried(self) -> JSON:

@@ -99,7 +99,7 @@ class World:
 def in_cluster(act: Callable[[World], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
         sandbox = Sandbox(Settings(controllers=False))
-        wanted = AdmissionSettings(lease_retry=60, qps=0, **settings)
+        wanted = AdmissionSettings(port=0, lease_retry=60, qps=0, **settings)
         async with PolicySandbox(sandbox, Observers(), wanted) as installed:
             client = Client(load_kubeconfig(sandbox.kubeconfig), qps=0)
             await act(World(installed, client))
@@ -289,5 +289,38 @@ def test_work_beyond_the_threshold_is_refused_and_told_of() -> None:
                 await asyncio.sleep(0.02)
         assert "policy make error: there are 0 UpdateRequests; updateRequestThreshold allows 0" == found[0]["note"]
         assert ("make", "one") == (found[0]["regarding"]["name"], found[0]["related"]["name"])
+
+    in_cluster(act)
+
+
+def test_an_entry_of_the_global_context_without_data_says_so() -> None:
+    """By an event and in its status, until it has data."""
+    entries = GVR("kyverno.io", "v2", "globalcontextentries")
+    call = {"urlPath": "/apis/none.example.com/v1/things", "refreshInterval": "200ms", "retryLimit": 1}
+
+    async def status(world: World, ready: str) -> JSONObject:
+        async with asyncio.timeout(20):
+            while True:
+                found: JSONObject = (await world.client.get(entries, "things")).get("status") or {}
+                if ready in [each["status"] for each in found.get("conditions") or ()]:
+                    return found
+                await asyncio.sleep(0.02)
+
+    async def act(world: World) -> None:
+        body = {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": "things"}}
+        made = await world.client.create(entries, {**body, "spec": {"apiCall": call}})
+        found = await status(world, "False")
+        assert ("Ready", "Failed", False) == (
+            found["conditions"][0]["type"],
+            found["conditions"][0]["reason"],
+            "lastRefreshTime" in found,
+        )
+        told = (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
+        assert [("Retrying", "globalcontext-controller", made["metadata"]["uid"])] == [
+            (each["action"], each["reportingController"], each["regarding"]["uid"]) for each in told
+        ]
+        better = {"spec": {"apiCall": {"urlPath": "/api/v1/namespaces"}}}
+        await world.client.patch(entries, "things", better)
+        assert "lastRefreshTime" in await status(world, "True")
 
     in_cluster(act)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pyverno.cluster.egress import Egress, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.cluster.informer import Notice
 from pyverno.controllers.globalcontext import GlobalContext
+from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
@@ -34,6 +36,7 @@ class World:
         self.service = service
         self.context = context
         self.refreshed = refreshed
+        self.told: list[tuple[str, str]] = []
 
     def take(self, name: str, notice: Notice = Notice.ADDED, **spec: Any) -> None:
         """Tell of an entry."""
@@ -61,17 +64,22 @@ def play(work: Play, service: Service | None = None, *, most: int = 0) -> World:
 
     async def run() -> World:
         refreshed: list[str] = []
+        told: list[tuple[str, str]] = []
 
-        async def note(name: str) -> None:
-            refreshed.append(name)
+        async def note(entry: ResourceRef, uid: str) -> None:
+            refreshed.append(entry.name)
+
+        def tell(entry: ResourceRef, uid: str, error: str) -> None:
+            told.append((entry.name, error))
 
         sandbox = Sandbox(Settings(controllers=False))
         await sandbox.start()
         egress = Egress(EgressSettings(EgressRules.read(()), seconds=5))
         try:
             async with Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client, service or Service() as running:
-                context = GlobalContext(client, egress, most=most, refreshed=note)
+                context = GlobalContext(client, egress, most=most, refreshed=note, told=tell)
                 world = World(client, running, context, refreshed)
+                world.told = told
                 try:
                     await work(world)
                 finally:
@@ -199,7 +207,7 @@ def test_an_error_stands_until_the_next_good_answer() -> None:
         assert [] == world.refreshed
         await world.become("flaky", {"left": 0})
 
-    play(work, service)
+    assert [("flaky", "HTTP 500")] == play(work, service).told
 
 
 def test_an_entry_may_be_missing_invalid_or_one_too_many() -> None:
@@ -219,7 +227,28 @@ def test_an_entry_may_be_missing_invalid_or_one_too_many() -> None:
         world.take("odd", Notice.DELETED)
         await world.become("second", [])
 
-    play(work, most=1)
+    told = play(work, most=1).told
+    assert ("second", "there are already 1 global context entries") in told
+    assert "odd" in {name for name, error in told if error.startswith("global context entry `odd` is not valid")}
+    assert ("second", "") == told[-1]
+
+
+def test_a_projection_that_fails_is_told_of() -> None:
+    """Rules see its last value; who looks at the entry sees why."""
+
+    async def work(world: World) -> None:
+        odd = {"name": "odd", "jmesPath": "sum([].metadata.name)"}
+        world.take("maps", kubernetesResource=_resource(), projections=[odd])
+        await world.client.create(CONFIG_MAPS, _config_map("a"), "default")
+        for _ in range(200):
+            with suppress(HostError):
+                await asyncio.to_thread(world.context.get, "maps.odd")
+            if any(error for _, error in world.told):
+                return
+            await asyncio.sleep(0.02)
+
+    told = play(work).told
+    assert any(error.startswith('failed to apply projection "odd": ') for _, error in told)
 
 
 def test_a_changed_spec_makes_a_new_entry_and_a_changed_status_does_not() -> None:
