@@ -117,13 +117,15 @@ def apply_patch(
     negative_index: bool = True,
     allow_missing_remove: bool = False,
     create_parents: bool = False,
+    missing_is_null: bool = False,
 ) -> JSON:
     """The document after all operations, in order (`add`, `remove`, `replace`, `move`, `copy`, `test`).
 
     `negative_index` lets `-1` name a list's last element (for `add`: the place behind it, like `-`);
     `allow_missing_remove` makes removing what is not there a success; `create_parents` lets `add` create missing
-    objects and lists on its way (Kyverno sets all three). Raises PatchError with evanphx's text; the input is unchanged
-    in any case.
+    objects and lists on its way (Kyverno sets all three). `missing_is_null` lets `replace` and `copy` read a key that
+    is not there, as API servers do (evanphx v4). Raises PatchError with evanphx's text; the input is unchanged in any
+    case.
 
     >>> apply_patch({"a": [1, 2]}, [{"op": "add", "path": "/a/-", "value": 3}, {"op": "remove", "path": "/a/0"}])
     {'a': [2, 3]}
@@ -132,7 +134,7 @@ def apply_patch(
         raise PatchError("a JSON patch must be a list of operations")
     for operation in operations:
         _validate(operation)
-    run = _Run(document, _Options(negative_index, allow_missing_remove, create_parents))
+    run = _Run(document, _Options(negative_index, allow_missing_remove, create_parents, missing_is_null))
     for operation in operations:
         _OPERATIONS[operation["op"]](run, operation)
     return run.root
@@ -143,6 +145,7 @@ class _Options:
     negative_index: bool
     allow_missing_remove: bool
     create_parents: bool
+    missing_is_null: bool
 
 
 _NEEDS: Final[dict[str, str]] = {
@@ -230,6 +233,8 @@ class _Run:
     def get(self, node: JSON, key: str) -> JSON:
         if isinstance(node, dict):
             if key not in node:
+                if self.options.missing_is_null:
+                    return None
                 raise _Absent(f"unable to get nonexistent key: {key}: {_MISSING}")
             return node[key]
         return node[self.index(node, key)]

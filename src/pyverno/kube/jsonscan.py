@@ -83,7 +83,7 @@ def _document(text: str, position: int) -> tuple[Any, int]:
 def _start(text: str, position: int, stack: list[tuple[Any, str]]) -> tuple[Any, int, bool]:
     """Open a container; returns it, the next position, and whether items follow."""
     if len(stack) >= MAX_DEPTH:
-        raise DocumentError("exceeded max depth")
+        raise DocumentError(f"invalid character '{text[position]}' exceeded max depth")
     is_map = text[position] == "{"
     position = _skip(text, position + 1)
     if text[position : position + 1] == ("}" if is_map else "]"):

@@ -160,12 +160,21 @@ def _is_alike(before: JSON, change: JSON) -> bool:
 
 
 def _fresh(value: JSON) -> JSON:
-    """Return new content without nulls and directives."""
-    if isinstance(value, dict):
-        return {key: _fresh(item) for key, item in value.items() if item is not None and not _is_directive(key)}
-    if isinstance(value, list):
-        return [_fresh(item) for item in value if not (isinstance(item, dict) and _PATCH in item)]
-    return value
+    """Return new content without nulls and directives, however deep it is."""
+    root: list[JSON] = [None]
+    waiting: list[tuple[JSON, JSONObject | list[JSON], str | int]] = [(value, root, 0)]
+    while waiting:
+        item, container, place = waiting.pop()
+        kept: JSON = item
+        if isinstance(item, dict):
+            kept = {key: None for key, inner in item.items() if inner is not None and not _is_directive(key)}
+            waiting.extend((item[key], kept, key) for key in kept)
+        elif isinstance(item, list):
+            inners = [inner for inner in item if not (isinstance(inner, dict) and _PATCH in inner)]
+            kept = [None] * len(inners)
+            waiting.extend((inner, kept, index) for index, inner in enumerate(inners))
+        container[place] = kept  # type: ignore[index]  # a key for objects, an index for lists
+    return root[0]
 
 
 def _is_directive(key: str) -> bool:

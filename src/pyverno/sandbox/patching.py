@@ -23,7 +23,7 @@ __all__ = ["Patch", "bad_patch_result", "read_patch", "undeclared"]
 
 _MAX_OPERATIONS = 10_000
 _TOO_DEEP = "exceeded max depth"
-"""What reading JSON says, in Go's words."""
+"""How Go's words end for JSON that is nested too deeply."""
 _BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 _CUSTOM_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
@@ -48,7 +48,7 @@ class Patch:
         try:
             match self.type:
                 case "application/json-patch+json":
-                    after = apply_patch(document, self.value)
+                    after = _json_patched(document, self.value)
                 case "application/merge-patch+json":
                     after = apply_merge_patch(document, self.value)
                 case _:
@@ -57,14 +57,23 @@ class Patch:
             raise self._refused(error.message) from None
         if not isinstance(after, dict):
             raise self._refused(f"json: cannot unmarshal {encode(after)} into an object")
+        if self.type == STRATEGIC_PATCH:
+            # upstream merges into a value of the kind, which can not become one of another kind
+            after = {**after, "apiVersion": document["apiVersion"], "kind": document["kind"]}
         return after
 
     def _refused(self, why: str) -> StatusError:
         if self.type == JSON_PATCH:
             # upstream tells JSON patches that do not fit without a reason
             text = "the server rejected our request due to an error in our request"
-            return StatusError(422, "Invalid", text)
+            return StatusError(422, "Invalid", text, shows_details=True)
         return bad_patch_result(self.value, why)
+
+
+def _json_patched(document: JSONObject, operations: list[JSONObject]) -> JSON:
+    if any(operation.get("path") == "" for operation in operations if operation):
+        raise PatchError("the whole document has no path")
+    return apply_patch(document, operations, missing_is_null=True)
 
 
 def bad_patch_result(value: JSON, why: str) -> StatusError:
@@ -111,17 +120,29 @@ def read_patch(data: bytes, media_type: str, *, is_custom: bool) -> Patch:
         raise bad_request(f"{prefix}{error.message}") from None
     if media_type == JSON_PATCH:
         _check_operations(value)
+    elif value is None:
+        if media_type == MERGE_PATCH:
+            raise bad_request("Invalid JSON Patch")
+        value = {}
     elif not isinstance(value, dict):
-        why = f"json: cannot unmarshal {_kind(value)} into Go value of type map[string]interface {{}}"
-        raise bad_request(f"error decoding patch: {why}")
+        prefix = "" if media_type == STRATEGIC_PATCH else "error decoding patch: "
+        raise bad_request(f"{prefix}{_not_into(value, _GO_MAP)}")
     return Patch(media_type, value)
+
+
+_GO_MAP = "map[string]interface {}"
+
+
+def _not_into(value: JSON, kind: str) -> str:
+    return f"json: cannot unmarshal {_kind(value)} into Go value of type {kind}"
 
 
 def _check_operations(value: JSON) -> None:
     if not isinstance(value, list):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {_kind(value)} into Go value of type []handlers.jsonPatchOp"
-        )
+        raise bad_request(f"error decoding patch: {_not_into(value, '[]handlers.jsonPatchOp')}")
+    for operation in value:
+        if operation is not None and not isinstance(operation, dict):
+            raise bad_request(f"error decoding patch: {_not_into(operation, 'handlers.jsonPatchOp')}")
     if len(value) > _MAX_OPERATIONS:
         raise request_too_large(
             f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(value)}"
@@ -135,8 +156,11 @@ def _applied_object(data: bytes) -> JSONObject:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {yaml_problem(error)}") from None
     if body.duplicates:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {body.duplicates[0]}")
+    if body.value is None:
+        raise bad_request("invalid object type: /, Kind=")
     if not isinstance(body.value, dict):
-        raise bad_request("error decoding YAML: the applied configuration must be an object")
+        why = f"error unmarshaling JSON: while decoding JSON: {_not_into(body.value, _GO_MAP)}"
+        raise bad_request(f"error decoding YAML: {why}")
     return body.value
 
 
@@ -147,7 +171,7 @@ def _json_of(data: bytes) -> Body | None:
     try:
         body = read_json(data)
     except DocumentError as error:
-        if error.message == _TOO_DEEP:
+        if error.message.endswith(_TOO_DEEP):
             raise  # it would be so as YAML, and take long
         return None
     return None if body.duplicates else body

@@ -71,7 +71,7 @@ def test_indented_text_keeps_empty_containers_on_their_line():
         ("'a'", "invalid character '\\'' looking for beginning of value"),
         ("1e400", "json: cannot unmarshal number 1e400 into Go value of type float64"),
         ("NaN", "invalid character 'N' looking for beginning of value"),
-        ("[" * 10_001, "exceeded max depth"),
+        ("[" * 10_001, "invalid character '[' exceeded max depth"),
     ],
 )
 def test_decode_errors_have_go_texts(text, message):

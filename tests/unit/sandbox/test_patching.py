@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.kube.json import JSONObject, equal
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.patching import Patch, read_patch
@@ -47,7 +48,11 @@ def refused(data: bytes, media_type: str, *, is_custom: bool = False) -> tuple[i
         (
             b"- a",
             APPLY_PATCH,
-            (400, "error decoding YAML: the applied configuration must be an object"),
+            (
+                400,
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into "
+                "Go value of type map[string]interface {}",
+            ),
         ),
     ],
 )
@@ -77,7 +82,7 @@ def test_patches_that_do_not_fit_are_invalid() -> None:
             Patch(JSON_PATCH, [{"op": "test", "path": "/kind", "value": "X"}]),
             "the server rejected our request due to an error in our request",
         ),
-        (Patch(JSON_PATCH, [{"op": "replace", "path": "", "value": [1]}]), ""),
+        (Patch(JSON_PATCH, [{"op": "replace", "path": "", "value": {}}]), ""),
         (
             Patch(STRATEGIC_PATCH, {"$patch": "x"}),
             ' "" is invalid: patch: Invalid value: "{\\"$patch\\":\\"x\\"}": unknown patch type: x in map: '
@@ -88,3 +93,27 @@ def test_patches_that_do_not_fit_are_invalid() -> None:
             patch.applied(document, schemas=SCHEMAS, definition=PODS)
         assert 422 == caught.value.status
         assert caught.value.message.startswith(message)
+
+
+def test_json_patches_may_read_what_is_not_there() -> None:
+    """API servers replace and copy keys that nobody has set; they remove only what is there."""
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
+    replaced = Patch(JSON_PATCH, [{"op": "replace", "path": "/data/new", "value": "c"}])
+    copied = Patch(JSON_PATCH, [{"op": "copy", "from": "/nothing", "path": "/data/new"}])
+    assert [{"a": "b", "new": "c"}, {"a": "b", "new": None}] == [
+        patch.applied(document, schemas=SCHEMAS, definition="")["data"] for patch in (replaced, copied)
+    ]
+    with pytest.raises(StatusError):
+        Patch(JSON_PATCH, [{"op": "remove", "path": "/data/new"}]).applied(document, schemas=SCHEMAS, definition="")
+
+
+def test_strategic_patches_leave_the_kind() -> None:
+    """They are merged into an object of it, however deep they are."""
+    document = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}}
+    deep: JSONObject = {}
+    for _ in range(3000):
+        deep = {"x": deep}
+    patch = Patch(STRATEGIC_PATCH, {"kind": "Node", "apiVersion": "v2", "unknown": deep})
+    after = patch.applied(document, schemas=SCHEMAS, definition=PODS)
+    assert ("v1", "Pod", True) == (after["apiVersion"], after["kind"], equal(deep, after["unknown"]))
+    assert {} == read_patch(b"null", STRATEGIC_PATCH, is_custom=False).value
