@@ -170,7 +170,7 @@ class ApiServer:
         """Create an object; raises StatusError for everything that an API server refuses."""
         type = write.type
         found = self.decoded(write, body)
-        if metadata_of(found).get("resourceVersion") not in (None, ""):
+        if metadata_of(found).get("resourceVersion") not in (None, "") and not write.options.dry_run:
             # upstream gives no reason and calls it an error of its own
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         found = self.schemas.default(type, identity.wiped(identity.placed(type, write.namespace, found)))
@@ -268,6 +268,8 @@ class ApiServer:
         )
         identity.check_applied(type, wanted, name)
         wanted = self._decoded_apply(write, wanted)
+        if self.store.get(write.key) is None and not write.subresource and not metadata_of(wanted).get("name"):
+            raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
         wanted = identity.placed(type, write.namespace, with_metadata(wanted, name=name))
         uid, version = metadata_of(wanted).get("uid"), metadata_of(wanted).get("resourceVersion") or ""
         if self.store.get(write.key) is None and not write.subresource:

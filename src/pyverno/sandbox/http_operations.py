@@ -20,7 +20,7 @@ from pyverno.sandbox.http_call import Call
 from pyverno.sandbox.identity import check_kind, placed
 from pyverno.sandbox.listing import check_reached
 from pyverno.sandbox.objects import metadata_of
-from pyverno.sandbox.patching import read_patch
+from pyverno.sandbox.patching import Patch, read_patch
 from pyverno.sandbox.pods import POSTED, bind
 from pyverno.sandbox.requests import APPLY_PATCH, DeleteOptions, ListOptions, WriteOptions
 from pyverno.sandbox.resources import ResourceType
@@ -106,10 +106,20 @@ async def _update(call: Call, kind: ResourceType) -> web.StreamResponse:
     return call.reply(kind, await call.server.update(call.write(kind, options), body))
 
 
+async def _read_patch(call: Call, kind: ResourceType, media: str) -> Patch:
+    try:
+        return read_patch(await call.data(), media, is_custom=kind.is_custom)
+    except StatusError as error:
+        if error.status != 415 and media != APPLY_PATCH:
+            # upstream looks for the object before it reads such a patch
+            call.server.get(kind, call.namespace(kind), call.target.name)
+        raise
+
+
 async def _patch(call: Call, kind: ResourceType) -> web.StreamResponse:
     media = call.media_type
     options = WriteOptions.from_query(call.query, "PatchOptions", is_apply=media == APPLY_PATCH)
-    patch = read_patch(await call.data(), media, is_custom=kind.is_custom)
+    patch = await _read_patch(call, kind, media)
     return call.reply(kind, await call.server.patch(call.write(kind, options), patch))
 
 
@@ -156,7 +166,7 @@ async def _update_scale(call: Call, kind: ResourceType) -> web.StreamResponse:
 async def _patch_scale(call: Call, kind: ResourceType) -> web.StreamResponse:
     media = call.media_type
     options = WriteOptions.from_query(call.query, "PatchOptions", is_apply=media == APPLY_PATCH)
-    patch = read_patch(await call.data(), media, is_custom=kind.is_custom)
+    patch = await _read_patch(call, kind, media)
     change = call.server.scale_patch(patch)
     return call.reply(kind, await update_scale(call.server, call.write(kind, options), change))
 

@@ -59,7 +59,8 @@ class Patch:
             raise self._refused(f"json: cannot unmarshal {encode(after)} into an object")
         if self.type == STRATEGIC_PATCH:
             # upstream merges into a value of the kind, which can not become one of another kind
-            after = {**after, "apiVersion": document["apiVersion"], "kind": document["kind"]}
+            own = {key: document[key] for key in ("apiVersion", "kind") if isinstance(after.get(key) or "", str)}
+            after = {**after, **own}
         return after
 
     def _refused(self, why: str) -> StatusError:
