@@ -96,6 +96,12 @@ class GenerationFlags:
         env="FLAG_GENERATE_VALIDATING_ADMISSION_POLICY",
         is_toggle=True,
     )
+    mutating: bool = switch(
+        "--generateMutatingAdmissionPolicy",
+        "Need MutatingAdmissionPolicies in the cluster; policies that ask for one get it either way.",
+        env="FLAG_GENERATE_MUTATING_ADMISSION_POLICY",
+        is_toggle=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

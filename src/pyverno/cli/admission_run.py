@@ -175,6 +175,7 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         deployment=environment.get("KYVERNO_DEPLOYMENT") or "",
         surroundings=_surroundings(flags, environment),
         generates_validating=flags.generation.validating,
+        generates_mutating=flags.generation.mutating,
         events=EventSettings(flags.events.most_queued, flags.events.omitted),
     )
 

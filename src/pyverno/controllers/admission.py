@@ -16,6 +16,7 @@ from pyverno.controllers.aftermath import Aftermath
 from pyverno.controllers.clusterworld import ClusterWorld
 from pyverno.controllers.documentwebhooks import CLEANUP_PATH
 from pyverno.controllers.events import Event, Events
+from pyverno.controllers.generatedpolicies import check_mutating
 from pyverno.controllers.leader import Leader
 from pyverno.controllers.measuring import begin_metrics, refresh_metrics, tell_queries
 from pyverno.controllers.parts import Parts
@@ -107,6 +108,8 @@ class AdmissionController:
                 self._client, self._settings.metrics_config_map, self._settings.namespace, self._metrics
             )
             await self._world.learn()
+            if self._settings.generates_mutating:
+                check_mutating(self._world.kinds)
             await self._leader.certificates.start()
             await self._serve()
             leading = self._parts.start(self._leader.campaign())

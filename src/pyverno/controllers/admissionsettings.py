@@ -57,6 +57,7 @@ class AdmissionSettings:
     removes_webhooks: bool = False
     deployment: str = ""
     generates_validating: bool = True
+    generates_mutating: bool = False
     events: EventSettings = field(default_factory=EventSettings)
     reports_account: str = ""
     background_account: str = ""

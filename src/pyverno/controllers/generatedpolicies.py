@@ -26,7 +26,7 @@ from pyverno.policy.exception import PolicyException
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass
 
-__all__ = ["GeneratedPolicies", "Generation", "is_generated", "with_generation"]
+__all__ = ["GeneratedPolicies", "Generation", "check_mutating", "is_generated", "with_generation"]
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
@@ -60,10 +60,14 @@ class Generation:
 class GeneratedPolicies:
     """Writes admission policies and their bindings; one of these may run at a time."""
 
-    def __init__(self, client: Client, *, validating: bool = True) -> None:
-        """Take the client; without `validating` no ValidatingAdmissionPolicies are made."""
+    def __init__(self, client: Client, *, validating: bool = True, mutating: bool = False) -> None:
+        """Take the client; without `validating` no ValidatingAdmissionPolicies are made.
+
+        With `mutating` also policies that mutate and do not ask for an admission policy say so in their status.
+        """
         self._client = client
         self._validating = validating
+        self._mutating = mutating
         self._may_exist = True  # a predecessor may have left some
 
     async def reconcile(self, compiled: Iterable[Compiled], kinds: KindTable) -> Mapping[Place, Generation]:
@@ -90,7 +94,10 @@ class GeneratedPolicies:
         return outcomes
 
     def _makes(self, policy: Convertible) -> bool:
-        return _asks(policy) and (self._validating or isinstance(policy, MutatingPolicy))
+        if isinstance(policy, MutatingPolicy):
+            # Kyverno: a policy that asks is asked for itself; the flag is about all others
+            return not policy.is_namespaced and (self._mutating or _asks(policy))
+        return _asks(policy) and self._validating
 
     async def _make(
         self,
@@ -154,6 +161,14 @@ class GeneratedPolicies:
                 except StatusError as error:
                     if error.status != 404:
                         raise
+
+
+def check_mutating(kinds: KindTable) -> None:
+    """Raise UsageError where a cluster has no MutatingAdmissionPolicies at all."""
+    if _resource("mutating", kinds) is None:
+        raise UsageError(
+            "the cluster has no MutatingAdmissionPolicies, and --generateMutatingAdmissionPolicy needs them"
+        )
 
 
 def is_generated(body: JSONObject) -> bool:

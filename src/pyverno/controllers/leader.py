@@ -72,7 +72,9 @@ class Leader:
         self._registration = WebhookRegistration(self._webhooks)
         self._refused: Mapping[PolicyKey, str] = {}
         self._permissions = ReadPermissions(client, settings.reports_account)
-        self._generating = GeneratedPolicies(client, validating=settings.generates_validating)
+        self._generating = GeneratedPolicies(
+            client, validating=settings.generates_validating, mutating=settings.generates_mutating
+        )
         self._generated: Mapping[tuple[str, str], Generation] = {}
         self._configured = False
         self._is_written = False
