@@ -41,7 +41,7 @@ _SERVER = (
     ),
     value("--kubeconfig", help="Write the kubeconfig to this file as well.", metavar="FILE"),
     flag("--no-authz", help="Let everybody who is known do everything, instead of asking RBAC."),
-    flag("--log-requests", help="Write one line per request to stderr."),
+    flag("--log-requests", help="Write one line per request to stderr, with audit annotations."),
 )
 _CLUSTER = (
     value("--kube-version", help="Version of Kubernetes to be.", default="1.35", metavar="VERSION"),

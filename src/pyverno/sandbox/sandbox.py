@@ -28,6 +28,7 @@ from pyverno.kube.status import StatusError
 from pyverno.sandbox.admission.chain import Admission
 from pyverno.sandbox.allocation import Allocator
 from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.audit import AuditLog, AuditRecord
 from pyverno.sandbox.authentication import Authenticator, StaticToken
 from pyverno.sandbox.authorization.access import MASTERS, Authorizer, EverythingAllowed
 from pyverno.sandbox.authorization.rbac import RbacAuthorizer
@@ -109,6 +110,7 @@ class Sandbox:
         self.kubeconfig = ""
         self.certificate = b""
         self.server: ApiServer
+        self._audit = AuditLog()
         self._chain: Admission | None = None
         self._http: HttpServer | None = None
         self._controllers: ControllerSet | None = None
@@ -166,6 +168,7 @@ class Sandbox:
                 "/.well-known/openid-configuration": lambda: keys.signer.discovery(f"{self.url}/openid/v1/jwks"),
             },
             log_request=settings.log_request,
+            audit=self._audit,
         )
         self.certificate = keys.authority.certificate
         try:
@@ -252,6 +255,11 @@ class Sandbox:
             self._thread.join()
 
     # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def audit(self) -> tuple[AuditRecord, ...]:
+        """What policies and webhooks noted about the newest requests (audit annotations), the oldest first."""
+        return self._audit.records
 
     def now(self) -> datetime:
         """Return the time."""

@@ -22,6 +22,7 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError, bad_request, internal_error, not_allowed, not_found, path_not_found
 from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.audit import AuditLog, AuditRecord
 from pyverno.sandbox.authentication import Authenticator, impersonated
 from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, forbidden_access
 from pyverno.sandbox.http_call import Call
@@ -53,11 +54,14 @@ class HttpServer:
         reviews: Reviews,
         documents: Mapping[str, Callable[[], JSONObject]] | None = None,
         log_request: Callable[[str], None] | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         """Take the operations, who judges requests and who answers questions about that.
 
-        `documents` are further answers by their path; `log_request` gets one line per request.
+        `documents` are further answers by their path; `log_request` gets one line per request, `audit` what was noted
+        about it.
         """
+        self._audit = audit or AuditLog()
         self._reviews = reviews
         self._server = server
         self._authenticator = authenticator
@@ -113,11 +117,17 @@ class HttpServer:
         if not response.prepared:
             response.headers.setdefault("Cache-Control", "no-cache, private")
         self._paths.answered[call.target.verb, response.status] += 1
-        if self._log_request is not None:
-            milliseconds = (perf_counter() - started) * 1000
-            user = call.user.username or "-"
-            self._log_request(f"{request.method} {request.path_qs} {response.status} {milliseconds:.1f}ms {user}")
+        self._told(call, response.status, (perf_counter() - started) * 1000)
         return response
+
+    def _told(self, call: Call, status: int, milliseconds: float) -> None:
+        """Write the line of a request, and keep what was noted about it."""
+        request, user = call.request, call.user.username or "-"
+        record = AuditRecord(request.method, request.path_qs, user, status, dict(call.notes.annotations))
+        self._audit.add(record)
+        if self._log_request is not None:
+            line, noted = f"{request.method} {request.path_qs} {status} {milliseconds:.1f}ms {user}", record.shown()
+            self._log_request(f"{line} {noted}" if noted else line)
 
     async def _routed(self, call: Call) -> web.StreamResponse:
         target = call.target

@@ -167,3 +167,37 @@ def test_requests_are_logged_to_stderr() -> None:
     assert 0 == done.returncode, done.stderr
     assert [True] == [line.startswith("GET /healthz 200 ") for line in done.stderr.splitlines()]
     assert "KUBECONFIG" not in os.environ or done.stdout == ""
+
+
+def test_what_policies_note_is_there_to_be_read() -> None:
+    """In `audit` and in the lines of the log."""
+    group = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "has(object.data)", "message": "no data"}],
+        "auditAnnotations": [{"key": "name", "valueExpression": "string(object.metadata.name)"}],
+    }
+    binding = {"policyName": "data.example.com", "validationActions": ["Audit"]}
+    lines: list[str] = []
+    with Sandbox(controllers=False, log_request=lines.append) as sandbox:
+        client = Client(sandbox.kubeconfig)
+        kind = "validatingadmissionpolic"
+        policy = {"metadata": {"name": "data.example.com"}, "spec": spec}
+        assert 201 == client.post(f"{group}/{kind}ies", policy).status
+        assert 201 == client.post(f"{group}/{kind}ybindings", {"metadata": {"name": "b"}, "spec": binding}).status
+        answer = client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "empty"}})
+        client.close()
+        (record,) = sandbox.audit
+    assert (201, ()) == (answer.status, answer.warnings)
+    assert ("POST", "/api/v1/namespaces/default/configmaps", 201) == (record.method, record.path, record.code)
+    failure = (
+        '[{"message":"no data","policy":"data.example.com","binding":"b","expressionIndex":0,'
+        '"validationActions":["Audit"]}]'
+    )
+    expected = {
+        "data.example.com/name": "empty",
+        "validation.policy.admission.k8s.io/validation_failure": failure,
+    }
+    assert expected == record.annotations
+    assert lines[-1].endswith(record.shown())

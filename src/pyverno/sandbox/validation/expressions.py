@@ -63,8 +63,9 @@ class Expressions:
             errors.append(invalid(path, text, f"compilation failed: {error}"))
             return
         wanted = _TYPES[expected] if expected is not None else ()
-        if wanted and found not in wanted and found != types.DYN:
-            names = " or ".join(map(str, wanted))
+        if wanted and found not in wanted:
+            # Kubernetes: what is known only when it runs is not enough
+            names = f"one of [{' '.join(map(str, wanted))}]" if len(wanted) > 1 else str(wanted[0])
             errors.append(invalid(path, text, f"must evaluate to {names} but got {found}"))
 
     def declare(self, name: str, text: str) -> None:

@@ -21,8 +21,16 @@ def test_a_variable_is_known_to_what_comes_after() -> None:
 def test_the_result_must_have_the_type_that_is_wanted() -> None:
     """The message names both types."""
     errors: list[FieldError] = []
-    Expressions((1, 35)).check("'x'", "e", errors, expected=Result.CONDITION)
-    assert ["e: Invalid value: \"'x'\": must evaluate to bool but got string"] == list(map(str, errors))
+    expressions = Expressions((1, 35))
+    expressions.check("'x'", "e", errors, expected=Result.CONDITION)
+    expressions.check("object.x", "e", errors, expected=Result.MESSAGE)
+    expressions.check("object.x", "e", errors, expected=Result.ANNOTATION)
+    expressions.check("string(object.x)", "e", errors, expected=Result.ANNOTATION)
+    assert [
+        "e: Invalid value: \"'x'\": must evaluate to bool but got string",
+        'e: Invalid value: "object.x": must evaluate to string but got dyn',
+        'e: Invalid value: "object.x": must evaluate to one of [string null_type] but got dyn',
+    ] == list(map(str, errors))
 
 
 def test_parameters_are_known_where_the_policy_has_some() -> None:
