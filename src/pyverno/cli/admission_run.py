@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from pyverno.cli.admission_flags import AdmissionFlags
     from pyverno.controllers.telemetry import Collector
 
-__all__ = ["run_admission", "settings_of"]
+__all__ = ["REQUIRED", "metrics_tls", "run_admission", "settings_of"]
 
 _DAY = 86_400
 _DEFAULT_QPS = 5.0
 _DEFAULT_BURST = 10
-_REQUIRED = (
+REQUIRED = (
     "KYVERNO_NAMESPACE",
     "KYVERNO_SERVICEACCOUNT_NAME",
     "KYVERNO_DEPLOYMENT",
@@ -51,6 +51,8 @@ _REQUIRED = (
     "INIT_CONFIG",
     "METRICS_CONFIG",
 )
+"""Variables of the environment that a controller in a cluster does not start without."""
+
 _ALGORITHMS = ("RSA", "ECDSA", "ED25519")
 
 
@@ -185,7 +187,7 @@ def _access(flags: AdmissionFlags) -> Access:
     given = flags.cluster
     if given.kubeconfig or given.context or os.environ.get("KUBECONFIG"):
         return load_kubeconfig(given.kubeconfig, given.context)
-    missing = [name for name in _REQUIRED if not os.environ.get(name)]
+    missing = [name for name in REQUIRED if not os.environ.get(name)]
     access = in_cluster()
     if missing:
         raise UsageError(

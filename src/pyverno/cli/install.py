@@ -18,7 +18,16 @@ __all__ = ["install"]
 
 
 def _install(
-    *, dry_run: bool, crds_only: bool, namespace: str, image: str, replicas: int, argument: tuple[str, ...], output: str
+    *,
+    dry_run: bool,
+    crds_only: bool,
+    namespace: str,
+    image: str,
+    replicas: int,
+    argument: tuple[str, ...],
+    secret: tuple[str, ...],
+    user_namespaces: bool,
+    output: str,
 ) -> None:
     from pyverno.controllers.definitions import definitions
     from pyverno.controllers.manifests import InstallSettings, manifests
@@ -30,7 +39,7 @@ def _install(
     if replicas < 1:
         raise UsageError(f'invalid argument "{replicas}" for "--replicas" flag: expected at least 1')
     defaults = InstallSettings()
-    settings = InstallSettings(namespace, image or defaults.image, replicas, argument)
+    settings = InstallSettings(namespace, image or defaults.image, replicas, argument, secret, user_namespaces)
     objects = list(definitions() if crds_only else manifests(settings))
     if output == "json":
         found = {"apiVersion": "v1", "kind": "List", "items": objects}
@@ -56,6 +65,8 @@ install = command(
             value("--image", help="Image of the controllers.", metavar="IMAGE"),
             value("--replicas", help="How many admission controllers.", default=1, type=int),
             comma_list("--argument", help="Further arguments of the admission controller."),
+            comma_list("--secret", help="Further Secrets that these arguments speak of; it may read and renew them."),
+            flag("--user-namespaces", help="Give the pods user namespaces, where all nodes can do that."),
         ),
     },
     epilog="""\b

@@ -10,28 +10,37 @@ from collections.abc import Iterator
 from typing import Final
 
 from pyverno.controllers.definitions import definitions
-from pyverno.kube.json import JSONObject
+from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS
+from pyverno.kube.json import JSONObject, encode
 from pyverno.value import dataclass
 from pyverno.version import __version__
+from pyverno.webhook.instruments import DEFAULT_BUCKETS
 
 __all__ = ["InstallSettings", "manifests"]
 
 _ADMISSION: Final = "kyverno-admission-controller"
 _ROLE: Final = "kyverno:admission-controller"
 _AGGREGATION: Final = "rbac.kyverno.io/aggregate-to-admission-controller"
+_ENTRIES: Final = "globalcontextentries"
 _MADE: Final = ("validating", "mutating")
 _READ: Final = ["get", "list", "watch"]
-_WRITE: Final = [*_READ, "create", "update", "patch", "delete"]
+_WRITE: Final = ["get", "list", "create", "update", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
 class InstallSettings:
-    """Where and what: the namespace, the image, how many replicas, and further arguments of the controller."""
+    """Where and what: the namespace, the image, how many replicas, and further arguments of the controller.
+
+    `secrets` are the names of further Secrets of the namespace that these arguments speak of. `user_namespaces` gives
+    the pods a user namespace of their own, which not every node can do.
+    """
 
     namespace: str = "kyverno"
     image: str = f"pyverno:{__version__}"
     replicas: int = 1
     arguments: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    user_namespaces: bool = False
 
 
 def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
@@ -45,6 +54,7 @@ def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
     yield from definitions()
     yield from _identity(settings)
     yield _config_map(settings)
+    yield _metrics_config_map(settings)
     yield from _running(settings)
 
 
@@ -62,6 +72,15 @@ _LABELS: Final = {
 }
 _POD_LABELS: Final = {"app.kubernetes.io/part-of": "kyverno", "app.kubernetes.io/component": "admission-controller"}
 _RBAC: Final = "rbac.authorization.k8s.io"
+_TOKENS: Final = "/var/run/secrets"
+_TOKEN_SECONDS: Final = 3600
+_LESS_LABELS: Final = {
+    "kyverno_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
+    "kyverno_validating_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
+    "kyverno_mutating_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
+    "kyverno_admission_review_duration_seconds": ("resource_namespace",),
+}
+"""Histograms are many series each; these labels would multiply them."""
 
 
 def _rule(groups: list[str], resources: list[str], verbs: list[str], names: list[str] | None = None) -> JSONObject:
@@ -77,7 +96,7 @@ def _core_rules() -> list[JSONObject]:
         _rule(
             ["admissionregistration.k8s.io"],
             ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-            _WRITE,
+            [*_WRITE, "watch"],
         ),
         _rule(
             ["admissionregistration.k8s.io"],
@@ -85,23 +104,33 @@ def _core_rules() -> list[JSONObject]:
             _WRITE,
         ),
         _rule([_RBAC], ["rolebindings", "clusterrolebindings"], _READ),
-        _rule(["kyverno.io", "policies.kyverno.io"], ["*"], _READ),
+        _rule(["kyverno.io"], [*_watched("kyverno.io"), _ENTRIES], _READ),
+        _rule(["policies.kyverno.io"], _watched("policies.kyverno.io"), _READ),
         _rule(
             ["kyverno.io"],
-            ["clusterpolicies/status", "policies/status", "globalcontextentries/status"],
-            ["get", "update", "patch"],
+            ["clusterpolicies/status", "policies/status", f"{_ENTRIES}/status"],
+            ["patch"],
         ),
-        _rule(["policies.kyverno.io"], ["*/status"], ["get", "update", "patch"]),
+        _rule(
+            ["policies.kyverno.io"],
+            [f"{gvr.resource}/status" for gvr in POLICY_KINDS if gvr.group == "policies.kyverno.io"],
+            ["patch"],
+        ),
         _rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], ["list", "watch", "create"]),
         _rule([""], ["namespaces", "configmaps"], _READ),
         _rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
-        _rule(["", "events.k8s.io"], ["events"], ["create", "patch"]),
+        _rule(["events.k8s.io"], ["events"], ["create"]),
     ]
+
+
+def _watched(group: str) -> list[str]:
+    """Return the resources of a group that take part in admission, each once."""
+    return list(dict.fromkeys(gvr.resource for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS) if gvr.group == group))
 
 
 def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
     service = f"kyverno-svc.{settings.namespace}.svc"
-    secrets = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair"]
+    secrets = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", *settings.secrets]
     return [
         _rule([""], ["secrets"], ["create"]),
         _rule([""], ["secrets"], ["get", "list", "watch", "update"], secrets),
@@ -174,6 +203,20 @@ def _config_map(settings: InstallSettings) -> JSONObject:
     }
 
 
+def _metrics_config_map(settings: InstallSettings) -> JSONObject:
+    exposure = {name: {"disabledLabelDimensions": list(labels)} for name, labels in _LESS_LABELS.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata("kyverno-metrics", settings),
+        "data": {
+            "namespaces": '{"include": [], "exclude": []}',
+            "bucketBoundaries": ", ".join(f"{bound:g}" for bound in DEFAULT_BUCKETS),
+            "metricsExposure": encode(exposure),
+        },
+    }
+
+
 def _running(settings: InstallSettings) -> Iterator[JSONObject]:
     yield {
         "apiVersion": "v1",
@@ -214,7 +257,7 @@ def _deployment(settings: InstallSettings) -> JSONObject:
             # a new pod serves before an old one goes
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "selector": {"matchLabels": _POD_LABELS},
-            "template": {"metadata": {"labels": _POD_LABELS}, "spec": _pod(settings)},
+            "template": {"metadata": {"labels": _LABELS}, "spec": _pod(settings)},
         },
     }
 
@@ -224,6 +267,9 @@ def _pod(settings: InstallSettings) -> JSONObject:
     namespace = {"fieldRef": {"fieldPath": "metadata.namespace"}}
     return {
         "serviceAccountName": _ADMISSION,
+        "automountServiceAccountToken": False,
+        **({"hostUsers": False} if settings.user_namespaces else {}),
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_apart()]}},
         "terminationGracePeriodSeconds": 30,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
@@ -245,7 +291,11 @@ def _pod(settings: InstallSettings) -> JSONObject:
                 "livenessProbe": {**_probe("liveness"), "periodSeconds": 30, "timeoutSeconds": 10},
                 "readinessProbe": {**_probe("readiness"), "periodSeconds": 5, "failureThreshold": 3},
                 "resources": {"requests": {"cpu": "100m", "memory": "96Mi"}, "limits": {"memory": "512Mi"}},
-                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - an empty volume in the pod
+                "volumeMounts": [
+                    {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - an empty volume in the pod
+                    {"name": "access", "mountPath": f"{_TOKENS}/kubernetes.io/serviceaccount", "readOnly": True},
+                    {"name": "apicall", "mountPath": f"{_TOKENS}/kyverno/apicall", "readOnly": True},
+                ],
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
                     "readOnlyRootFilesystem": True,
@@ -255,8 +305,33 @@ def _pod(settings: InstallSettings) -> JSONObject:
                 },
             }
         ],
-        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+        "volumes": [
+            {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+            {"name": "access", "projected": {"sources": _access_sources()}},
+            {"name": "apicall", "projected": {"sources": [_token(audience="kyverno-svc.kyverno.io")]}},
+        ],
     }
+
+
+def _apart() -> JSONObject:
+    """Return the wish that replicas run on different nodes."""
+    selector = {"matchLabels": _POD_LABELS}
+    return {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}}
+
+
+def _access_sources() -> list[JSONObject]:
+    """Return what a pod gets of its service account, where it asks for it instead of being given it."""
+    # with what the API server would add, so that applying it again changes nothing
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    return [
+        _token(),
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+
+
+def _token(**settings: str) -> JSONObject:
+    return {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS, **settings}}
 
 
 def _probe(path: str) -> JSONObject:
