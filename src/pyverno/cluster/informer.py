@@ -89,6 +89,8 @@ class Informer:
         self._listeners: list[Listener] = []
         self._version = ""
         self._broken_since: float | None = time.monotonic()
+        self.trouble = ""
+        """Why the cluster is not followed just now, as far as that is known."""
 
     def listen(self, listener: Listener) -> None:
         """Be told of every change from now on; a listener that raises is a bug and stops the informer."""
@@ -123,19 +125,21 @@ class Informer:
                 await self._watch()
                 pause = _FIRST_PAUSE
             except StatusError as error:
-                self._break()
+                self._break(error.message)
                 # 410 says so; but a server that lost its data may answer in many ways to a version it never gave
                 if error.status not in _LATER:
                     self._version = ""
-            except HostError:
-                self._break()
+            except HostError as error:
+                self._break(error.message)
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _mend(self) -> None:
         self._broken_since = None
+        self.trouble = ""
 
-    def _break(self) -> None:
+    def _break(self, trouble: str) -> None:
+        self.trouble = trouble
         if self._broken_since is None:
             self._broken_since = time.monotonic()
 

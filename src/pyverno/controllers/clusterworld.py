@@ -51,6 +51,7 @@ _LOOK_SECONDS: Final = 60.0
 """How often we look what is served: APIs of other servers come and go without a definition."""
 
 _CATCH_UP_SECONDS: Final = 0.1
+_PATIENCE_SECONDS: Final = 5.0
 
 log = logging.getLogger("pyverno.admission")
 
@@ -176,13 +177,22 @@ class ClusterWorld:
         await self._discover()
         self._check_definitions()
         self._definitions = self._watch(_DEFINITIONS, self._take_definition, shrink=_without_schema)
-        await self._definitions.synced.wait()
+        await self._wait_for(self._definitions)
         self._watch_everything()
         await self.wait_until_whole()
 
     async def wait_until_whole(self) -> None:
-        """Wait until every watch that was begun has brought everything."""
-        await asyncio.gather(*(informer.synced.wait() for informer in tuple(self._informers.values())))
+        """Wait until every watch that was begun has brought everything; the log tells what takes long."""
+        for informer in tuple(self._informers.values()):
+            await self._wait_for(informer)
+
+    async def _wait_for(self, informer: Informer) -> None:
+        while not informer.synced.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await informer.synced.wait()
+                return
+            log.warning("still waiting", extra={"fields": {"for": informer.gvr.resource, "reason": informer.trouble}})
 
     async def catch_up(self) -> None:
         """Wait until the watches have brought every policy that is in the cluster now.

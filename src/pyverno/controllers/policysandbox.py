@@ -37,7 +37,8 @@ _ARRIVAL_SECONDS: Final = 0.2
 class PolicySandbox:
     """Starts both parts and stops them in order; an async context manager.
 
-    `sandbox.kubeconfig` is for kubectl; `controller.ready` is set when the webhooks are in place.
+    `sandbox.kubeconfig` is for kubectl; `controller.ready` is set when the webhooks are in place. The controller
+    listens on a free port, so that several sandboxes find room on one machine.
     """
 
     def __init__(self, sandbox: Sandbox, observer: Observer, settings: AdmissionSettings | None = None) -> None:
@@ -77,7 +78,7 @@ class PolicySandbox:
 
     async def _run_controller(self) -> None:
         access = load_kubeconfig(self.sandbox.kubeconfig)
-        port = self._settings.port or _free_port()
+        port = _free_port()
         server = f"{_LOOPBACK}:{port}"
         settings = replace(
             self._settings,

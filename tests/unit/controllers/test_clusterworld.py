@@ -12,6 +12,7 @@ import pytest
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import Served, find_served
+from pyverno.cluster.informer import Informer
 from pyverno.controllers import clusterworld
 from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.clusterworld import ClusterWorld
@@ -23,6 +24,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.sandbox.sandbox import Sandbox, Settings
+from tests.unit.cluster.apiserver import serving, status
 
 DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 POLICIES = GVR("policies.kyverno.io", "v1", "validatingpolicies")
@@ -180,3 +182,18 @@ def test_a_cluster_without_our_definitions_is_not_served() -> None:
                 await world.learn()
 
     play(scene, defined=False)
+
+
+def test_what_we_may_not_read_is_told() -> None:
+    """A replica that waits in silence for ever can not be helped."""
+
+    async def run() -> str:
+        async with serving() as (script, client):
+            script.on("GET /apis/x.io/v1/widgets", status(403, "Forbidden"))
+            informer = Informer(client, GVR("x.io", "v1", "widgets"))
+            running = asyncio.create_task(informer.run())
+            await until(lambda: bool(informer.trouble))
+            running.cancel()
+            return informer.trouble
+
+    assert "Forbidden" == asyncio.run(run())
