@@ -163,7 +163,7 @@ def preserving() -> dict[str, Any]:
 def test_clients_that_ask_before_they_send_are_told_to_go_on(client: Client, namespace: str) -> None:
     """curl does so with large bodies."""
     plain = client.context.wrap_socket(
-        socket.create_connection(tuple(client.host.split(":"))),  # type: ignore[arg-type]  # host and port
+        socket.create_connection((client.host.split(":")[0], int(client.host.split(":")[1]))),
         server_hostname="127.0.0.1",
     )
     body = b'{"metadata": {"name": "expected"}}'
