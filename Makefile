@@ -48,8 +48,9 @@ snapshots: venv ## rewrite tests/cases/**/expected.yaml; review the diff
 conformance: venv ## run the public corpora found at CORPUS
 	$(BIN)/python -m tests.conformance --corpus $(CORPUS)
 
-nightly: venv ## property tests with at least 100,000 inputs each
+nightly: venv ## property tests with at least 100,000 inputs each; every security test without its guard
 	PYVERNO_NIGHTLY=1 $(BIN)/python -m pytest -n $(WORKERS) tests/property
+	$(BIN)/python -m tests.security.mutants
 
 lock: ## write requirements*.lock from pyproject.toml (needs uv on the PATH)
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.lock

@@ -41,6 +41,8 @@ ODD_PATHS = [
     "/api/v1/namespaces/team/\u2024\u2024/other",
     "api/v1/namespaces/team/secrets",
     "https://attacker.example.com/api/v1/namespaces/team/secrets",
+    "/api/v1/namespaces/team/secrets?watch=1",
+    "/api/v1/namespaces/team/secrets?as=admin",
 ]
 
 

@@ -34,12 +34,15 @@ def test_text_of_an_object_is_inserted_as_it_is(text: str, message: str) -> None
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_text_of_an_answer_is_inserted_as_it_is(text: str) -> None:
+@pytest.mark.parametrize("message", ["{{ found }}", "found: {{ found }}."])
+def test_text_of_an_answer_is_inserted_as_it_is(text: str, message: str) -> None:
     """R1: the same for what an API call or a ConfigMap answers."""
     entry = "apiCall:\n  urlPath: /api/v1/namespaces/team/configmaps/a\n  jmesPath: data.note"
     resource = {**CONFIG_MAP, "data": {"secret": "s3cr3t"}}
-    review = ask(found(entry), resource, host=Spy({"data": {"note": text}}))
-    assert (Status.FAIL, text) == only(review)
+    asked = found(entry).replace("message: '{{ found }}'", f"message: '{message}'")
+    assert (Status.FAIL, message.replace("{{ found }}", text)) == only(
+        ask(asked, resource, host=Spy({"data": {"note": text}}))
+    )
 
 
 @pytest.mark.parametrize("name", ["a' || 'b", "a.b", "secret | @", "*", "a]", "a`", '"', "{{ x }}", "a\\", ""])
@@ -56,12 +59,13 @@ def test_a_nested_variable_is_a_name_not_syntax(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{{ request.object.data.secret }}", "$(./secret)", "(x)", "+(x)", "X(x)"])
-def test_a_mutation_copies_text_without_reading_it(text: str) -> None:
+@pytest.mark.parametrize("value", ["{{ request.object.data.note }}", "a {{ request.object.data.note }}"])
+def test_a_mutation_copies_text_without_reading_it(text: str, value: str) -> None:
     """I10: what is copied into an object is a value, not a template and not an anchor."""
     resource = {**CONFIG_MAP, "data": {"note": text, "secret": "s3cr3t"}}
-    rule = "mutate:\n  patchStrategicMerge:\n    data:\n      copy: '{{ request.object.data.note }}'"
+    rule = f"mutate:\n  patchStrategicMerge:\n    data:\n      copy: '{value}'"
     review = ask(policy(rule), resource)
-    assert text == review.resource["data"]["copy"]
+    assert value.replace("{{ request.object.data.note }}", text) == review.resource["data"]["copy"]
 
 
 @pytest.mark.parametrize("text", ["*", "?*", ">0", "!x", "a | b", "1-9"])

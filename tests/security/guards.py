@@ -1,0 +1,580 @@
+# ruff: noqa: E501 - texts of the source stand here as they are there
+"""The guards that the security tests are about, and how each is taken away: the text of a module, and another one.
+
+Tests that hold a guard to let harmless questions pass ("twins") are proven by a guard that lets nothing pass. This
+module must never import the package: what it says of the source is text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["GUARDS", "WITHOUT_GUARD", "Edit", "Guard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """In a module (below `src/pyverno`) one text stands for another; it must be there exactly once."""
+
+    module: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What is taken away, for which row of the register, and the tests (node ids) that must then fail.
+
+    `may_hang` says that a test which never ends has failed: that is what the guard is against.
+    """
+
+    row: str
+    name: str
+    tests: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    may_hang: bool = False
+
+
+def _guard(row: str, name: str, tests: str, *edits: tuple[str, str, str], may_hang: bool = False) -> Guard:
+    """Make a guard of tests as `file::test` below tests/security, or as whole paths, one a line."""
+    found = tuple(each if each.startswith("tests/") else f"tests/security/test_{each}" for each in tests.split())
+    nodes = tuple(each.replace("::", ".py::", 1) if ".py" not in each else each for each in found)
+    return Guard(row, name, nodes, tuple(Edit(*edit) for edit in edits), may_hang)
+
+
+_BROKER, _APIPATH, _MATCH = "engine/broker.py", "kube/apipath.py", "engine/match.py"
+_RULES, _EGRESS, _URL = "cluster/egressrules.py", "cluster/egress.py", "cluster/serviceurl.py"
+_ENGINE, _DECISION, _EXCEPTIONS = "engine/engine.py", "engine/decision.py", "engine/exceptions.py"
+_BUDGET, _SERVER, _QUESTION = "lang/runtime.py", "webhook/server.py", "webhook/question.py"
+_WORLD, _TEMPLATE = "engine/celworld.py", "lang/template/template.py"
+
+_CONFINED: Final = (
+    _guard(
+        "I1", "API paths of other namespaces and of the cluster are refused",
+        "confinement::test_a_namespaced_policy_calls_no_foreign_path"
+        " admission::test_a_namespaced_policy_can_not_make_the_webhook_read_elsewhere",
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if False:"),
+    ),
+    _guard(
+        "I1", "twin: the own namespace is open", "confinement::test_a_namespaced_policy_reads_its_own_namespace",
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if True:"),
+    ),
+    _guard(
+        "I1", "policies of a namespace only read", "confinement::test_a_namespaced_policy_may_not_write",
+        (_BROKER, "if method not in _READ_METHODS:", "if False:"),
+    ),
+    _guard(
+        "I1", "objects and ConfigMaps are asked for in the own namespace only",
+        "confinement::test_a_namespaced_policy_reads_no_foreign_config_map"
+        " confinement::test_a_namespaced_policy_clones_nothing_from_elsewhere"
+        " confinement::test_a_namespaced_policy_patches_no_foreign_target",
+        (_BROKER, "if self.namespace and namespace != self.namespace:", "if False:"),
+        ("compiler/validation_generate.py",
+         'if problem:\n        findings.error("generate-scope", (*path, "namespace"), f"target',
+         'if False:\n        findings.error("generate-scope", (*path, "namespace"), f"target'),
+        ("compiler/validation_generate.py", 'if clones.namespace != (policy.namespace or ""):', "if False:"),
+        ("compiler/validation_spec.py", "if target.namespace and target.namespace != policy.namespace:", "if False:"),
+    ),
+    _guard(
+        "I1", "services are not for context entries of namespaced policies",
+        "confinement::test_a_namespaced_policy_calls_no_service"
+        " egress::test_policies_of_a_namespace_call_services_only_where_that_is_opened",
+        (_BROKER, "        if self.namespace:\n", "        if False:\n"),
+    ),
+    _guard(
+        "I1", "HTTP of expressions needs the flag",
+        "egress::test_policies_of_a_namespace_call_services_only_where_that_is_opened"
+        " cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        (_BROKER,
+         "if self.namespace and not (isinstance(self.host, NamespacedHttpHost) and self.host.allows_http_in_namespaces):",
+         "if False:"),
+        ("compiler/validation_cel.py", "    if policy.is_namespaced:\n", "    if False:\n"),
+    ),
+    _guard(
+        "I1", "a namespaced policy is about objects of its namespace",
+        "confinement::test_a_namespaced_policy_matches_no_other_namespace",
+        (_MATCH, 'if self.policy_namespace and (key.namespace != self.policy_namespace or key.gvk.kind == "Namespace"):',
+         "if False:"),
+        (_MATCH, "if self.policy_namespace and self.policy_namespace != resource.namespace:", "if False:"),
+    ),
+    _guard(
+        "I1", "owners do not cross namespaces", "confinement::test_clones_carry_no_owner_across_namespaces",
+        ("engine/actions/generate.py", 'metadata.pop("ownerReferences", None)', "pass"),
+    ),
+    _guard(
+        "I1", "CEL: the global context is closed to namespaced policies",
+        "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        (_WORLD, 'if self.broker.namespace:\n            raise EvaluationError(f"a policy of namespace '
+         '`{self.broker.namespace}` may not read the global context")', "if False:\n            pass"),
+    ),
+    _guard(
+        "I1", "CEL: generated objects stay in the namespace",
+        "cel_confinement::test_nothing_is_generated_beyond_the_namespace",
+        (_WORLD, "if own and namespace != own:", "if False:"),
+    ),
+    _guard(
+        "I1", "CEL: kinds of the whole cluster are refused",
+        "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        (_WORLD, "if known is not None and not known.namespaced:", "if False:"),
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if False:"),
+    ),
+    _guard(
+        "I1", "CEL: the authorizer tells nothing of other namespaces",
+        "cel_confinement::test_the_authorizer_is_not_asked_about_others",
+        (_WORLD, "self._confine_authorization(check)", "pass"),
+    ),
+    _guard(
+        "I1", "CEL: functions for other namespaces are not declared",
+        "cel_confinement::test_other_namespaces_can_not_be_named",
+        ("lang/cel/presets.py", "for each in (NAMESPACED_RESOURCE, NAMESPACED_GENERATOR)}",
+         "for each in (NAMESPACED_GENERATOR,)}"),
+    ),
+    _guard(
+        "I1", "CEL, twin: the own namespace answers", "cel_confinement::test_a_library_answers_for_the_own_namespace",
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if True:"),
+    ),
+    _guard(
+        "I2", "dot segments are refused",
+        "confinement::test_odd_paths_are_refused_for_every_policy"
+        " confinement::test_an_odd_path_that_variables_made_is_refused",
+        (_APIPATH, 'if part in (".", ".."):', "if False:"),
+    ),
+    _guard(
+        "I2", "encoded and odd characters are refused", "confinement::test_odd_paths_are_refused_for_every_policy",
+        (_APIPATH, "if bad is not None:", "if False:"),
+    ),
+    _guard(
+        "I2", "empty segments are refused", "confinement::test_odd_paths_are_refused_for_every_policy",
+        (_APIPATH, "if not part:", "if False:"),
+    ),
+    _guard(
+        "I2", "parameters are on a list", "confinement::test_odd_paths_are_refused_for_every_policy",
+        (_APIPATH, "if key not in _QUERY_KEYS:", "if False:"),
+    ),
+    _guard(
+        "I2", "the checked path is the one that is sent",
+        "confinement::test_the_path_that_is_sent_is_the_one_that_was_checked",
+        (_APIPATH, 'return f"{self.path}?{urlencode(self.query)}" if self.query else self.path', "return self.path"),
+    ),
+)  # fmt: skip
+
+_EGRESS_GUARDS: Final = (
+    _guard(
+        "I3", "addresses are held against the ranges",
+        "egress::test_this_machine_and_metadata_services_are_blocked_by_default"
+        " egress::test_ranges_that_an_operator_blocks_are_blocked"
+        " egress::test_a_name_with_one_bad_address_is_not_called"
+        " egress::test_the_address_that_is_dialled_is_judged_by_itself",
+        (_RULES, "if each in network:", "if False:"),
+    ),
+    _guard(
+        "I3", "twin: other addresses are open",
+        "egress::test_neighbours_of_blocked_ranges_are_open egress::test_without_the_guard_the_same_name_is_called",
+        (_RULES, "if each in network:", "if True:"),
+    ),
+    _guard(
+        "I3", "addresses inside of addresses are judged", "egress::test_an_address_inside_of_another_is_judged",
+        (_RULES, "for each in (address, *embedded_addresses(address)):", "for each in (address,):"),
+    ),
+    _guard(
+        "I3", "URLs with credentials are refused", "egress::test_what_can_be_read_in_two_ways_is_not_called",
+        (_URL, 'if "@" in text:', "if False:"),
+        (_URL, "if len(text) > 253 or not all(0 < len(label) <= 63 and _NAME.issuperset(label) for label in labels):",
+         "if False:"),
+    ),
+    _guard(
+        "I3", "addresses in other than the usual form are refused",
+        "egress::test_what_can_be_read_in_two_ways_is_not_called",
+        (_URL, 'return not (last.isdecimal() or last.startswith("0x"))', "return True"),
+    ),
+    _guard(
+        "I3", "dot segments of services are refused", "egress::test_what_can_be_read_in_two_ways_is_not_called",
+        (_URL, 'if any(segment in (".", "..") for segment in after.replace("\\\\", "/").split("/")):', "if False:"),
+    ),
+    _guard(
+        "I3", "ports of other protocols are refused", "egress::test_what_can_be_read_in_two_ways_is_not_called",
+        (_URL, "if port in _OTHER_PROTOCOLS:", "if False:"),
+    ),
+    _guard(
+        "I3", "names on the list are blocked", "egress::test_names_of_metadata_services_are_blocked_in_every_spelling",
+        (_RULES, "if url.name in self.hosts:", "if False:"),
+    ),
+    _guard(
+        "I3", "all addresses of a name are judged", "egress::test_a_name_with_one_bad_address_is_not_called",
+        (_EGRESS, "self._rules.check_address(address, host)", "pass"),
+    ),
+    _guard(
+        "I3", "what was judged is what is dialled",
+        "egress::test_a_name_is_resolved_once_and_what_was_judged_is_dialled",
+        (_EGRESS, "        return [\n            ResolveResult(",
+         "        addresses = [ip_address(text) for text in await self._lookup(host, port)]\n"
+         "        return [\n            ResolveResult("),
+    ),
+    _guard(
+        "I3", "a last look at the address of the socket",
+        "egress::test_the_address_that_is_dialled_is_judged_by_itself",
+        (_EGRESS, 'self._settings.rules.check_address(ip_address(str(place[0])), "the service")', "pass"),
+    ),
+    _guard(
+        "I3", "no redirect is followed", "egress::test_no_redirect_is_followed",
+        (_EGRESS, "allow_redirects=False", "allow_redirects=True"),
+    ),
+    _guard(
+        "I3", "no proxy of the environment", "egress::test_no_proxy_is_taken_from_the_environment",
+        (_EGRESS, "trust_env=False", "trust_env=True"),
+    ),
+    _guard(
+        "I3", "answers have a size", "egress::test_an_endless_answer_is_cut_off",
+        (_EGRESS, "if most and total > most:", "if total > 40_000_000:\n                break\n            if False:"),
+    ),
+    _guard(
+        "I3", "answers are not unpacked", "egress::test_a_small_answer_does_not_become_a_large_one",
+        (_EGRESS, "auto_decompress=False", "auto_decompress=True"),
+    ),
+    _guard(
+        "I4", "no cookies", "egress::test_nothing_of_ours_goes_along",
+        (_EGRESS, "cookie_jar=aiohttp.DummyCookieJar(),", ""),
+    ),
+    _guard(
+        "I4", "our own token is no token for services",
+        "tests/unit/cluster/test_egress.py::test_our_own_token_is_no_token_for_services",
+        (_EGRESS, "if self.token_file is not None and self.token_file.absolute().is_relative_to(SERVICE_ACCOUNT):",
+         "if False:"),
+    ),
+    _guard(
+        "I4", "without the guard no service is called",
+        "admission::test_our_credential_goes_to_the_api_server_only",
+        ("cluster/host.py", "        if self._egress is None:\n", "        if False:\n"),
+    ),
+    _guard(
+        "I4", "the body of a failed answer stays out of errors",
+        "failing_closed::test_the_body_of_an_answer_never_shows",
+        ("offline/host.py", 'raise HostError(f"HTTP {answer.status}")', 'raise HostError(f"HTTP {answer.body}")'),
+    ),
+    _guard(
+        "I4", "what a broken API server says stays out of errors",
+        "admission::test_what_a_broken_api_server_says_is_not_shown",
+        ("cluster/client.py",
+         'raise StatusError(status, "", f"the server answered `{method} {path}` with status {status}")',
+         'raise StatusError(status, "", answer.decode())'),
+    ),
+)  # fmt: skip
+
+_CLOSED: Final = (
+    _guard(
+        "I5", "an error of a rule is a result",
+        "failing_closed::test_a_loader_that_fails_denies failing_closed::test_a_condition_that_errs_denies"
+        " containment::test_one_poisoned_object_leaves_the_others_judged"
+        " admission::test_a_world_that_is_away_denies_by_failure_policy",
+        (_ENGINE, "return (Verdict(Status.ERROR, error.message),)", "return ()"),
+        ("engine/actions/deny.py",
+         'return (Verdict(Status.ERROR, f"failed to check deny conditions: {error.message}"),)', "return ()"),
+    ),
+    _guard(
+        "I5", "an error denies where the policy enforces and fails",
+        "failing_closed::test_a_loader_that_fails_denies failing_closed::test_a_condition_that_errs_denies"
+        " failing_closed::test_image_rules_without_an_engine_deny"
+        " admission::test_a_world_that_is_away_denies_by_failure_policy",
+        (_DECISION, "return result.status is Status.ERROR and _is_enforced(result)", "return False"),
+    ),
+    _guard(
+        "I5", "errors between us and the API server are typed", "admission::test_errors_of_the_host_are_typed",
+        ("cluster/client.py",
+         'raise HostError(f"the API server can not be reached for `{what}`: {_why(error)}") from None', "raise"),
+    ),
+    _guard(
+        "I5", "nothing that a requester sets skips a rule",
+        "failing_closed::test_no_metadata_of_the_requester_skips_a_rule"
+        " admission::test_no_field_that_a_user_sets_skips_evaluation",
+        (_ENGINE, "for step in policies.plan(phases, key):",
+         'for step in () if "deletionTimestamp" in request.subject["metadata"] else policies.plan(phases, key):'),
+    ),
+    _guard(
+        "I5", "an object of odd types is judged", "failing_closed::test_wrong_types_never_let_an_object_through",
+        (_ENGINE, "for step in policies.plan(phases, key):",
+         'for step in policies.plan(phases, key) if isinstance(request.subject["metadata"], dict) else ():'),
+    ),
+    _guard(
+        "I5", "a failed patch leaves the object", "failing_closed::test_a_failed_patch_leaves_the_object_as_it_was",
+        ("engine/actions/mutate.py", "return (Verdict(Status.ERROR, error.message),)",
+         "return (Verdict(Status.ERROR, error.message, patched={}),)"),
+    ),
+    _guard(
+        "I5", "a DELETE is judged by what is deleted", "failing_closed::test_a_delete_is_judged_too",
+        (_ENGINE, "for step in policies.plan(phases, key):",
+         "for step in policies.plan(phases, key) if request.object is not None else ():"),
+    ),
+    _guard(
+        "I7", "what can not be verified is an error", "failing_closed::test_image_rules_without_an_engine_deny",
+        ("engine/actions/unavailable.py", "return (Verdict(Status.ERROR, self.message),)", "return ()"),
+    ),
+    _guard(
+        "I6", "an exception is about what it matches", "exceptions::test_exceptions_are_never_merged",
+        (_EXCEPTIONS, "if self.matcher.mismatch(run.request, resource) is not None:", "if False:"),
+    ),
+    _guard(
+        "I6", "what two exceptions allow together neither allows",
+        "exceptions::test_pod_security_exceptions_are_never_merged",
+        ("engine/actions/pod_security.py",
+         "outcome = self.check.check(run.resource, run.request.gvk.kind, exemption.pod_security)",
+         "outcome = self.check.check(\n"
+         "                    run.resource, run.request.gvk.kind, [each for one in exemptions for each in one.pod_security]\n"
+         "                )"),
+    ),
+    _guard(
+        "I6", "an exception for an image is for that image",
+        "exceptions::test_an_exception_for_one_image_is_not_for_its_neighbour",
+        ("podsecurity/excludes.py", "            if errors:\n", "            if False:\n"),
+    ),
+    _guard(
+        "I6", "an empty match exempts nobody", "exceptions::test_an_exception_with_an_empty_match_exempts_nobody",
+        (_MATCH, "if not self.blocks:", "if False:"),
+    ),
+    _guard(
+        "I6", "exceptions count where they may live only",
+        "exception_namespaces::test_an_exception_of_a_tenant_has_no_effect",
+        ("controllers/policystore.py", 'if settings.namespace in ("*", namespace):', "if True:"),
+        ("controllers/policystore.py", "if not settings.enabled or item.errors or item.written is None:",
+         "if item.errors or item.written is None:"),
+    ),
+    _guard(
+        "I6", "twin: an exception in the namespace that was named counts",
+        "exception_namespaces::test_an_exception_in_the_namespace_of_exceptions_counts",
+        ("controllers/policystore.py", 'if settings.namespace in ("*", namespace):', "if False:"),
+    ),
+)  # fmt: skip
+
+_LIMITED: Final = (
+    _guard(
+        "I9", "a text has a size where it is made", "limits::test_texts_have_a_limit_where_they_are_made",
+        (_BUDGET, "if size > self.text_bytes:", "if False:"),
+    ),
+    _guard(
+        "I9", "the context has a size", "limits::test_context_entries_are_counted_together",
+        (_BUDGET, "if self.context_bytes < 0:", "if False:"),
+    ),
+    _guard(
+        "I9", "texts and context have a size", "limits::test_forty_doublings_end_at_the_limit_of_the_context",
+        (_BUDGET, "if size > self.text_bytes:", "if False:"),
+        (_BUDGET, "if self.context_bytes < 0:", "if False:"),
+    ),
+    _guard(
+        "I9", "elements are counted", "limits::test_foreach_elements_are_counted",
+        (_BUDGET, "if self.elements < 0:", "if False:"),
+    ),
+    _guard(
+        "I9", "calls are counted", "limits::test_network_calls_are_counted",
+        (_BUDGET, "if self.calls < 0:", "if False:"),
+    ),
+    _guard(
+        "I9", "steps are counted", "limits::test_steps_are_counted", (_BUDGET, "if self.steps < 0:", "if False:"),
+    ),
+    _guard(
+        "I9", "a review has a deadline", "limits::test_a_deadline_ends_a_review",
+        (_BUDGET, "if self.deadline is not None and time.monotonic() > self.deadline:", "if False:"),
+    ),
+    _guard(
+        "I9", "regular expressions of policies run on RE2",
+        "limits::test_regular_expressions_of_policies_are_linear",
+        ("lang/jmespath/functions/regex.py", "return re2.compile(pattern, options)",
+         'return __import__("re").compile(pattern.encode())'),
+        may_hang=True,
+    ),
+    _guard(
+        "I9", "wildcards do not backtrack", "limits::test_wildcards_are_linear",
+        ("kube/wildcard.py", "    return _compiled(pattern)(text)",
+         '    return __import__("re").fullmatch(pattern.replace("*", ".*"), text) is not None'),
+        may_hang=True,
+    ),
+    _guard(
+        "I9", "bodies of requests have a size", "admission::test_a_body_beyond_the_limit_is_never_held",
+        (_SERVER, "if size is not None and size > self._limits.body_bytes:", "if False:"),
+    ),
+    _guard(
+        "I9", "bodies without a length have a size", "admission::test_a_body_beyond_the_limit_is_never_held",
+        (_SERVER, "if total > self._limits.body_bytes:", "if False:"),
+    ),
+    _guard(
+        "I9", "a connection has to ask something", "admission::test_a_connection_without_a_question_is_closed",
+        ("webhook/connections.py", "        if handler in self._silent:\n", "        if False:\n"),
+    ),
+    _guard(
+        "I9", "connections are counted", "admission::test_connections_beyond_the_limit_are_closed_and_the_others_served",
+        ("webhook/connections.py", "if len(self.connections) > self._most_connections:", "if False:"),
+    ),
+    _guard(
+        "I9", "aliases of YAML have a size",
+        "bad_input::test_a_bad_resource_is_one_error_and_the_others_are_judged[alias-bomb]",
+        ("kube/yaml_events.py", "if self.spent > self.limit:", "if False:"),
+        may_hang=True,
+    ),
+    _guard(
+        "I9", "expressions in CEL have a cost", "cel_limits::test_an_expression_costs_so_much_and_no_more",
+        ("lang/cel/evaluation.py", "if cost > self.limit:", "if False:"),
+        ("lang/cel/evaluation.py", "if self.frame[COST] + cost > self.limit:", "if False:"),
+        may_hang=True,
+    ),
+    _guard(
+        "I9", "a runaway policy ends", "bad_input::test_a_runaway_policy_ends_quickly[doubling]",
+        (_BUDGET, "if size > self.text_bytes:", "if False:"),
+        (_BUDGET, "if self.context_bytes < 0:", "if False:"),
+        may_hang=True,
+    ),
+)  # fmt: skip
+
+_INERT: Final = (
+    _guard(
+        "I10", "values are never scanned again",
+        "inert_data::test_text_of_an_object_is_inserted_as_it_is inert_data::test_text_of_an_answer_is_inserted_as_it_is"
+        " inert_data::test_a_mutation_copies_text_without_reading_it",
+        (_TEMPLATE, 'path: str = "", rescan: bool = False) -> Template:',
+         'path: str = "", rescan: bool = True) -> Template:'),
+    ),
+    _guard(
+        "I10", "a nested variable fills a hole", "inert_data::test_a_nested_variable_is_a_name_not_syntax",
+        ("lang/template/slot.py",
+         "return query.evaluate(scope, runtime, tuple([values[hole] for hole in self.holes]), prefix + self.path)",
+         "filled = [values[hole] for hole in self.holes]\n"
+         "        query = compile_query(_filled(query.text, filled)) if filled else query\n"
+         "        return query.evaluate(scope, runtime, (), prefix + self.path)"),
+    ),
+    _guard(
+        "I10", "wildcards stand in patterns only", "inert_data::test_an_objects_wildcards_match_only_themselves",
+        (_ENGINE, "course = _Course(request,", "course = _Course(_widened(request),"),
+        (_ENGINE, "def _passes(check:",
+         "def _widened(request: Request) -> Request:\n"
+         '    data = {key: "exact" if "*" in value else value for key, value in request.object["data"].items()}\n'
+         '    return request.with_object({**request.object, "data": data})\n\n\n'
+         "def _passes(check:"),
+    ),
+    _guard(
+        "I10", "tags of YAML make no objects", "inert_data::test_yaml_tags_make_no_objects",
+        ("kube/yaml_scalars.py", "if accepts is None:\n        return text", "if accepts is None:\n        return object()"),
+    ),
+    _guard(
+        "I10", "what is shown is quoted", "inert_data::test_denials_quote_what_they_show",
+        ("kube/yamlwriter.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
+    ),
+)  # fmt: skip
+
+_CONTAINED: Final = (
+    _guard(
+        "I11", "functions answer bad arguments with typed errors", "containment::test_no_expression_escapes_as_a_crash",
+        ("lang/jmespath/functions/numbers.py", "    except ZeroDivisionError:\n", "    except FloatingPointError:\n"),
+    ),
+    _guard(
+        "I11", "keys of rendered documents are texts", "containment::test_no_value_at_any_position_is_a_crash",
+        (_TEMPLATE, "    if not isinstance(name, str):\n", "    if False:\n"),
+    ),
+    _guard(
+        "I11", "deep objects are judged", "containment::test_deep_objects_are_judged_or_refused_but_never_fatal",
+        (_ENGINE, "course = _Course(request,", 'import copy\n        copy.deepcopy(request.object)\n        course = _Course(request,'),
+    ),
+    _guard(
+        "I11", "documents have a depth", "containment::test_documents_deeper_than_the_limit_are_refused",
+        ("kube/yaml_events.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
+        ("kube/jsonscan.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
+    ),
+    _guard(
+        "I11", "numbers and texts are read as Go reads them",
+        "containment::test_numbers_that_are_none_are_refused containment::test_surrogates_never_break_the_writer",
+        ("kube/json.py", "    except orjson.JSONDecodeError:\n        return scan(raw)",
+         '    except orjson.JSONDecodeError:\n        return __import__("json").loads(raw)'),
+        ("kube/json.py", 'text = _SURROGATE.sub("\\ufffd", text)', "pass"),
+    ),
+    _guard(
+        "I11", "reviews that are none are refused",
+        "admission::test_a_review_that_is_none_is_refused_and_disturbs_nobody",
+        (_QUESTION, "        _check(request)\n", "        pass\n"),
+    ),
+    _guard(
+        "I11", "one bad resource does not end a run",
+        "bad_input::test_a_bad_resource_is_one_error_and_the_others_are_judged[duplicate-key]",
+        ("kube/yaml_events.py", "        if key in frame.lines:\n", "        if False:\n"),
+    ),
+    _guard(
+        "I11", "an odd object is judged or is one error",
+        "bad_input::test_an_unusual_resource_is_judged[9000-levels]",
+        ("offline/resources.py", "    except RecursionError:\n", "    except ZeroDivisionError:\n"),
+    ),
+    _guard(
+        "I11", "a field that nobody knows is an error",
+        "bad_input::test_a_bad_policy_is_an_error_and_the_others_judge[duplicate-key]",
+        ("kube/yaml_events.py", "        if key in frame.lines:\n", "        if False:\n"),
+    ),
+    _guard(
+        "I11", "what can not be read is said",
+        "bad_input::test_what_is_not_there_is_said bad_input::test_a_folder_in_place_of_a_file_is_said"
+        " bad_input::test_a_link_that_leads_nowhere_is_said",
+        ("offline/files.py", "        return path.read_bytes()\n    except OSError as error:",
+         "        return path.read_bytes()\n    except ZeroDivisionError as error:"),
+    ),
+    _guard(
+        "I11", "names of objects are no paths", "bad_input::test_generated_names_never_leave_the_output_folder",
+        ("cli/apply_files.py", 'if "/" in name or os.sep in name or "\\0" in name:', "if False:"),
+    ),
+    _guard(
+        "I12", "inputs are not changed", "containment::test_a_review_never_changes_its_input",
+        (_ENGINE, "course = _Course(request,", 'request.object and request.object.setdefault("x", 1)\n        course = _Course(request,'),
+    ),
+    _guard(
+        "I12", "a mutation of a mutation is nothing",
+        "containment::test_mutating_twice_is_mutating_once admission::test_a_mutation_of_a_mutation_is_nothing",
+        ("engine/actions/patches.py", "            resolved = overlay.resolve(document)\n",
+         '            document = {**document, "x": document.get("x", 0) + 1}\n'
+         "            resolved = overlay.resolve(document)\n"),
+    ),
+)  # fmt: skip
+
+_OTHERS: Final = (
+    _guard(
+        "I5", "conditions see the namespace", "namespace_object::test_conditions_see_the_namespace_of_the_request",
+        ("engine/cel.py", '"namespaceObject": _namespace_object(request),', '"namespaceObject": None,'),
+    ),
+    _guard(
+        "1F", "only the API server is answered", "admission::test_only_the_api_server_is_answered_when_that_is_asked_for",
+        ("webhook/tls.py", "return self._clients.admit(certificate)", "return True"),
+    ),
+    _guard(
+        "I15", "every kind has its path", "admission::test_every_kind_of_policy_that_is_watched_has_its_path",
+        ("webhook/routes.py", '        ("/nivpol/validate", Door.VALIDATE, "NamespacedImageValidatingPolicy"),\n', ""),
+        ("webhook/routes.py", '        ("/nivpol/mutate", Door.MUTATE, "NamespacedImageValidatingPolicy"),\n', ""),
+    ),
+    _guard(
+        "PSS", "ephemeral containers are containers",
+        "pod_security::test_a_violation_in_any_kind_of_container_is_denied",
+        ("podsecurity/pod.py", '*_containers(reader, spec, "ephemeralContainers", "v1.EphemeralContainer"),', ""),
+    ),
+    _guard(
+        "PSS", "namespaces of the host are denied", "pod_security::test_host_namespaces_are_denied",
+        ("podsecurity/controls/host_namespaces.py", "if not pod.host_namespaces:", "if True:"),
+    ),
+    _guard(
+        "TLS", "old protocols and ciphers are refused",
+        "tests/unit/webhook/test_server.py::test_old_protocols_and_ciphers_are_refused",
+        ("webhook/tls.py", "context.set_ciphers(_CIPHERS)", 'context.set_ciphers("ALL:@SECLEVEL=0")'),
+    ),
+    _guard(
+        "I14", "a cache that does not follow says so",
+        "tests/unit/cluster/test_informer.py::test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event",
+        ("cluster/informer.py", "        if self._broken_since is None:\n            self._broken_since = time.monotonic()",
+         "        pass"),
+    ),
+    _guard(
+        "I14", "work ends before the lease does",
+        "tests/unit/cluster/test_leases.py::test_work_ends_before_the_lease_does_when_the_server_is_away",
+        ("cluster/leases.py", "            await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)",
+         "            await asyncio.wait((working,))"),
+    ),
+)  # fmt: skip
+
+GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS)
+"""Every guard; `python -m tests.security.mutants` takes each away."""
+
+WITHOUT_GUARD: Final = {
+    "test_source.py": "looks at the source; its own test plants what it must find",
+    "test_guards.py": "looks at this table",
+    "test_an_unreadable_folder_is_said": "does not run for root, who can read every folder",
+}
+"""Tests that no guard can be named for, by file or node id, with the reason."""

@@ -1,0 +1,174 @@
+"""I1 for expressions in CEL: what libraries ask for a policy of a namespace, wherever in the policy they stand.
+
+Every cell of the matrix is one library at one position; beyond the namespace nothing is asked of the world at all
+(CVE-2026-4789, CVE-2026-54523, CVE-2026-100703). The twins ask within it, and are answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.phases import ADMISSION
+from pyverno.engine.request import Request
+from pyverno.engine.result import Status
+from pyverno.kube.documents import Document
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.lang.cel.world import Decision
+from tests.security.asking import CONFIG_MAP, Spy
+
+RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
+
+BEYOND = {
+    "global context": "globalContext.Get('shared', '') != null",
+    "cluster-wide object": "resource.Get('v1', 'nodes', 'one').metadata.name != ''",
+    "cluster-wide list": "resource.List('v1', 'namespaces').items.size() > 0",
+    "writing": "resource.Post('v1', 'configmaps', {'a': 'b'}).a == 'b'",
+    "path in a name": "resource.Get('v1', 'configmaps', '../../other/secrets/x').metadata.name != ''",
+    "http": "http.Get('http://example.com/').statusCode == 200",
+}
+OTHER_NAMESPACES = (
+    "resource.Get('v1', 'configmaps', 'other', 'settings').metadata.name != ''",
+    "resource.List('v1', 'configmaps', 'other').items.size() > 0",
+    "resource.Post('v1', 'configmaps', 'other', {'a': 'b'}).a == 'b'",
+)
+WITHIN = {
+    "object": ("resource.Get('v1', 'configmaps', 'settings').metadata.name == 'settings'", "configmaps/settings"),
+    "list": ("resource.List('v1', 'configmaps').kind == 'X'", "configmaps"),
+}
+
+
+def _policy(position: str, expression: str) -> JSONObject:
+    """Put an expression of type bool at a position of a policy of the namespace `team`."""
+    spec: dict[str, Any] = {"matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": "true"}]}
+    match position:
+        case "matchConditions":
+            spec["matchConditions"] = [{"name": "a", "expression": expression}]
+        case "variables":
+            spec["variables"] = [{"name": "a", "expression": expression}]
+            spec["validations"] = [{"expression": "variables.a"}]
+        case "validations":
+            spec["validations"] = [{"expression": expression}]
+        case "messageExpression":
+            spec["validations"] = [{"expression": "false", "messageExpression": f"string({expression})"}]
+        case "auditAnnotations":
+            spec["auditAnnotations"] = [{"key": "a", "valueExpression": f"string({expression})"}]
+        case "mutations":
+            del spec["validations"]
+            patch = f"Object{{metadata: Object.metadata{{labels: {{'a': string({expression})}}}}}}"
+            spec["mutations"] = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": patch}}]
+    kind = "NamespacedMutatingPolicy" if position == "mutations" else "NamespacedValidatingPolicy"
+    metadata = {"name": "guard", "namespace": "team"}
+    return {"apiVersion": "policies.kyverno.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+POSITIONS = ("matchConditions", "variables", "validations", "messageExpression", "auditAnnotations", "mutations")
+
+
+class World(Spy):
+    """Answers and remembers everything, and knows the kinds of a cluster."""
+
+    kinds: KindTable = BUILTIN_KINDS
+
+    def http_exchange(self, call: Any) -> tuple[int, bytes]:
+        self.asked.append(f"{call.method} {call.url}")
+        return 200, b"{}"
+
+    def authorize(self, check: Any) -> Decision:
+        self.asked.append("authorize")
+        return Decision(allowed=True)
+
+
+def _asked(policy: JSONObject, answer: JSON = None) -> tuple[Review | None, list[str]]:
+    """Ask about a ConfigMap of the namespace; no review where the policy does not compile."""
+    compilation = compile_documents([Document(policy, "policy.yaml")])
+    if compilation.errors:
+        return None, []
+    world = World(answer)
+    request = Request.from_manifest(CONFIG_MAP, gvr=GVR("", "v1", "configmaps"))
+    return Engine(compilation.policy_set(), world).review(request, ADMISSION), world.asked
+
+
+@pytest.mark.parametrize("what", BEYOND)
+@pytest.mark.parametrize("position", POSITIONS)
+def test_a_library_asks_nothing_beyond_the_namespace(position: str, what: str) -> None:
+    """The policy does not compile, or its rule errs; either way nobody hears the question."""
+    review, asked = _asked(_policy(position, BEYOND[what]), {"metadata": {"name": "x"}, "items": [], "a": "b"})
+    assert [] == asked
+    if review is not None and position in ("variables", "validations", "mutations", "matchConditions"):
+        assert [Status.ERROR] == [result.status for result in review.results]
+
+
+@pytest.mark.parametrize("expression", OTHER_NAMESPACES)
+@pytest.mark.parametrize("position", POSITIONS)
+def test_other_namespaces_can_not_be_named(position: str, expression: str) -> None:
+    """The functions that take a namespace are not there."""
+    review, asked = _asked(_policy(position, expression))
+    assert (None, []) == (review, asked)
+
+
+@pytest.mark.parametrize("what", WITHIN)
+@pytest.mark.parametrize("position", ("variables", "validations", "mutations"))
+def test_a_library_answers_for_the_own_namespace(position: str, what: str) -> None:
+    """The harmless twins reach the API server by the path of the namespace."""
+    expression, path = WITHIN[what]
+    review, asked = _asked(_policy(position, expression), {"metadata": {"name": "settings"}, "kind": "X"})
+    assert review is not None
+    assert ([Status.PASS], [f"GET /api/v1/namespaces/team/{path}"]) == (
+        [result.status for result in review.results],
+        asked,
+    )
+
+
+@pytest.mark.parametrize("target", ["other", ""])
+def test_nothing_is_generated_beyond_the_namespace(target: str) -> None:
+    """CVE-2026-54523: another namespace, or none, is an error; the own one is fine."""
+
+    def policy(namespace: str) -> JSONObject:
+        made = '[{"apiVersion": dyn("v1"), "kind": dyn("ConfigMap"), "metadata": dyn({"name": "made"})}]'
+        spec = {
+            "matchConstraints": {"resourceRules": RULES},
+            "variables": [{"name": "made", "expression": made}],
+            "generate": [{"expression": f"generator.Apply('{namespace}', variables.made)"}],
+        }
+        metadata = {"name": "guard", "namespace": "team"}
+        kind = "NamespacedGeneratingPolicy"
+        return {"apiVersion": "policies.kyverno.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+    review, asked = _asked(policy(target))
+    assert review is not None
+    assert ((), [], [Status.ERROR]) == (review.effects, asked, [each.status for each in review.results])
+    twin, _ = _asked(policy("team"))
+    assert twin is not None
+    assert ["team"] == [effect.resource["metadata"]["namespace"] for effect in twin.effects]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["group('').resource('pods').namespace('other')", "group('').resource('nodes')", "path('/healthz')"],
+)
+def test_the_authorizer_is_not_asked_about_others(question: str) -> None:
+    """Kubewarden CVE-2026-42541: what is allowed elsewhere is none of a tenant's business."""
+    expression = f"authorizer.{question}.check('get').allowed()"
+    rule = {
+        "name": "check",
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+        "validate": {"cel": {"expressions": [{"expression": expression}]}},
+    }
+    metadata = {"name": "guard", "namespace": "team"}
+    policy = {"apiVersion": "kyverno.io/v1", "kind": "Policy", "metadata": metadata, "spec": {"rules": [rule]}}
+    review, asked = _asked(policy)
+    assert review is not None
+    assert ([Status.FAIL], []) == ([result.status for result in review.results], asked)
+    rule["validate"] = {"cel": {"expressions": [{"expression": expression.replace(question, _OWN)}]}}
+    twin, asked = _asked(policy)
+    assert twin is not None
+    assert ([Status.PASS], ["authorize"]) == ([result.status for result in twin.results], asked)
+
+
+_OWN = "group('').resource('pods').namespace('team')"

@@ -1,0 +1,55 @@
+"""The register of guards is whole: it names every security test, and every guard is where it says.
+
+`python -m tests.security.mutants` takes all of them away, one after the other; here it is done for a few, so that a
+broken harness is seen at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.security.guards import GUARDS, WITHOUT_GUARD, Guard
+from tests.security.mutants import missing_edits
+
+HERE = Path(__file__).parent
+FEW = ("policies of a namespace only read", "dot segments are refused", "addresses are held against the ranges")
+
+
+def _tests() -> set[str]:
+    """Return the node ids of all security tests that need a guard."""
+    found = set()
+    for path in HERE.glob("test_*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                found.add(f"tests/security/{path.name}::{node.name}")
+    return {each for each in found if not any(each.endswith(name) or f"/{name}::" in each for name in WITHOUT_GUARD)}
+
+
+def test_every_security_test_has_a_guard() -> None:
+    """A test that nobody can make fail proves nothing."""
+    named = {test.partition("[")[0] for guard in GUARDS for test in guard.tests}
+    assert set() == _tests() - named
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+def test_a_guard_is_where_it_says(guard: Guard) -> None:
+    """The text that is to be taken away is in the source, once; whoever moves a guard moves its entry."""
+    assert [] == missing_edits(guard)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_without_its_guard_a_test_fails(name: str) -> None:
+    """A few here; `make nightly` takes away all of them."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.security.mutants", "--only", name],
+        cwd=HERE.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
