@@ -17,6 +17,7 @@ from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.celmatching import lower_constraints
 from pyverno.compiler.celtemplate import lower_template
 from pyverno.compiler.context import Parser
+from pyverno.engine.actions.cel_annotations import annotation_properties
 from pyverno.engine.actions.cel_delete import DeletingAction
 from pyverno.engine.actions.cel_generate import GeneratingAction, TemplateSource
 from pyverno.engine.actions.cel_mutate import CelMutation, MutatingAction
@@ -263,6 +264,7 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
     variables = compiler.variables(spec.variables)
     conditions = compiler.conditions(spec.match_conditions)
     mutations = lower_mutations(spec.mutations, compiler)
+    annotations = lower_annotations(spec.audit_annotations, compiler)
     refuses_atomics = not spec.evaluation.use_server_side_apply
     if spec.target_match_constraints is not None:
         written = spec.target_match_constraints
@@ -271,12 +273,20 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
             expression = compiler.compile(written.expression.text, written.expression.path)
         matcher = lower_constraints(written.constraints, parser, policy_namespace=info.namespace, any_operation=True)
         targets = CelTargets(matcher, expression, compiler.conditions(spec.target_match_conditions))
-        existing = MutatingTargets(targets, mutations, conditions, variables, refuses_atomics)
-        return _rule(policy, info, parser, Stage.MUTATE_EXISTING, existing)
+        existing = MutatingTargets(targets, mutations, conditions, variables, refuses_atomics, annotations)
+        return _annotated(_rule(policy, info, parser, Stage.MUTATE_EXISTING, existing), annotations)
     action = MutatingAction(
-        mutations=mutations, conditions=conditions, variables=variables, refuses_atomics=refuses_atomics
+        mutations=mutations,
+        conditions=conditions,
+        variables=variables,
+        refuses_atomics=refuses_atomics,
+        annotations=annotations,
     )
-    return _rule(policy, info, parser, Stage.MUTATE, action)
+    return _annotated(_rule(policy, info, parser, Stage.MUTATE, action), annotations)
+
+
+def _annotated(rule: CompiledRule, annotations: Sequence[tuple[str, Program]]) -> CompiledRule:
+    return replace(rule, report_properties=annotation_properties) if annotations else rule
 
 
 def lower_mutations(mutations: Sequence[Mutation], compiler: CelCompiler) -> tuple[CelMutation, ...]:
@@ -308,6 +318,7 @@ def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> C
             template = lower_template(each.template, each.template_path, compiler, is_interpolated=each.is_interpolated)
             if template is not None:
                 entries.append(template)
+    annotations = lower_annotations(spec.audit_annotations, compiler)
     evaluation = spec.evaluation
     action = GeneratingAction(
         tuple(entries),
@@ -316,8 +327,9 @@ def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> C
         synchronize=evaluation.synchronize,
         server_side_apply=spec.use_server_side_apply,
         orphan_on_policy_delete=evaluation.orphan_downstream_on_policy_delete,
+        annotations=annotations,
     )
-    return _rule(policy, info, parser, Stage.GENERATE, action, name=policy.name)
+    return _annotated(_rule(policy, info, parser, Stage.GENERATE, action, name=policy.name), annotations)
 
 
 def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:

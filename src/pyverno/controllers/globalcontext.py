@@ -59,8 +59,8 @@ class GlobalContext:
     ) -> None:
         """Take what entries are read with, how many there may be (0 = no limit), and who is told of entries.
 
-        `refreshed` is told of an entry (and its uid) whose API answered, `told` of one that has no data and why, with an
-        empty text of one that has.
+        `refreshed` is told of an entry (and its uid) whose API answered, `told` of one that has no data and why, with
+        an empty text of one that has.
         """
         self._client = client
         self._egress = egress

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdmissionDetail",
+    "Annotated",
     "CelDetail",
     "Denial",
     "FailureAction",
@@ -144,7 +145,13 @@ class AdmissionDetail(NamedTuple):
     annotations: tuple[tuple[str, str], ...] = ()
 
 
-Detail = PodSecurityDetail | PatternDetail | CelDetail | AdmissionDetail | None
+class Annotated(NamedTuple):
+    """Detail of a policy in CEL that passed: what its audit annotations say, which reports show as properties."""
+
+    properties: Mapping[str, str]
+
+
+Detail = PodSecurityDetail | PatternDetail | CelDetail | AdmissionDetail | Annotated | None
 
 
 class Verdict(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pyverno.engine.actions.cel_annotations import annotation_detail
 from pyverno.engine.actions.cel_validate import exempted, no_exceptions
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.effects import CreateEffect
@@ -32,6 +33,7 @@ class GeneratingAction:
     synchronize: bool = False
     server_side_apply: bool = False
     orphan_on_policy_delete: bool = False
+    annotations: tuple[tuple[str, Program], ...] = ()
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Collect what the entries ask for; nothing is created here."""
@@ -49,10 +51,11 @@ class GeneratingAction:
                     for document in entry(session):
                         # Kyverno: what a template leaves open is the namespace of the policy, if it has one
                         session.world.generate(ResourceRef.of(document).namespace or None, [document])
+            detail = annotation_detail(session, self.annotations)
             effects = tuple(self._effect(namespace, document, run) for namespace, document in session.world.generated)
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)
-        return (Verdict(Status.PASS, "policy evaluated successfully", effects=effects),)
+        return (Verdict(Status.PASS, "policy evaluated successfully", detail, effects=effects),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the policy."""

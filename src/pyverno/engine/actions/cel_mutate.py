@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pyverno.engine.actions.cel_annotations import annotation_detail
 from pyverno.engine.actions.cel_validate import exempted, no_exceptions
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.request import Request
@@ -44,6 +45,7 @@ class MutatingAction:
     conditions: tuple[CelCondition, ...] = ()
     variables: tuple[CelVariable, ...] = ()
     refuses_atomics: bool = True
+    annotations: tuple[tuple[str, Program], ...] = ()
     passed: str = "success"
     failed: str = "failed to evaluate policy: "
 
@@ -66,12 +68,13 @@ class MutatingAction:
             for mutation in self.mutations:
                 changed = applied(mutation, changed, session, refuses_atomics=self.refuses_atomics)
                 session.see(changed)
+            detail = annotation_detail(session, self.annotations)
         except PyvernoError as error:
             # Kyverno: whatever the failurePolicy, which only decides about the request
             return (Verdict(Status.ERROR, f"{self.failed}{error.message}"),)
         if equal(changed, run.resource):
-            return (Verdict(Status.PASS, self.passed),)
-        return (Verdict(Status.PASS, self.passed, patched=changed),)
+            return (Verdict(Status.PASS, self.passed, detail),)
+        return (Verdict(Status.PASS, self.passed, detail, changed),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the policy, or mutate with what the first exception allows that makes a difference."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from pyverno.engine.actions.cel_annotations import annotation_detail
 from pyverno.engine.actions.cel_mutate import CelMutation, applied, mutating_bindings
 from pyverno.engine.actions.cel_validate import exempted
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet
@@ -91,6 +92,7 @@ class MutatingTargets:
     conditions: tuple[CelCondition, ...] = ()
     variables: tuple[CelVariable, ...] = ()
     refuses_atomics: bool = True
+    annotations: tuple[tuple[str, Program], ...] = ()
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Return one verdict per target; a target that fails does not stop the others."""
@@ -123,8 +125,9 @@ class MutatingTargets:
             for mutation in self.mutations:
                 changed = applied(mutation, changed, session, refuses_atomics=self.refuses_atomics)
                 session.see(changed)
+            detail = annotation_detail(session, self.annotations)
         except PyvernoError as error:
             return Verdict(Status.ERROR, f"{_FAILED}{error.message}", target=target)
         if equal(changed, document):
-            return Verdict(Status.PASS, "success", target=target)
-        return Verdict(Status.PASS, "success", None, changed, (PatchEffect(target, document, changed),), target)
+            return Verdict(Status.PASS, "success", detail, target=target)
+        return Verdict(Status.PASS, "success", detail, changed, (PatchEffect(target, document, changed),), target)

@@ -86,7 +86,7 @@ class ValidatingCheck:
         """Return the audit annotations of a request, none where it is exempt; raises what their evaluation raises."""
         if verdict.exceptions:
             return {}
-        return _annotated(self._session(run, no_exceptions()), self.annotations)
+        return annotated(self._session(run, no_exceptions()), self.annotations)
 
     def _session(self, run: Run, exceptions: Mapping[str, JSON]) -> CelSession:
         bindings = {"object": run.resource} if self.reads_payload else request_bindings(run.request)
@@ -105,7 +105,7 @@ class ValidatingCheck:
         verdict = self._validated(session)
         if self.annotations and verdict.status is not Status.ERROR:
             try:
-                _annotated(session, self.annotations)
+                annotated(session, self.annotations)
             except PyvernoError as error:
                 return (Verdict(Status.ERROR, f"error: {error.message}", verdict.detail),)
         return (verdict,)
@@ -123,8 +123,13 @@ class ValidatingCheck:
         return _PASSED
 
 
-def _annotated(session: CelSession, annotations: Sequence[tuple[str, Program]]) -> Mapping[str, str]:
-    """Return audit annotations by key, empty ones left out; raises EvaluationError or BudgetExceededError."""
+def annotated(
+    session: CelSession, annotations: Sequence[tuple[str, Program]], *, quote: str = "'"
+) -> Mapping[str, str]:
+    """Return audit annotations by key, empty ones left out; raises EvaluationError or BudgetExceededError.
+
+    `quote` stands around the key in the text of an error.
+    """
     session = session.for_annotations()
     found: dict[str, str] = {}
     for key, program in annotations:
@@ -133,10 +138,12 @@ def _annotated(session: CelSession, annotations: Sequence[tuple[str, Program]]) 
         except BudgetExceededError:
             raise
         except PyvernoError as error:
-            raise EvaluationError(f"failed to evaluate auditAnnotation '{key}': {error.message}") from error
+            raise EvaluationError(f"failed to evaluate auditAnnotation {quote}{key}{quote}: {error.message}") from error
         if not isinstance(text, str):
             # Kyverno: null compiles but is not a text
-            raise EvaluationError(f"failed to convert auditAnnotation '{key}' expression: it is not a string")
+            raise EvaluationError(
+                f"failed to convert auditAnnotation {quote}{key}{quote} expression: it is not a string"
+            )
         if text:
             found[key] = text
     return found
