@@ -306,8 +306,38 @@ class ProfilingFlags:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageFlags:
+    """How images would be verified: that is not there yet, and a rule that asks for it is an error."""
+
+    insecure: bool = switch("--allowInsecureRegistry", "Ask registries without TLS.", has_effect=False)
+    pull_secrets: str = text(
+        "--imagePullSecrets", "Secrets with the access to registries.", metavar="NAMES", has_effect=False
+    )
+    helpers: str = text(
+        "--registryCredentialHelpers", "Providers of credentials for registries.", metavar="NAMES", has_effect=False
+    )
+    caches: bool = switch("--imageVerifyCacheEnabled", "Remember verified images.", default=True, has_effect=False)
+    most_cached: int = number("--imageVerifyCacheMaxSize", "How many.", default=1000, has_effect=False)
+    cached_for: float = seconds("--imageVerifyCacheTTLDuration", "For how long.", default="60m", has_effect=False)
+    has_tuf: bool = switch("--enableTuf", "Trust a sigstore of one's own.", has_effect=False)
+    tuf_mirror: str = text("--tufMirror", "Its address.", metavar="URL", has_effect=False)
+    tuf_root: str = text("--tufRoot", "Where its root is.", metavar="FILE", has_effect=False)
+    tuf_root_raw: str = text("--tufRootRaw", "Its root itself.", metavar="JSON", has_effect=False)
+    logs_cosign: bool = switch("--enableCosignLogging", "Log what the library for signatures says.", has_effect=False)
+
+
+@dataclass(frozen=True, slots=True)
 class IgnoredFlags:
     """Flags that have nothing to act on here."""
+
+    loads_late: bool = switch(
+        "--enableDeferredLoading",
+        "Load what rules ask for when it is used, which is always done.",
+        default=True,
+        env="FLAG_ENABLE_DEFERRED_LOADING",
+        is_toggle=True,
+        has_effect=False,
+    )
 
     memory_limit: bool = switch(
         "--autoMemLimitEnabled", "Derive Go's memory limit from the container's.", default=True, has_effect=False
@@ -349,4 +379,5 @@ class AdmissionFlags:
     metrics: MetricFlags = group_of("Metrics", MetricFlags)
     tracing: TracingFlags = group_of("Tracing", TracingFlags)
     profiling: ProfilingFlags = group_of("Profiling", ProfilingFlags)
+    images: ImageFlags = group_of("Images", ImageFlags)
     ignored: IgnoredFlags = group_of("Without effect", IgnoredFlags)

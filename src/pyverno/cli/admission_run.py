@@ -5,6 +5,7 @@ This module must never judge a request.
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyverno.cli.flagtable import ineffective
 from pyverno.cli.style import style_for
 from pyverno.cluster.access import Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
@@ -53,6 +55,7 @@ REQUIRED = (
 )
 """Variables of the environment that a controller in a cluster does not start without."""
 
+log = logging.getLogger("pyverno.admission")
 _ALGORITHMS = ("RSA", "ECDSA", "ED25519")
 
 
@@ -61,6 +64,9 @@ def run_admission(flags: AdmissionFlags) -> None:
     given = flags.logs
     colours = style_for(sys.stderr, remove_color=given.has_no_color).is_coloured
     set_up_logging(LogSettings(given.form, given.verbosity, given.time, colours))
+    without_effect = ineffective(flags)
+    if without_effect:
+        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
     access = _access(flags)
     metrics = Metrics()
     observers: list[Observer] = [metrics, AnswerLog()]

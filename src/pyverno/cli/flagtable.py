@@ -17,7 +17,7 @@ from pyverno.cli.options import LOGGING_OPTIONS, Duration, flag, value
 from pyverno.cli.sections import SectionedCommand
 from pyverno.errors import UsageError, ValueSyntaxError
 
-__all__ = ["command_of", "environment_of", "group_of", "listed", "number", "seconds", "switch", "text"]
+__all__ = ["command_of", "environment_of", "group_of", "ineffective", "listed", "number", "seconds", "switch", "text"]
 
 _FLAG = "flag"
 _TITLE = "title"
@@ -40,6 +40,7 @@ class _Row:
     choices: tuple[str, ...] = ()
     env: str = ""
     is_toggle: bool = False
+    has_effect: bool = True
 
     @property
     def parameter(self) -> str:
@@ -49,14 +50,16 @@ class _Row:
     @property
     def shown(self) -> str:
         """The line of the help."""
-        return f"{self.help} Also by {self.env}." if self.env else self.help
+        text = self.help if self.has_effect else self.help + _NO_EFFECT
+        return f"{text} Also by {self.env}." if self.env else text
 
 
 def switch(
     name: str, help: str, *, default: bool = False, env: str = "", is_toggle: bool = False, has_effect: bool = True
 ) -> bool:
     """Return the field of a flag that is true or false; a toggle also takes its value as the next word."""
-    return cast("bool", _field(_Row(name, _told(help, has_effect), "switch", default, env=env, is_toggle=is_toggle)))
+    row = _Row(name, help, "switch", default, env=env, is_toggle=is_toggle, has_effect=has_effect)
+    return cast("bool", _field(row))
 
 
 def text(
@@ -69,18 +72,18 @@ def text(
     has_effect: bool = True,
 ) -> str:
     """Return the field of a flag that holds a text, one of `choices` if there are any."""
-    row = _Row(name, _told(help, has_effect), "text", default, metavar, tuple(choices))
+    row = _Row(name, help, "text", default, metavar, tuple(choices), has_effect=has_effect)
     return cast("str", _field(row))
 
 
 def number(name: str, help: str, *, default: _Number, metavar: str | None = None, has_effect: bool = True) -> _Number:
     """Return the field of a flag that holds a number of the type of its default."""
-    return cast("_Number", _field(_Row(name, _told(help, has_effect), "number", default, metavar)))
+    return cast("_Number", _field(_Row(name, help, "number", default, metavar, has_effect=has_effect)))
 
 
 def seconds(name: str, help: str, *, default: str, has_effect: bool = True) -> float:
     """Return the field of a flag that holds a duration in Go's form (`1h30m`), which the program has in seconds."""
-    return cast("float", _field(_Row(name, _told(help, has_effect), "seconds", default)))
+    return cast("float", _field(_Row(name, help, "seconds", default, has_effect=has_effect)))
 
 
 def listed(name: str, help: str, *, default: str = "", metavar: str = "LIST", env: str = "") -> tuple[str, ...]:
@@ -134,6 +137,16 @@ def environment_of(record: type) -> Mapping[str, str]:
     return {row.name: row.env for _, _, inner in _groups(record) for _, row in inner if row.env}
 
 
+def ineffective(flags: object) -> tuple[str, ...]:
+    """Return the flags that were given a value of their own and have no effect."""
+    return tuple(
+        row.name
+        for group, kind, inner in _groups(type(flags))
+        for field, row in inner
+        if not row.has_effect and getattr(getattr(flags, group), field) != getattr(kind(), field)
+    )
+
+
 class _GoCommand(SectionedCommand):
     """A command that also takes its flags with one hyphen, the verbosity and toggles with the value as a word."""
 
@@ -169,10 +182,6 @@ def _in_long_form(rows: Mapping[str, _Row], words: Sequence[str]) -> Iterator[st
 
 def _field(row: _Row) -> object:
     return dataclasses.field(default=_read(row, row.default), metadata={_FLAG: row})
-
-
-def _told(help: str, has_effect: bool) -> str:
-    return help if has_effect else help + _NO_EFFECT
 
 
 def _groups(record: type) -> Iterator[tuple[str, type, tuple[tuple[str, _Row], ...]]]:

@@ -12,7 +12,7 @@ import pytest
 from pyverno.cli.admission_flags import AdmissionFlags
 from pyverno.cli.admission_run import metrics_tls, settings_of
 from pyverno.cli.controller import controller
-from pyverno.cli.flagtable import command_of, environment_of
+from pyverno.cli.flagtable import command_of, environment_of, ineffective
 from pyverno.cluster.access import Access
 from pyverno.errors import UsageError
 from tests.unit.cli.conftest import Run
@@ -73,6 +73,17 @@ KYVERNO = {
     "renewBefore": "360h",
     "disableCertManagerController": "false",
     "controllerRuntimeMetricsAddress": "",
+    "enableDeferredLoading": "true",
+    "allowInsecureRegistry": "false",
+    "imagePullSecrets": "",
+    "registryCredentialHelpers": "",
+    "imageVerifyCacheEnabled": "true",
+    "imageVerifyCacheMaxSize": "1000",
+    "imageVerifyCacheTTLDuration": "60m",
+    "enableTuf": "false",
+    "tufRoot": "",
+    "tufRootRaw": "",
+    "enableCosignLogging": "false",
     "cleanupServerHost": "",
     "cleanupServerPort": "9443",
     "metricsHost": "",
@@ -152,6 +163,16 @@ def test_a_variable_that_can_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("FLAG_PROTECT_MANAGED_RESOURCES", "yes")
     with pytest.raises(UsageError, match="FLAG_PROTECT_MANAGED_RESOURCES: `yes` is neither true nor false"):
         read()
+
+
+def test_flags_without_effect_are_told_when_they_are_given() -> None:
+    """Giving one its default changes nothing, here or there."""
+    assert () == ineffective(
+        read("--autoMemLimitEnabled=true", "--imageVerifyCacheTTLDuration=1h", "--webhookTimeout=3")
+    )
+    assert ("--enableTuf", "--enableDeferredLoading", "--autoMemLimitRatio") == ineffective(
+        read("--autoMemLimitRatio=0.5", "--enableDeferredLoading=false", "--enableTuf")
+    )
 
 
 def test_every_group_is_shown_in_the_help(cli: Run) -> None:
