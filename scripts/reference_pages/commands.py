@@ -50,6 +50,6 @@ def _row(parameter: click.Parameter, context: click.Context) -> tuple[str, str, 
     record = parameter.get_help_record(context)
     if record is None:
         return None
-    flags = ", ".join(code(flag) for flag in sorted((*parameter.opts, *parameter.secondary_opts), key=len))
+    flags = ", ".join(code(flag) for flag in sorted(parameter.opts, key=len))
     value = "" if parameter.is_flag or parameter.count else code(parameter.make_metavar(context).strip("[]"))
     return flags, value, cell(record[1])

@@ -127,7 +127,10 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _quoted(value: object) -> str:
-    text = _json(value) if isinstance(value, dict | list | tuple) else str(value)
+    if isinstance(value, dict | list | tuple):
+        text = _json(value)
+        return text if text.isprintable() else json.dumps(value, default=str)
+    text = str(value)
     return json.dumps(text) if not text or any(each in text for each in ' "=') else _quoted_text(text)
 
 

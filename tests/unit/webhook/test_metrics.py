@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from pyverno.controllers.policyinfo import PolicyInfo
 from pyverno.engine.host import NO_HOST
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
 from pyverno.webhook.admission import Judged, answer
 from pyverno.webhook.instruments import DEFAULT_BUCKETS, Instruments, Reading
 from pyverno.webhook.metrics import Metrics
-from pyverno.webhook.metricsettings import MetricSettings
+from pyverno.webhook.metricsettings import MetricSettings, Namespaces
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.question import BadReviewError, Question
 from pyverno.webhook.routes import read_route
 from tests.unit.webhook.conftest import MemoryWorld, review_body
 from tests.unit.webhook.test_observers import POD, POLICY, QUESTION, judged
 
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "operations.md"
 RESULT = {
     *("policy_validation_mode", "policy_type", "policy_background_mode", "policy_namespace", "policy_name"),
     *("resource_kind", "resource_namespace", "resource_request_operation", "rule_name", "rule_result", "rule_type"),
@@ -91,6 +96,18 @@ def test_every_metric_of_kyverno_is_there_with_its_type_and_labels() -> None:
     """Also those that have not counted anything yet."""
     found = {name: (each.kind, set(each.labels)) for name, each in readings(Metrics()).items()}
     assert KYVERNO == {name: found.get(name) for name in KYVERNO}
+
+
+def test_the_guide_names_every_metric_and_no_other() -> None:
+    """With its type."""
+    metrics = Metrics()
+    PolicyInfo(metrics.instruments, lambda: (), Namespaces)
+    written = {
+        name: kind
+        for names, kind in re.findall(r"^\| (`kyverno_[^|]+) \| (\w+) \|", GUIDE.read_text(), re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    assert {name: reading.kind for name, reading in readings(metrics).items()} == written
 
 
 def test_every_metric_has_a_help_and_a_type_in_the_text() -> None:
