@@ -208,6 +208,22 @@ def _mounts(container: JSONObject, volumes: Collection[str], path: str, errors: 
             one_of("Bidirectional", "HostToContainer", "None")(propagation, f"{path}.mountPropagation", errors)
 
 
+def _image(value: JSON, path: str, errors: Errors) -> None:
+    if type(value) is str and value != value.strip():
+        errors.append(invalid(path, value, "must not have leading or trailing whitespace"))
+
+
+def _resize_policies(value: JSON, path: str, errors: Errors) -> None:
+    seen: set[str] = set()
+    for item in value:
+        name = item.get("resourceName") or ""
+        if name in seen:
+            errors.append(duplicate(path, name))
+        seen.add(name)
+        one_of("cpu", "memory")(name, path, errors)
+        one_of("NotRequired", "RestartContainer")(item.get("restartPolicy") or "", path, errors)
+
+
 def _exec(value: JSON, path: str, errors: Errors) -> None:
     if not value.get("command"):
         errors.append(required(f"{path}.command"))
@@ -237,10 +253,10 @@ _HANDLERS: Final[Mapping[str, Check]] = {
 
 def _handler(value: JSON, path: str, errors: Errors) -> None:
     found = [key for key in _HANDLERS if value.get(key) is not None]
-    for key in found[1:]:
-        errors.append(forbidden(f"{path}.{key}", "may not specify more than 1 handler type"))
     for key in found[:1]:
         _HANDLERS[key](value[key], f"{path}.{key}", errors)
+    for key in found[1:]:
+        errors.append(forbidden(f"{path}.{key}", "may not specify more than 1 handler type"))
     if not found:
         errors.append(required(path, "must specify a handler type"))
 
@@ -378,8 +394,9 @@ _POLICIES: Final[Check] = one_of("Always", "IfNotPresent", "Never")
 _COMMON_BEFORE_MOUNTS: Final[Check] = struct(
     {
         "name": needed(form(dns_label_problems)),
-        "image": needed(),
+        "image": needed(_image),
         "terminationMessagePolicy": needed(one_of("File", "FallbackToLogsOnError")),
+        "resizePolicy": _resize_policies,
         "ports": _ports,
         "env": each(_variable),
         "envFrom": _variables_from,

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.sandbox.customresources import definition_update_errors, validate_definition
-from pyverno.sandbox.validation import access, admission, plain, pods, services, storage, workloads
+from pyverno.sandbox.validation import access, admission, jobs, plain, pods, services, storage, workloads
 from pyverno.sandbox.validation.check import Check, Errors
 
 __all__ = ["UPDATE_CHECKS", "Update", "kind_checks"]
@@ -49,8 +49,8 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "statefulsets.apps": workloads.stateful_set,
     "horizontalpodautoscalers.autoscaling": plain.autoscaler,
     "certificatesigningrequests.certificates.k8s.io": plain.signing_request,
-    "cronjobs.batch": workloads.cron_job,
-    "jobs.batch": workloads.job,
+    "cronjobs.batch": jobs.cron_job,
+    "jobs.batch": jobs.job,
     "leases.coordination.k8s.io": plain.lease,
     "endpointslices.discovery.k8s.io": plain.endpoint_slice,
     "runtimeclasses.node.k8s.io": plain.runtime_class,
@@ -92,7 +92,7 @@ UPDATE_CHECKS: Final[Mapping[str, Update]] = {
     "deployments.apps": workloads.deployment_update,
     "replicasets.apps": workloads.replica_set_update,
     "statefulsets.apps": workloads.stateful_set_update,
-    "jobs.batch": workloads.job_update,
+    "jobs.batch": jobs.job_update,
     f"clusterrolebindings.{_RBAC}": access.binding_update,
     f"rolebindings.{_RBAC}": access.binding_update,
     "priorityclasses.scheduling.k8s.io": plain.priority_class_update,

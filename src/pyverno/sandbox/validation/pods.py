@@ -11,10 +11,12 @@ from typing import Final
 
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
+from pyverno.regex import regex
 from pyverno.sandbox.fielderrors import duplicate, forbidden, invalid, required, unsupported
 from pyverno.sandbox.validation.check import (
     Check,
     Errors,
+    all_of,
     between,
     each,
     form,
@@ -158,12 +160,19 @@ def _spreads(value: JSON, path: str, errors: Errors) -> None:
         seen.add(pair)
 
 
+_SYSCTL_SHOWN: Final = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
+_SYSCTL: Final = regex(_SYSCTL_SHOWN)
+
+
 def _sysctls(value: JSON, path: str, errors: Errors) -> None:
     names: set[str] = set()
     for index, item in enumerate(value):
         name = item.get("name") or ""
         if not name:
             errors.append(required(f"{path}[{index}].name"))
+        elif not _SYSCTL.fullmatch(name):
+            what = f"must have at most 253 characters and match regex {_SYSCTL_SHOWN}"
+            errors.append(invalid(f"{path}[{index}].name", name, what))
         elif name in names:
             errors.append(duplicate(f"{path}[{index}].name", name))
         names.add(name)
@@ -211,8 +220,26 @@ def _secrets(value: JSON, path: str, errors: Errors) -> None:
 def _host_alias(value: JSON, path: str, errors: Errors) -> None:
     for problem in address_problems(value.get("ip") or ""):
         errors.append(invalid(f"{path}.ip", value.get("ip") or "", problem))
-    for name in value.get("hostnames") or ():
-        form(dns_subdomain_problems)(name, f"{path}.hostnames", errors)
+    for index, name in enumerate(value.get("hostnames") or ()):
+        form(dns_subdomain_problems)(name, f"{path}.hostnames[{index}]", errors)
+
+
+def _readiness_gate(value: JSON, path: str, errors: Errors) -> None:
+    kind = str(value.get("conditionType") or "")
+    errors.extend(invalid(f"{path}.conditionType", kind, problem) for problem in label_key_problems(kind))
+
+
+def _scheduling_gate(value: JSON, path: str, errors: Errors) -> None:
+    name = str(value.get("name") or "")
+    errors.extend(invalid(path, name, problem) for problem in label_key_problems(name))
+
+
+def _system(value: JSON, path: str, errors: Errors) -> None:
+    name = value.get("name") or ""
+    if not name:
+        errors.append(required(f"{path}.name"))
+    elif name not in ("linux", "windows"):
+        errors.append(unsupported(path, name, ("linux", "windows")))
 
 
 _TAIL: Final[Check] = struct(
@@ -223,7 +250,7 @@ _TAIL: Final[Check] = struct(
         "securityContext": _SECURITY,
         "imagePullSecrets": _secrets,
         "affinity": _AFFINITY,
-        "schedulingGates": unique("name"),
+        "schedulingGates": all_of(each(_scheduling_gate), unique("name")),
         "topologySpreadConstraints": _spreads,
         "serviceAccountName": form(dns_subdomain_problems),
         "nodeName": form(dns_subdomain_problems),
@@ -235,6 +262,8 @@ _TAIL: Final[Check] = struct(
         "priorityClassName": form(dns_subdomain_problems),
         "runtimeClassName": form(dns_subdomain_problems),
         "preemptionPolicy": one_of("PreemptLowerPriority", "Never"),
+        "readinessGates": each(_readiness_gate),
+        "os": _system,
     }
 )
 
@@ -260,6 +289,12 @@ def _proc_mounts(value: JSONObject, path: str, errors: Errors) -> None:
                 errors.append(invalid(place, "Unmasked", "`hostUsers` must be false to use `Unmasked`"))
 
 
+def _shared_processes(value: JSONObject, path: str, errors: Errors) -> None:
+    if value.get("hostPID") and value.get("shareProcessNamespace"):
+        what = "ShareProcessNamespace and HostPID cannot both be enabled"
+        errors.append(invalid(f"{path}.securityContext.shareProcessNamespace", True, what))
+
+
 def _host_network(value: JSONObject, path: str, errors: Errors) -> None:
     if not value.get("hostNetwork"):
         return
@@ -282,6 +317,7 @@ def pod_spec(value: JSON, path: str, errors: Errors, extra_volumes: frozenset[st
     ephemeral_errors(value, volumes, f"{path}.ephemeralContainers", errors)
     _proc_mounts(value, path, errors)
     _host_network(value, path, errors)
+    _shared_processes(value, path, errors)
     _TAIL(value, path, errors)
     _dns(value, path, errors)
 

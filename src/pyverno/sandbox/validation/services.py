@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 from typing import Final
 
 from pyverno.kube.json import JSON, JSONObject
@@ -27,6 +28,7 @@ from pyverno.sandbox.validation.names import (
     dns_label_1035_problems,
     dns_label_problems,
     dns_subdomain_problems,
+    network_problems,
     port_name_problems,
     wildcard_subdomain_problems,
 )
@@ -98,6 +100,7 @@ def service(body: JSON, path: str, errors: Errors, *, version: tuple[int, int] =
     for index, port in enumerate(ports):
         _port(port, f"spec.ports[{index}]", errors, needs_name=len(ports) > 1, names=names)
     labels(spec.get("selector") or {}, "spec.selector", errors)
+    _session(spec, errors)
     affinity = spec.get("sessionAffinity") or ""
     if affinity not in ("ClientIP", "None"):
         errors.append(unsupported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
@@ -106,13 +109,52 @@ def service(body: JSON, path: str, errors: Errors, *, version: tuple[int, int] =
         errors.append(unsupported("spec.type", kind, _TYPES))
     _node_ports(kind, ports, errors)
     if kind != "LoadBalancer":
-        for key, shown in (("loadBalancerSourceRanges", "LoadBalancerSourceRanges"),):
-            if spec.get(key):
-                errors.append(forbidden(f"spec.{shown}", "may only be used when `type` is 'LoadBalancer'"))
+        if spec.get("loadBalancerSourceRanges"):
+            what = "may only be used when `type` is 'LoadBalancer'"
+            errors.append(forbidden("spec.LoadBalancerSourceRanges", what))
         for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
             if spec.get(key) is not None:
                 errors.append(forbidden(f"spec.{key}", "may only be used when `type` is 'LoadBalancer'"))
+    for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        problems = network_problems(text)
+        errors.extend(invalid(f"spec.LoadBalancerSourceRanges[{index}]", text, problem) for problem in problems)
     _policies(spec, kind, errors)
+    _families(spec, errors)
+    _health_port(spec, kind, errors)
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution not in _DISTRIBUTIONS:
+        errors.append(unsupported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
+
+
+_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
+
+
+def _session(spec: JSONObject, errors: Errors) -> None:
+    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    seconds = client.get("timeoutSeconds")
+    if spec.get("sessionAffinity") == "ClientIP" and seconds is not None and not 0 < seconds <= 86400:
+        place = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+        errors.append(invalid(place, seconds, "must be greater than 0 and less than 86400"))
+
+
+def _families(spec: JSONObject, errors: Errors) -> None:
+    """Check that nothing but IPv4 is asked for, which is what this cluster gives to services."""
+    if _is_headless(spec) and not spec.get("selector"):
+        return  # whoever writes its addresses may write any
+    policy = spec.get("ipFamilyPolicy")
+    if policy == "RequireDualStack":
+        what = "this cluster is not configured for dual-stack services"
+        errors.append(invalid("spec.ipFamilyPolicy", policy, what))
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        if family == "IPv6":
+            errors.append(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
+
+
+def _health_port(spec: JSONObject, kind: str, errors: Errors) -> None:
+    port = spec.get("healthCheckNodePort")
+    if port and (kind != "LoadBalancer" or spec.get("externalTrafficPolicy") != "Local"):
+        what = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        errors.append(invalid("spec.healthCheckNodePort", port, what))
 
 
 _RANGES_ARE_OBJECTS: Final = (1, 33)
@@ -140,7 +182,21 @@ def _addresses(spec: JSONObject, errors: Errors) -> None:
         errors.extend(invalid(f"spec.clusterIPs[{index}]", address, problem) for problem in problems)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         path = f"spec.externalIPs[{index}]"
-        errors.extend(invalid(path, address, problem) for problem in address_problems(address))
+        problems = address_problems(address)
+        errors.extend(invalid(path, address, problem) for problem in problems)
+        if not problems:
+            errors.extend(invalid(path, address, problem) for problem in _special(address))
+
+
+def _special(address: str) -> Iterator[str]:
+    """Yield why an address can not lead to a service from outside."""
+    found = ipaddress.ip_address(address)
+    if found.is_unspecified:
+        yield f"may not be unspecified ({found})"
+    if found.is_loopback:
+        yield "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+    if found.is_link_local:
+        yield "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
 
 
 def _node_ports(kind: str, ports: list[JSONObject], errors: Errors) -> None:

@@ -79,7 +79,15 @@ _PROJECTIONS: Final[Mapping[str, Check]] = {
     "downwardAPI": struct({"items": _downward}),
     "serviceAccountToken": struct({"path": needed(_relative)}),
 }
-_HOST_PATH: Final[Check] = struct({"path": needed(_no_backsteps), "type": one_of(*_HOST_PATH_TYPES)})
+
+
+def _host_path(value: JSON, path: str, errors: Errors) -> None:
+    if not value.get("path"):
+        errors.append(required(f"{path}.path"))
+        return
+    struct({"path": _no_backsteps, "type": one_of(*_HOST_PATH_TYPES)})(value, path, errors)
+
+
 _NFS: Final[Check] = struct({"server": needed(), "path": needed()})
 
 
@@ -90,7 +98,7 @@ def _csi(value: JSON, path: str, errors: Errors) -> None:
 
 VOLUME_SOURCES: Final[Mapping[str, Check]] = {
     "emptyDir": struct({}),
-    "hostPath": _HOST_PATH,
+    "hostPath": _host_path,
     "gitRepo": struct({"repository": needed()}),
     "gcePersistentDisk": struct({"pdName": needed()}),
     "awsElasticBlockStore": struct({"volumeID": needed()}),
@@ -123,7 +131,7 @@ VOLUME_SOURCES: Final[Mapping[str, Check]] = {
 """The sources of a Pod's volumes, in the order in which the API server looks for them."""
 
 PERSISTENT_SOURCES: Final[Mapping[str, Check]] = {
-    "hostPath": _HOST_PATH,
+    "hostPath": _host_path,
     "nfs": _NFS,
     "local": struct({"path": needed(_no_backsteps)}),
     "csi": struct({"driver": needed(), "volumeHandle": needed()}),
