@@ -20,6 +20,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError, service_unavailable
 from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.inline import InlineHost
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.question import Answer, Question
 from pyverno.webhook.routes import Door, Route
@@ -119,7 +120,8 @@ def answer(question: Question, route: Route, world: World, host: Host, *, deadli
         if not len(policies):
             return ALLOWED
         asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
-        review = Engine(policies, asked).review(request, _PHASES[route.door], deadline=deadline)
+        budget = host.budget(deadline) if isinstance(host, InlineHost) else None
+        review = Engine(policies, asked).review(request, _PHASES[route.door], budget=budget, deadline=deadline)
         decision = review.decision
     except StatusError:
         raise

@@ -1,20 +1,26 @@
 """The world for reviews that run on the event loop: what is in memory answers, anything else asks for a worker.
 
-Most reviews ask nothing of the world and are over in microseconds; those that do must not hold up the loop. This module
-must never answer a question by itself.
+Most reviews ask nothing of the world and are over in microseconds; those that do must not hold up the loop, and neither
+must those that compute for long, which the limits of policies allow to take a second. This module must never answer a
+question by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import Final, NoReturn, Protocol, runtime_checkable
 
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
+from pyverno.engine.patience import ImpatientBudget
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 
 __all__ = ["InlineHost", "NeedsWorkerError", "RememberingHost"]
+
+
+PATIENCE_SECONDS: Final = 0.025
+"""How long a review may compute on the event loop; a quarter of the longest stall that the loop may have."""
 
 
 @runtime_checkable
@@ -31,7 +37,7 @@ class RememberingHost(Protocol):
 
 
 class NeedsWorkerError(Exception):
-    """A rule asks something that takes time: the review must be done again in a worker thread.
+    """A rule asks something that takes time, or takes it itself: the review must be done again in a worker thread.
 
     It is no PyvernoError on purpose: the engine turns those into results, and this is none.
     """
@@ -46,11 +52,16 @@ class InlineHost:
     pyverno.webhook.inline.NeedsWorkerError
     """
 
-    def __init__(self, host: Host) -> None:
-        """Take the Host that answers what takes no time."""
+    def __init__(self, host: Host, *, patience: float = PATIENCE_SECONDS) -> None:
+        """Take the Host that answers what takes no time, and how many seconds a review may compute."""
         self._host = host
+        self._patience = patience
         self._memory = host if isinstance(host, RememberingHost) else None
         self.allows_http_in_namespaces = isinstance(host, NamespacedHttpHost) and host.allows_http_in_namespaces
+
+    def budget(self, deadline: float | None) -> ImpatientBudget:
+        """Return the budget of one review that begins now; one that computes for too long needs a worker."""
+        return ImpatientBudget(NeedsWorkerError, patience=self._patience, deadline=deadline)
 
     def now(self) -> int:
         """Return the wall clock."""

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
 from pyverno.engine.host import NO_HOST, NoHost
+from pyverno.engine.phases import VALIDATING
+from pyverno.engine.request import Request
 from pyverno.kube.apipath import parse_api_path
+from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.webhook.inline import InlineHost, NeedsWorkerError
@@ -58,3 +63,34 @@ def test_a_host_without_memory_needs_a_worker_for_everything() -> None:
             ask()
     assert BUILTIN_KINDS is host.kinds
     assert not host.allows_http_in_namespaces
+
+
+_DEAR = """
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: dear}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [configmaps]}]
+  validations: [{expression: "object.data.all(a, object.data.all(b, a != b || a == b))"}]
+"""
+
+
+@pytest.mark.parametrize("keys", [200, 600])
+def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
+    """It stops on the loop, with no result, and says the same elsewhere as if nobody had been in a hurry."""
+    engine = Engine(compile_documents(load_documents(_DEAR)).policy_set())
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    request = Request.from_manifest({**body, "data": {f"k{number}": "x" for number in range(keys)}})
+    hurried, patient = InlineHost(NO_HOST, patience=0), InlineHost(NO_HOST, patience=3600)
+    with pytest.raises(NeedsWorkerError):
+        engine.review(request, VALIDATING, budget=hurried.budget(None))
+    assert engine.review(request, VALIDATING) == engine.review(request, VALIDATING, budget=patient.budget(None))
+
+
+def test_a_review_that_is_over_at_once_needs_no_worker() -> None:
+    """However impatient the loop is: most reviews never look at the clock."""
+    budget = InlineHost(NO_HOST, patience=0).budget(None)
+    request = Request.from_manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}})
+    review = Engine(compile_documents(load_documents(_DEAR)).policy_set()).review(request, VALIDATING, budget=budget)
+    assert [result.status.value for result in review.results] == ["pass"]

@@ -314,7 +314,7 @@ def equality_run(left: Run, right: Run, *, negated: bool) -> Run:
         one = left(f)
         two = right(f)
         if type(one) is str and type(two) is str:
-            size = min(len(one), len(two))
+            size = len(one) if len(one) < len(two) else len(two)  # min() costs as much as all else here
             if size > 10 or size == 0:
                 f[0] += math.ceil(size * TRAVERSAL) - 1
             return (one == two) is not negated
