@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.cli.flagtable import ineffective
 from pyverno.cli.style import style_for
-from pyverno.cluster.access import Access, in_cluster, load_kubeconfig
+from pyverno.cluster.access import SERVICE_ACCOUNT, Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.controllers.admission import AdmissionController, AdmissionSettings
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyverno.cli.admission_flags import AdmissionFlags
     from pyverno.controllers.telemetry import Collector
 
-__all__ = ["REQUIRED", "metrics_tls", "run_admission", "settings_of"]
+__all__ = ["REQUIRED", "access_of", "metrics_tls", "run_admission", "settings_of"]
 
 _DAY = 86_400
 _DEFAULT_QPS = 5.0
@@ -67,7 +67,7 @@ def run_admission(flags: AdmissionFlags) -> None:
     without_effect = ineffective(flags)
     if without_effect:
         log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
-    access = _access(flags)
+    access = access_of(flags, os.environ)
     metrics = Metrics()
     observers: list[Observer] = [metrics, AnswerLog()]
     if given.dumps_payload or given.dumps_patches:
@@ -188,13 +188,16 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
     )
 
 
-def _access(flags: AdmissionFlags) -> Access:
-    """Return how the cluster is reached; in a pod, everything that its manifest must say is looked at first."""
+def access_of(flags: AdmissionFlags, environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
+    """Return how the cluster is reached; in a pod, everything that its manifest must say is looked at first.
+
+    Raises UsageError when there is no access, and with the names of all variables that are not set.
+    """
     given = flags.cluster
-    if given.kubeconfig or given.context or os.environ.get("KUBECONFIG"):
-        return load_kubeconfig(given.kubeconfig, given.context)
-    missing = [name for name in REQUIRED if not os.environ.get(name)]
-    access = in_cluster()
+    if given.kubeconfig or given.context or environment.get("KUBECONFIG"):
+        return load_kubeconfig(given.kubeconfig, given.context, environment)
+    access = in_cluster(folder, environment)
+    missing = [name for name in REQUIRED if not environment.get(name)]
     if missing:
         raise UsageError(
             f"environment variables are not set, which a controller in a cluster needs: {', '.join(missing)}"

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from pyverno.errors import HostError
+
 __all__ = ["Service", "loop_factory", "run_process", "serve_http"]
 
 _LAST_SECONDS: Final = 1.0
@@ -71,12 +73,16 @@ async def serve_http(
     port: int,
     **options: Any,
 ) -> web.ServerRunner:
-    """Listen for HTTP and return what is to be cleaned up at the end; `options` are those of `aiohttp.web.TCPSite`."""
+    """Listen for HTTP and return what is to be cleaned up at the end; `options` are those of `aiohttp.web.TCPSite`.
+
+    Raises HostError where nobody can listen, because somebody else does, say.
+    """
     runner = web.ServerRunner(web.Server(handle, access_log=None), handle_signals=False, shutdown_timeout=_LAST_SECONDS)
     await runner.setup()
     try:
         await web.TCPSite(runner, address or None, port, **options).start()
-    except BaseException:
+    except OSError as error:
         await runner.cleanup()
-        raise
+        where = f"{address or '*'}:{port}"
+        raise HostError(f"nobody can listen at `{where}`: {(error.strerror or str(error)).lower()}") from None
     return runner

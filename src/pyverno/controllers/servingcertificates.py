@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -57,6 +57,9 @@ class ServingCertificates:
         """Take where the Secrets are, what counts rounds, and who may ask; nothing is read before `start`."""
         self._clients = clients or Clients()
         self._metrics = metrics or Metrics()
+        self._metrics.instruments.gauge(
+            "kyverno_certificate_end_timestamp_seconds", "When certificates end.", ("secret",), self._ends
+        )
         self._failures = 0
         self._settings = settings
         self._controller = CertificateController(client, settings)
@@ -169,6 +172,12 @@ class ServingCertificates:
     def _read(self, informer: Informer, name: str) -> KeyPair | None:
         secret = informer.get(name, self._settings.namespace)
         return None if secret is None else read_pair(secret)
+
+    def _ends(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield for each Secret when the newest certificate in it ends, in seconds since 1970."""
+        for (_, name), pair in zip(self._secrets, (self._authority, self._leaf), strict=True):
+            if pair is not None:
+                yield (name,), pair.parsed()[0].not_valid_after_utc.timestamp()
 
     def _serve(self, leaf: KeyPair) -> None:
         if self.tls is not None and leaf != self._leaf:

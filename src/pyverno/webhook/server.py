@@ -19,7 +19,7 @@ import orjson
 from aiohttp import web
 
 from pyverno.engine.host import Host
-from pyverno.errors import PyvernoError
+from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.status import StatusError, request_too_large, server_timeout, service_unavailable
 from pyverno.webhook.admission import Judged, World, answer
 from pyverno.webhook.connections import PatientServer
@@ -135,7 +135,11 @@ class WebhookServer:
             backlog=1024,
             reuse_port=shares_port or None,
         )
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            where = f"{address or '*'}:{port}"
+            raise HostError(f"nobody can listen at `{where}`: {(error.strerror or str(error)).lower()}") from None
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyverno.cli.admission_flags import AdmissionFlags
-from pyverno.cli.admission_run import metrics_tls, settings_of
+from pyverno.cli.admission_run import REQUIRED, access_of, metrics_tls, settings_of
 from pyverno.cli.controller import controller
 from pyverno.cli.flagtable import command_of, environment_of, ineffective
 from pyverno.cluster.access import Access
@@ -234,6 +234,21 @@ def test_no_limit_of_requests_is_the_one_of_clients() -> None:
         {},
     )
     assert (5, 10, 5, 10) == (settings.qps, settings.burst, settings.events_qps, settings.events_burst)
+
+
+def test_a_controller_in_a_cluster_names_every_variable_that_is_not_set(tmp_path: Path) -> None:
+    """Kyverno names the first; with a kubeconfig none is needed."""
+    (tmp_path / "token").write_text("x")
+    (tmp_path / "ca.crt").write_text("")
+    inside = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(UsageError) as raised:
+        access_of(read(), {**inside, "KYVERNO_NAMESPACE": "kyverno", "INIT_CONFIG": ""}, tmp_path)
+    names = "KYVERNO_SERVICEACCOUNT_NAME, KYVERNO_DEPLOYMENT, KYVERNO_POD_NAME, INIT_CONFIG, METRICS_CONFIG"
+    assert f"environment variables are not set, which a controller in a cluster needs: {names}" == str(raised.value)
+    access = access_of(read(), {**inside, **dict.fromkeys(REQUIRED, "x")}, tmp_path)
+    assert "https://192.0.2.1:443" == access.server
+    with pytest.raises(UsageError, match="does not run inside of a cluster"):
+        access_of(read(), {}, tmp_path)
 
 
 def test_names_come_from_the_environment() -> None:

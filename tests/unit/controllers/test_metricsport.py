@@ -14,6 +14,7 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates import SECRETS, CertificateSettings
 from pyverno.controllers.metricsport import MetricsPort, MetricsTls
+from pyverno.errors import HostError
 from pyverno.sandbox import Sandbox, Settings
 
 TEXT = b"# TYPE a counter\na_total 1.0\n"
@@ -38,7 +39,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
     async def run() -> None:
         async with MetricsPort(lambda: TEXT, "127.0.0.1", 0) as port:
-            with pytest.raises(OSError, match="address already in use"):
+            with pytest.raises(HostError, match=f"nobody can listen at `127.0.0.1:{port.port}`: .*already in use"):
                 async with MetricsPort(lambda: TEXT, "127.0.0.1", port.port):
                     pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from pyverno.cluster.access import load_kubeconfig
@@ -98,3 +99,23 @@ def test_a_new_authority_is_published_before_it_is_served() -> None:
         assert [] == follower.published
 
     play(scene)
+
+
+def test_when_certificates_end_is_told() -> None:
+    """One series for each Secret, the authority never before its leaf; rounds of the leader are counted."""
+
+    async def scene(client: Client, leader: _Replica, _: _Replica) -> None:
+        metrics = leader.certificates._metrics
+        found = {reading.name: reading.numbers for reading in metrics.read()}
+        ends = found["kyverno_certificate_end_timestamp_seconds"]
+        assert {(SETTINGS.ca_name,), (SETTINGS.tls_name,)} == set(ends)
+        now = time.time()
+        assert now < ends[(SETTINGS.tls_name,)] <= ends[(SETTINGS.ca_name,)]
+        await _until(lambda: ("certmanager-controller",) in _rounds(leader))
+
+    play(scene)
+
+
+def _rounds(replica: _Replica) -> set[tuple[str, ...]]:
+    read = replica.certificates._metrics.read()
+    return set(next(each for each in read if each.name == "kyverno_controller_reconcile").numbers)

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.policyinfo import PolicyInfo
+from pyverno.controllers.servingcertificates import ServingCertificates
 from pyverno.engine.host import NO_HOST
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
@@ -102,12 +106,17 @@ def test_the_guide_names_every_metric_and_no_other() -> None:
     """With its type."""
     metrics = Metrics()
     PolicyInfo(metrics.instruments, lambda: (), Namespaces)
+    ServingCertificates(Client(Access("https://192.0.2.1")), CertificateSettings(), _nothing, metrics)
     written = {
         name: kind
         for names, kind in re.findall(r"^\| (`kyverno_[^|]+) \| (\w+) \|", GUIDE.read_text(), re.MULTILINE)
         for name in re.findall(r"`(\w+)`", names)
     }
     assert {name: reading.kind for name, reading in readings(metrics).items()} == written
+
+
+async def _nothing() -> None:
+    """Tell nobody of a new authority."""
 
 
 def test_every_metric_has_a_help_and_a_type_in_the_text() -> None:
