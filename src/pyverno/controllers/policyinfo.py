@@ -62,7 +62,8 @@ class PolicyInfo:
         """Count that a policy was `created`, `updated` or `deleted`."""
         policy = item.policy
         if policy is not None and policy.rules and self._namespaces().counts(policy.info.namespace):
-            name, namespace, scope, mode, background, *_ = _series(policy, policy.rules[0], is_ready=True)
+            strictest = next((rule for rule in policy.rules if _enforces(rule)), policy.rules[0])
+            name, namespace, scope, mode, background, *_ = _series(policy, strictest, is_ready=True)
             self._changes.add((mode, scope, background, namespace, name, change))
 
     def _rules(self) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -80,12 +81,16 @@ def _series(policy: CompiledPolicy, rule: CompiledRule, *, is_ready: bool) -> tu
         info.name,
         info.namespace or "-",
         "namespaced" if info.namespace else "cluster",
-        "enforce" if rule.failure_action is FailureAction.ENFORCE else "audit",
+        "enforce" if _enforces(rule) else "audit",
         _flag(info.background),
         _flag(is_ready),
         rule.info.name,
         _TYPES.get(rule.info.type, "-"),
     )
+
+
+def _enforces(rule: CompiledRule) -> bool:
+    return rule.failure_action is FailureAction.ENFORCE
 
 
 def _flag(value: bool) -> str:

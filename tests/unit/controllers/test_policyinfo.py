@@ -68,6 +68,17 @@ def test_changes_are_counted_by_their_kind() -> None:
     assert {(*same, "created"): 1, (*same, "updated"): 2} == changes.numbers
 
 
+def test_a_policy_that_changed_enforces_when_one_of_its_rules_does() -> None:
+    """Whichever that is."""
+    [rule] = POLICY["spec"]["rules"]
+    audits = {**rule, "name": "first", "validate": {**rule["validate"], "failureAction": "Audit"}}
+    mixed = {**POLICY, "spec": {**POLICY["spec"], "rules": [audits, rule]}}
+    instruments = Instruments()
+    PolicyInfo(instruments, lambda: (), Namespaces).note(compile_document(Document(mixed)), "created")
+    [labels] = next(instruments.read()).numbers
+    assert "enforce" == labels[0]
+
+
 def _sorted(line: str) -> str:
     name, _, rest = line.partition("{")
     labels, _, value = rest.rpartition("}")
