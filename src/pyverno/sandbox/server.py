@@ -26,6 +26,7 @@ from pyverno.sandbox.audit import AuditLog, AuditRecord
 from pyverno.sandbox.authentication import Authenticator, impersonated
 from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, forbidden_access
 from pyverno.sandbox.http_call import Call
+from pyverno.sandbox.http_compression import compress
 from pyverno.sandbox.http_connections import Connections, unreadable
 from pyverno.sandbox.http_operations import operation_of
 from pyverno.sandbox.http_paths import Paths, nothing_here
@@ -115,6 +116,7 @@ class HttpServer:
             _log.exception("request failed", extra={"method": request.method, "path": request.path})
             response = call.refuse(internal_error(type(error).__name__))
         if not response.prepared:
+            await compress(request, response)
             response.headers.setdefault("Cache-Control", "no-cache, private")
         self._paths.answered[call.target.verb, response.status] += 1
         self._told(call, response.status, (perf_counter() - started) * 1000)

@@ -1,0 +1,32 @@
+"""Large answers are compressed for clients that can read that, as a real API server does.
+
+This module must never touch a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+
+from aiohttp import web
+
+__all__ = ["LARGE", "compress"]
+
+LARGE = 128 * 1024
+"""Size of an answer in bytes from which on it is compressed."""
+_FASTEST = 1
+
+
+async def compress(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Compress an answer that was not begun yet, if it is large and the client takes gzip; other work goes on."""
+    body = response.body if isinstance(response, web.Response) else None
+    if not isinstance(body, bytes) or len(body) < LARGE or "Content-Encoding" in response.headers:
+        return
+    accepted = {part.strip() for part in request.headers.get("Accept-Encoding", "").split(",")}
+    if "gzip" not in accepted:
+        return
+    assert isinstance(response, web.Response)  # noqa: S101  # it has a body
+    response.body = await asyncio.to_thread(gzip.compress, body, _FASTEST, mtime=0)
+    response.headers["Content-Encoding"] = "gzip"
+    varies = {part.strip() for part in response.headers.get("Vary", "").split(",") if part.strip()}
+    response.headers["Vary"] = ", ".join(("Accept-Encoding", *sorted(varies - {"Accept-Encoding"})))
