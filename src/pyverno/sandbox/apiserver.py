@@ -180,7 +180,7 @@ class ApiServer:
     async def _created(self, write: Write, body: JSONObject) -> Outcome:
         type, notes = write.type, write.notes
         attributes = write.attributes(Operation.CREATE, body, None)
-        body = self._prepared(type, await self.mutated(attributes, notes))
+        body = self._prepared(type, identity.placed(type, write.namespace, await self.mutated(attributes, notes)))
         write = replace(write, name=metadata_of(body)["name"])
         self._check(type, body, None)
         await self.admission.validate(attributes.as_named(write.name, body), notes)
@@ -308,7 +308,7 @@ class ApiServer:
             attributes = write.attributes(Operation.UPDATE, wanted, current)
             # Kubernetes: whoever may change the object sees what the client sent, not what the server knows
             wanted = wanted if is_admitted else await self.mutated(attributes, write.notes)
-            wanted = identity.carried(wanted, current)
+            wanted = identity.placed(type, write.namespace, identity.carried(wanted, current))
             if is_checked:
                 wanted = self._normalized(type, wanted, current, subresource)
                 self._check(type, wanted, current, subresource)

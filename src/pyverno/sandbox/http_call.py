@@ -20,6 +20,7 @@ from pyverno.sandbox.requests import Target, WriteOptions, parse_target, wants_w
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.reviews import Reviews
 from pyverno.sandbox.urls import parse_url
+from pyverno.sandbox.warning_headers import warning_headers
 from pyverno.sandbox.writes import Outcome, Write
 
 __all__ = ["Call"]
@@ -97,8 +98,8 @@ class Call:
     def respond(self, data: bytes, status: int = 200) -> web.Response:
         """Answer with bytes in the form that was accepted, and with the warnings."""
         response = web.Response(body=data, status=status, content_type=self.form.media_type)
-        for text in self.notes.warnings:
-            response.headers.add("Warning", _warning(text))
+        for header in warning_headers(self.notes.warnings):
+            response.headers.add("Warning", header)
         return response
 
     def refuse(self, error: StatusError) -> web.Response:
@@ -107,9 +108,3 @@ class Call:
         if error.retry_after:
             response.headers["Retry-After"] = str(error.retry_after)
         return response
-
-
-def _warning(text: str) -> str:
-    """Write a text as a Warning header does; line breaks would end the header."""
-    inner = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{inner}"'

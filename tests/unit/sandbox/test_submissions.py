@@ -252,3 +252,36 @@ def test_a_dry_run_is_told(tmp_path):
     assert [True, True, False, False, False, False] == [review["dryRun"] for review in reviews]
     assert ["All"] == reviews[0]["options"]["dryRun"]
     assert "dryRun" not in reviews[-1]["options"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "text"),
+    [
+        (
+            {"op": "add", "path": "/metadata/namespace", "value": "ns1"},
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            {"op": "replace", "path": "/kind", "value": "Secret"},
+            500,
+            "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            {"op": "replace", "path": "/apiVersion", "value": "v2"},
+            500,
+            'Internal error occurred: no kind "ConfigMap" is registered for version "v2" in scheme '
+            '"pkg/runtime/scheme.go:111"',
+        ),
+    ],
+)
+def test_webhooks_can_not_make_another_object_of_it(tmp_path, operation, code, text):
+    """Neither in another namespace nor of another kind."""
+
+    async def use(server):
+        with pytest.raises(StatusError) as refused:
+            await server.create(write(server, "configmaps"), config_map("a"))
+        assert (code, text) == (refused.value.status, refused.value.message)
+        assert [] == server.store.all("configmaps")
+
+    shown(tmp_path, use, mutating=patching(operation))

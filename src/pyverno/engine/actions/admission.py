@@ -348,7 +348,10 @@ def _message(session: CelSession, validation: CelValidation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionMutation(SkippedByException):
-    """All mutations of a MutatingAdmissionPolicy for each of its bindings, one after another on the same object."""
+    """All mutations of a MutatingAdmissionPolicy for each of its bindings, one after another on the same object.
+
+    `tells_all` goes on after a mutation that fails, and gives all errors, as an API server needs them.
+    """
 
     mutations: tuple[CelMutation, ...]
     conditions: tuple[CelCondition, ...] = ()
@@ -356,6 +359,7 @@ class AdmissionMutation(SkippedByException):
     bindings: tuple[Binding, ...] = ()
     ignores_errors: bool = False
     skipped: str = "match conditions aren't met"
+    tells_all: bool = False
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Mutate the object of the request; a DELETE has none."""
@@ -363,13 +367,14 @@ class AdmissionMutation(SkippedByException):
             return ()
         changed: JSON = run.resource
         judged = skipped = False
+        errors: list[str] = []
         for binding in _in_force(self.bindings, run):
             prefix = "failed to configure binding: "
             try:
                 params = binding.params.find(run)
                 prefix = ""
                 for param in params:
-                    found = self._changed(param, changed, run)
+                    found = self._changed(param, changed, run, errors)
                     judged = judged or found is not None
                     skipped = skipped or found is None
                     changed = changed if found is None else found
@@ -377,13 +382,18 @@ class AdmissionMutation(SkippedByException):
                 if not self.ignores_errors:
                     detail = CelDetail(-1, binding.name, (_DENY,))
                     return (Verdict(Status.ERROR, f"{prefix}{error.message}", detail),)
+        if errors:
+            return tuple(Verdict(Status.ERROR, text) for text in errors)
         if not judged:
             return (Verdict(Status.SKIP, self.skipped),) if skipped else ()
         patched = None if equal(changed, run.resource) else changed
         return (Verdict(Status.PASS, "mutation is successfully applied", patched=patched),)
 
-    def _changed(self, param: JSON, document: JSON, run: Run) -> JSON:
-        """Return the object after all mutations, or None when the match conditions do not hold."""
+    def _changed(self, param: JSON, document: JSON, run: Run, errors: list[str]) -> JSON:
+        """Return the object after all mutations, or None when the match conditions do not hold.
+
+        Errors that do not end the policy are added to `errors`.
+        """
         seen = {**_bindings(run), "object": document, "params": param}
         session = CelSession(run, seen, self.variables, names_variables=True)
         unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
@@ -395,9 +405,11 @@ class AdmissionMutation(SkippedByException):
             try:
                 value = _mutation_value(mutation.program, session)
                 document = laid_over(mutation, value, document, refuses_atomics=True)
-            except PyvernoError:
-                # Kubernetes: with failurePolicy Ignore a mutation that fails is dropped, those after it still run
-                if not self.ignores_errors:
+            except PyvernoError as error:
+                # Kubernetes: a mutation that fails is dropped, those after it still run
+                if self.tells_all and not self.ignores_errors:
+                    errors.append(error.message)
+                elif not self.ignores_errors:
                     raise
             session = session.with_bindings({"object": document})
         return document

@@ -153,7 +153,5 @@ def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
     if isinstance(action, AdmissionMutation | AdmissionValidation):
         (binding,) = action.bindings
         matcher = binding.matcher
-        action = replace(action, bindings=(replace(binding, matcher=None),))
-    if isinstance(action, AdmissionValidation):
-        action = replace(action, tells_all=True)
+        action = replace(action, bindings=(replace(binding, matcher=None),), tells_all=True)
     return replace(rule, matcher=_EVERYTHING, action=action, shortcut=None), matcher

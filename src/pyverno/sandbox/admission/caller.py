@@ -23,7 +23,7 @@ from pyverno.sandbox.view import ObjectReader
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["CallError", "WebhookCaller"]
+__all__ = ["CallError", "WebhookCaller", "no_kind"]
 
 _HEADERS = {
     "Content-Type": "application/json",
@@ -32,6 +32,8 @@ _HEADERS = {
 }
 _MAX_ANSWER = 16 * 1024 * 1024
 _POOL = 100
+_SCHEME = "pkg/runtime/scheme.go:111"
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _REVIEW = ("admission.k8s.io", "AdmissionReview")
 
 
@@ -80,6 +82,7 @@ class WebhookCaller:
             session = self._session(client.ca_bundle)
             target, server_name = self._target(client, parts)
             headers = {**_HEADERS, "Host": parts.netloc}
+            # upstream follows redirections, which lets a webhook reach whatever the server reaches (CVE-2020-8561)
             async with session.post(
                 target, data=body, headers=headers, server_hostname=server_name, allow_redirects=False
             ) as response:
@@ -156,10 +159,15 @@ def _answer(response: aiohttp.ClientResponse, data: bytes, expected: tuple[str, 
         raise CallError(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_shape(found)}")
     version, kind = found.get("apiVersion") or "", found.get("kind") or ""
     if (version or kind) and (not str(version).startswith(f"{expected[0]}/") or kind != expected[1]):
-        raise CallError(f"no kind {go_quote(str(kind))} is registered for version {go_quote(str(version))}")
+        raise CallError(no_kind(str(kind), str(version)))
     return found
+
+
+def no_kind(kind: str, version: str) -> str:
+    """Return what an API server says about a kind that it does not know."""
+    return f'no kind {go_quote(kind)} is registered for version {go_quote(version)} in scheme "{_SCHEME}"'
 
 
 def _shape(value: JSON) -> str:
     names: dict[type, str] = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
-    return f"{names.get(type(value), 'null')} into Go value of type struct"
+    return f"{names.get(type(value), 'null')} into Go value of type {_TYPE_META}"

@@ -136,6 +136,10 @@ class AdmissionPolicies:
             return [_Problem(policy.name, binding.name, text) for text in failed]
         if not any(result.status is Status.PASS for result in results):
             return []
+        lost = _lost_conversion(seen.attributes, type)
+        if lost:
+            count = len((policy.body.get("spec") or {}).get("mutations") or ())
+            return [_Problem(policy.name, binding.name, lost)] * count
         await seen.put(type, changed)
         if not equal(before, await seen.in_version(type)):
             rounds.changed(rounds.policies)
@@ -272,6 +276,18 @@ class _Seen:
         changed = self._objects[self._last]
         assert isinstance(changed, dict)  # noqa: S101  # `put` has looked
         return self.attributes.with_object(await self.versions.back(self._last, changed))
+
+
+def _lost_conversion(attributes: Attributes, type: ResourceType) -> str:
+    """Return why what a mutating policy made of an object can not be used, empty when it can.
+
+    Kubernetes: what an apply configuration or a patch gives is read as the request's own version, which built-in kinds
+    of another one are not. Only custom resources can be mutated through other versions.
+    """
+    own = attributes.type
+    if type is own or own.is_custom or attributes.kind != own.gvk:
+        return ""
+    return f"converting ({type.version}.{type.kind}) to ({own.version}.{own.kind}): unknown conversion"
 
 
 def _audited(policy: BoundPolicy, binding: Bound, denial: Denial) -> str:

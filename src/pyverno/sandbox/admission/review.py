@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 
 from pyverno.errors import DocumentError, PyvernoError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
@@ -23,6 +24,33 @@ _GROUP = "admission.k8s.io"
 _VERSIONS = ("v1", "v1beta1")
 _FIRST_ERROR = 400
 JSON_PATCH = "JSONPatch"
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/\r\n")
+_JSON_NAMES: Mapping[type, str] = {
+    str: "string",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    list: "array",
+    dict: "object",
+}
+_GO_PATCH: Mapping[type, str] = {list: "Patch", dict: "Operation"}
+_FIELDS: Mapping[str, tuple[type, str]] = {
+    "uid": (str, "types.UID"),
+    "allowed": (bool, "bool"),
+    "status": (dict, "v1.Status"),
+    "patch": (str, "[]uint8"),
+    "patchType": (str, "{version}.PatchType"),
+    "auditAnnotations": (dict, "map[string]string"),
+    "warnings": (list, "[]string"),
+}
+_STATUS_FIELDS: Mapping[str, tuple[type, str]] = {
+    "message": (str, "string"),
+    "reason": (str, "v1.StatusReason"),
+    "status": (str, "string"),
+    "code": (int, "int32"),
+    "details": (dict, "v1.StatusDetails"),
+}
+"""Fields of an answer: their type, and how Go calls it."""
 
 
 class BadAnswerError(PyvernoError):
@@ -47,10 +75,13 @@ class Answer:
         if not self.patch:
             return []
         try:
-            found = decode(base64.b64decode(self.patch, validate=True))
-        except (binascii.Error, DocumentError) as error:
-            why = error.message if isinstance(error, DocumentError) else "illegal base64 data"
-            raise BadAnswerError(f"received undecodable patch in webhook response: {why}") from None
+            found = decode(base64.b64decode(self.patch))
+        except DocumentError as error:
+            raise BadAnswerError(f"received undecodable patch in webhook response: {error.message}") from None
+        for value, wanted in ((found, list), *((each, dict) for each in found if isinstance(found, list))):
+            if value is not None and not isinstance(value, wanted):
+                what = f"{_JSON_NAMES[type(value)]} into Go value of type jsonpatch.{_GO_PATCH[wanted]}"
+                raise BadAnswerError(f"received undecodable patch in webhook response: json: cannot unmarshal {what}")
         if found and self.patch_type != JSON_PATCH:
             raise BadAnswerError(f"unsupported patch type {go_quote(self.patch_type)}")
         return found or []
@@ -86,8 +117,9 @@ def admission_review(
 def read_answer(body: JSONObject, *, uid: str, version: str, is_mutating: bool) -> Answer:
     """Read the AdmissionReview that a webhook sent back; raises BadAnswerError."""
     response = body.get("response")
-    if not isinstance(response, dict):
+    if response is None:
         raise _invalid("webhook response was absent")
+    _check_types(response, version)
     if version == "v1":
         _check_v1(body, response, uid)
         _check_patch(response, is_mutating=is_mutating)
@@ -120,6 +152,42 @@ def denial(name: str, status: JSONObject) -> StatusError:
             "code": code if is_error else _FIRST_ERROR,
         }
     )
+
+
+def _check_types(response: JSON, version: str) -> None:
+    """Raise what Go's decoder says about fields of a wrong type, the first of them by its name in the answer."""
+    if not isinstance(response, dict):
+        raise _not_into(response, "AdmissionReview.response", f"{version}.AdmissionResponse")
+    for field, value in response.items():
+        wanted, name = _FIELDS.get(field, (object, ""))
+        if value is not None and type(value) is not wanted and wanted is not object:
+            raise _not_into(value, f"AdmissionResponse.response.{field}", name.format(version=version))
+    for field in ("auditAnnotations", "warnings"):
+        found = response.get(field) or ()
+        for value in found.values() if isinstance(found, dict) else found:
+            if value is not None and not isinstance(value, str):
+                raise _not_into(value, f"AdmissionResponse.response.{field}", "string")
+    status = response.get("status") or {}
+    for field, value in status.items():
+        wanted, name = _STATUS_FIELDS.get(field, (object, ""))
+        if value is not None and type(value) is not wanted and wanted is not object:
+            raise _not_into(value, f"Status.response.status.{field}", name)
+    try:
+        base64.b64decode(response.get("patch") or "", validate=True)
+    except binascii.Error:
+        place = _first_bad(response["patch"])
+        raise BadAnswerError(f"failed to call webhook: illegal base64 data at input byte {place}") from None
+
+
+def _not_into(value: JSON, field: str, kind: str) -> BadAnswerError:
+    what = f"{_JSON_NAMES[type(value)]} into Go struct field {field} of type {kind}"
+    return BadAnswerError(f"failed to call webhook: json: cannot unmarshal {what}")
+
+
+def _first_bad(text: str) -> int:
+    """Return where base64 stops being base64: at the first strange character, else at the end of what is whole."""
+    strange = (index for index, letter in enumerate(text.rstrip("=")) if letter not in _BASE64)
+    return next(strange, len(text) - len(text) % 4)
 
 
 def _check_v1(body: JSONObject, response: JSONObject, uid: str) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Final
 
 from pyverno.errors import PatchError
+from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, dump, equal
-from pyverno.kube.jsonpatch import apply_patch
 from pyverno.kube.status import StatusError, bad_request, internal_error
-from pyverno.sandbox.admission.caller import CallError, WebhookCaller
+from pyverno.sandbox.admission.caller import CallError, WebhookCaller, no_kind
 from pyverno.sandbox.admission.hooks import MUTATING, VALIDATING, Hook, HookSource, Invocation
 from pyverno.sandbox.admission.questions import Versions, go_struct
 from pyverno.sandbox.admission.review import (
@@ -27,6 +27,7 @@ from pyverno.sandbox.admission.review import (
     review_version,
 )
 from pyverno.sandbox.admission.rounds import Rounds
+from pyverno.sandbox.admission.webhookpatch import apply_webhook_patch
 from pyverno.sandbox.attributes import Attributes, Notes
 from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.requests import go_quote
@@ -178,17 +179,31 @@ class Webhooks:
             why = f"admission webhook {name} attempted to modify the object, which is not supported for this operation"
             raise internal_error(why)
         try:
-            patched = apply_patch(await versions.new(invocation.type), operations)
+            patched = apply_webhook_patch(await versions.new(invocation.type), operations)
         except PatchError as error:
             raise internal_error(error.message) from None
         if not isinstance(patched, dict):
             raise internal_error(f"admission webhook {name} left no object")
+        self._check_kind(invocation, patched)
         try:
             return attributes.with_object(redefault(await versions.back(invocation.type, patched)))
         except StatusError as error:
             # an object that can not be read any more is the webhook's fault, not the client's
             _, _, why = error.message.partition(f" cannot be handled as a {attributes.kind.kind}: ")
             raise internal_error(why or error.message) from None
+
+    def _check_kind(self, invocation: Invocation, patched: JSONObject) -> None:
+        """Raise 500 when a patch made an object of another kind out of a built-in one."""
+        found = GVK(*parse_api_version(str(patched.get("apiVersion") or "")), str(patched.get("kind") or ""))
+        wanted = invocation.kind
+        if found == wanted or invocation.type.is_custom:
+            return
+        if self._cluster.table.by_kind(found) is None:
+            raise internal_error(no_kind(found.kind, found.api_version))
+        room = wanted.group.partition(".")[0] or "core"
+        # upstream: an error that is no Status of its own
+        text = f"converting ({found.version}.{found.kind}) to ({room}.{wanted.kind}): unknown conversion"
+        raise StatusError(500, "", text)
 
 
 def _told(hook: Hook, **said: JSON) -> str:

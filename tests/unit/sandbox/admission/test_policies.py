@@ -11,7 +11,9 @@ from pyverno.engine.request import Operation, User
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.attributes import Notes
 from pyverno.sandbox.authorization.rbac import RbacAuthorizer
+from pyverno.sandbox.resources import ResourceType
 from tests.unit.sandbox.admission.stage import (
+    TABLE,
     admission,
     admitted,
     answer,
@@ -349,28 +351,56 @@ def test_policies_see_equivalent_objects_in_the_version_that_they_name(constrain
         assert SCALER == sent(SCALER, denying, *bodies[1:], **options)
 
 
-def test_mutations_of_equivalent_objects_are_converted_back():
-    """The policy changes the version that it names, the request stays in its own."""
-    change = (
-        "Object{spec: Object.spec{targetCPUUtilizationPercentage: object.spec.targetCPUUtilizationPercentage + 20}}"
-    )
-    found = sent(SCALER, mutation(change, matchConstraints=scalers("v1")), mutation_binding())
-    assert "autoscaling/v2" == found["apiVersion"]
-    assert 70 == found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
+def test_built_in_objects_can_not_be_mutated_through_another_version():
+    """Kubernetes takes what the policy made for the request's own version, and can not read it."""
+    change = "Object{spec: Object.spec{maxReplicas: 9}}"
+    error = refusal(SCALER, mutation(change, matchConstraints=scalers("v1")), mutation_binding())
+    why = "converting (v1.HorizontalPodAutoscaler) to (v2.HorizontalPodAutoscaler): unknown conversion"
+    text = f"policy 'm' with binding 'mb' denied request: {why}"
+    assert (403, "Invalid", text) == (error.status, error.reason, error.message)
     exact = mutation(change, matchConstraints=scalers("v1", matchPolicy="Exact"))
     assert SCALER == sent(SCALER, exact, mutation_binding())
+    ignoring = mutation(change, matchConstraints=scalers("v1"), failurePolicy="Ignore")
+    assert SCALER == sent(SCALER, ignoring, mutation_binding())
+
+
+WIDGETS = TABLE.with_types(
+    ResourceType("x.io", version, "widgets", "Widget", "widget", namespaced=True, crd="widgets.x.io", storage="v1")
+    for version in ("v1", "v2")
+)
+
+
+def widgets(version, name, value, **spec):
+    """Return a policy that adds to widgets of one version."""
+    rule = {"apiGroups": ["x.io"], "apiVersions": [version], "operations": ["*"], "resources": ["widgets"]}
+    patch = f'[JSONPatch{{op: "add", path: "/spec/{value}", value: object.apiVersion}}]'
+    listed = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]
+    return mutation(name=name, matchConstraints={"resourceRules": [rule]}, **{"mutations": listed, **spec})
+
+
+def test_mutations_of_custom_objects_are_converted_back():
+    """The policy changes the version that it names, the request stays in its own."""
+    body = {"apiVersion": "x.io/v2", "kind": "Widget", "metadata": {"name": "w", "namespace": "x"}, "spec": {}}
+    _, view = cluster(widgets("v1", "m", "a"), mutation_binding(), table=WIDGETS)
+    found = asyncio.run(admitted(admission(view), request(body, table=WIDGETS)))
+    assert ("x.io/v2", {"a": "x.io/v1"}) == (found["apiVersion"], found["spec"])
 
 
 def test_what_policies_change_in_different_versions_does_not_add_up():
     """Kubernetes converts back what the last policy saw."""
-    bodies = (
-        mutation("Object{spec: Object.spec{minReplicas: 2}}", matchConstraints=scalers("v2"), name="m1"),
-        mutation("Object{spec: Object.spec{maxReplicas: 9}}", matchConstraints=scalers("v1"), name="m2"),
-        mutation_binding("b1", "m1"),
-        mutation_binding("b2", "m2"),
-    )
-    found = sent(SCALER, *bodies)["spec"]
-    assert (None, 9) == (found.get("minReplicas"), found["maxReplicas"])
+    body = {"apiVersion": "x.io/v2", "kind": "Widget", "metadata": {"name": "w", "namespace": "x"}, "spec": {}}
+    bodies = (widgets("v2", "m1", "a"), widgets("v1", "m2", "b"), mutation_binding("b1", "m1"))
+    _, view = cluster(*bodies, mutation_binding("b2", "m2"), table=WIDGETS)
+    found = asyncio.run(admitted(admission(view), request(body, table=WIDGETS)))
+    assert {"b": "x.io/v1"} == found["spec"]
+
+
+def test_every_mutation_that_fails_is_told():
+    """Those after it still run; the first text is that of the refusal."""
+    failing = mutation("Object{data: {'a': object.one}}", "Object{data: {'a': '1'}}", "Object{data: {'a': object.two}}")
+    error = refusal(config_map(), failing, mutation_binding())
+    assert ["one", "two"] == [cause.message.rpartition(" ")[2] for cause in error.causes]
+    assert error.causes[0].message == error.message
 
 
 COUNT = 'Object{data: {"%s": has(object.data) && "%s" in object.data ? object.data["%s"] + "+" : "1"}}'
