@@ -79,7 +79,9 @@ class ClusterWorld:
         self.own_namespace = settings.namespace
         self.protects_managed = settings.protects_managed
         self.store = PolicyStore(
-            settings.exceptions, http_in_namespaces=settings.surroundings.allows_http_in_namespaces
+            settings.exceptions,
+            http_in_namespaces=settings.surroundings.allows_http_in_namespaces,
+            forces_ignore=settings.webhooks.forces_ignore,
         )
         self.changed = asyncio.Event()
         self._client = client

@@ -20,6 +20,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.policy.celpolicy import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.value import replace
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.policies import Policies
 
@@ -51,8 +52,18 @@ _MOST_GONE: Final = 10_000
 class PolicyStore:
     """Compiles what it is told and keeps `policies` up to date; listeners are called after every change."""
 
-    def __init__(self, exceptions: ExceptionSettings | None = None, *, http_in_namespaces: bool = False) -> None:
-        """Take where exceptions may live (none are used by default), and whether namespaced policies may use HTTP."""
+    def __init__(
+        self,
+        exceptions: ExceptionSettings | None = None,
+        *,
+        http_in_namespaces: bool = False,
+        forces_ignore: bool = False,
+    ) -> None:
+        """Take where exceptions may live (none are used by default), and whether namespaced policies may use HTTP.
+
+        With `forces_ignore` every policy is judged as one with failurePolicy `Ignore`.
+        """
+        self._forces_ignore = forces_ignore
         self.policies = Policies(knows=self.knows)
         self._exceptions = exceptions or ExceptionSettings()
         self._http_in_namespaces = http_in_namespaces
@@ -70,11 +81,16 @@ class PolicyStore:
         known = self._compiled.get(identity)
         if known is not None and _essence(known.document.value) == _essence(body):
             return known
-        compiled = compile_document(Document(body, ""), http_in_namespaces=self._http_in_namespaces)
+        compiled = self._compile(body)
+        if self._forces_ignore and compiled.policy is not None and "Generating" not in body["kind"]:
+            compiled = replace(compiled, policy=self._compile(_with_ignore(body)).policy or compiled.policy)
         self._compiled[identity] = compiled
         self._gone.pop(identity, None)
         self._rebuild()
         return compiled
+
+    def _compile(self, body: JSONObject) -> Compiled:
+        return compile_document(Document(body, ""), http_in_namespaces=self._http_in_namespaces)
 
     def remove(self, body: JSONObject) -> Compiled | None:
         """Forget a document; return what was known of it."""
@@ -153,6 +169,14 @@ def _identity(body: JSONObject) -> Identity:
     metadata = body.get("metadata") or {}
     group = str(body.get("apiVersion", "")).partition("/")[0]
     return f"{group}/{body.get('kind')}", str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _with_ignore(body: JSONObject) -> JSONObject:
+    """Return a policy whose own errors let requests pass, whatever was written."""
+    spec: JSONObject = {**body["spec"], "failurePolicy": "Ignore"}
+    if isinstance(spec.get("webhookConfiguration"), dict) and "failurePolicy" in spec["webhookConfiguration"]:
+        spec["webhookConfiguration"] = {**spec["webhookConfiguration"], "failurePolicy": "Ignore"}
+    return {**body, "spec": spec}
 
 
 def _essence(body: JSONObject) -> object:

@@ -28,6 +28,7 @@ from pyverno.webhook.routes import Door, Route
 __all__ = ["AskingHost", "Judged", "World", "answer", "passes_unseen"]
 
 _LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
+_MUTATING_KINDS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
 _MOST_LOOKUPS = 4
 _PHASES = {Door.MUTATE: MUTATING, Door.VALIDATE: VALIDATING}
 _OWN_KINDS = frozenset(
@@ -107,6 +108,8 @@ def answer(question: Question, route: Route, world: World, host: Host, *, deadli
     An error that is no rule's own raises StatusError: nobody can say then that policies pass, and to a call that fails
     the API server applies the failurePolicy of the webhook, which is that of the policies behind it.
     """
+    if question.operation == "DELETE" and route.door is Door.MUTATE and not route.kinds & _MUTATING_KINDS:
+        return ALLOWED  # there is nothing left that rules could change
     try:
         request = _request(question, world, host)
         unseen = passes_unseen(question, request, world)

@@ -160,16 +160,34 @@ def test_a_kind_whose_definition_is_taken_away_is_left() -> None:
     play(scene)
 
 
-def test_whoever_takes_over_waits_for_what_is_there_already() -> None:
+def test_whoever_takes_over_waits_for_what_is_there_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """A watch that is late would take the webhooks of a policy away again."""
+    may_watch = asyncio.Event()
+    listing, streaming = Client.list, Client.stream
+    asked: list[GVR] = []
+
+    async def noted(client: Client, gvr: GVR, *rest: Any, **more: Any) -> JSONObject:
+        asked.append(gvr)
+        return await listing(client, gvr, *rest, **more)
+
+    async def late(client: Client, path: str, **more: Any) -> AsyncIterator[JSONObject]:
+        async for event in streaming(client, path, **more):
+            await may_watch.wait()
+            yield event
 
     async def scene(client: Client) -> None:
         async with replica(client) as world:
             await world.learn()
+            monkeypatch.setattr(Client, "list", noted)
             await client.create(POLICIES, POLICY)
-            await world.catch_up()
+            catching = asyncio.create_task(world.catch_up())
+            await until(lambda: asked.count(POLICIES) > 1 or catching.done())
+            assert not catching.done()
+            may_watch.set()
+            await catching
             assert ["names"] == [policy.info.name for policy in world.policies.all.policies]
 
+    monkeypatch.setattr(Client, "stream", late)
     play(scene)
 
 

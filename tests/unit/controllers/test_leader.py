@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
 
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.cluster.informer import Informer, Notice
 from pyverno.cluster.leases import LEASES
 from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.clusterworld import ClusterWorld
@@ -18,7 +19,9 @@ from pyverno.controllers.leader import Leader
 from pyverno.controllers.parts import Parts
 from pyverno.controllers.policysandbox import PolicySandbox
 from pyverno.controllers.surroundings import Surroundings
+from pyverno.controllers.webhookregistration import WebhookRegistration
 from pyverno.controllers.webhooks import WebhookController
+from pyverno.controllers.webhooksources import PolicyKey, Sources
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
@@ -79,6 +82,64 @@ def test_the_heartbeat_goes_through_the_webhook() -> None:
             assert "2000-01-01T00:00:00Z" != stored["metadata"]["annotations"]["kyverno.io/last-request-time"]
 
     asyncio.run(run())
+
+
+def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader whose watches are late would take away the webhook of a policy that it has not heard of."""
+    steps: list[str] = []
+    catch_up, register = ClusterWorld.catch_up, WebhookRegistration.register
+
+    async def caught_up(world: ClusterWorld) -> None:
+        await catch_up(world)
+        steps.append("caught up")
+
+    async def registered(registration: WebhookRegistration, sources: Sources) -> Mapping[PolicyKey, str]:
+        steps.append("registered")
+        return await register(registration, sources)
+
+    monkeypatch.setattr(ClusterWorld, "catch_up", caught_up)
+    monkeypatch.setattr(WebhookRegistration, "register", registered)
+
+    async def run() -> None:
+        async with PolicySandbox(Sandbox(Settings(controllers=False)), Observers()):
+            assert ["caught up", "registered"] == steps[:2]
+
+    asyncio.run(run())
+
+
+def test_a_configuration_is_changed_and_never_made_anew() -> None:
+    """Between its end and its beginning everything would pass."""
+    policies = GVR("kyverno.io", "v1", "clusterpolicies")
+    match = {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}
+    check = {"name": "rule", "match": match, "validate": {"pattern": {"metadata": {"name": "?*"}}}}
+    notices: list[Notice] = []
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            informer = Informer(client, VALIDATING, fields=f"metadata.name={RESOURCES}")
+            informer.listen(lambda notice, _: notices.append(notice))
+            watching = asyncio.create_task(informer.run())
+            await informer.synced.wait()
+            for name in ("a", "b"):
+                body = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": name}}
+                await client.create(policies, {**body, "spec": {"rules": [check]}})
+                await cluster.settle()
+            await client.delete(policies, "a")
+            await client.delete(policies, "b")
+            await cluster.settle()
+
+            async def is_empty() -> bool:
+                return not (await client.get(VALIDATING, RESOURCES)).get("webhooks")
+
+            await until(is_empty)
+            watching.cancel()
+
+    asyncio.run(run())
+    assert {Notice.ADDED, Notice.MODIFIED} == set(notices)
+    assert 1 == notices.count(Notice.ADDED)
 
 
 @asynccontextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pyverno.controllers.policystore import PolicyStore
 from pyverno.controllers.status import status_of, status_patch
 from pyverno.engine.engine import Engine
@@ -237,3 +239,39 @@ def test_a_policy_that_the_api_server_has_a_copy_of_is_known() -> None:
     assert route is not None
     assert 0 == len(store.policies.on(route))
     assert (("ValidatingPolicy", "", "other"),) == store.policies.missing(route)
+
+
+def test_with_forced_ignore_every_policy_is_asked_on_the_paths_of_ignore() -> None:
+    """The webhook configurations name no others then; errors let requests pass."""
+    asked = read_route("/validate/ignore")
+    assert asked is not None
+    failing = policy(
+        failureAction="Enforce",
+        deny={"conditions": {"all": [{"key": "{{ nothing() }}", "operator": "Equals", "value": 1}]}},
+    )
+    failing["spec"].update(failurePolicy="Fail", webhookConfiguration={"failurePolicy": "Fail"})
+    for forces_ignore in (False, True):
+        store = PolicyStore(forces_ignore=forces_ignore)
+        store.put(failing)
+        assert int(forces_ignore) == len(store.policies.on(asked))
+        review = Engine(store.policies.all).review(Request.from_manifest(POD), VALIDATING)
+        assert ([Status.ERROR], forces_ignore) == ([each.status for each in review.results], review.decision.allowed)
+
+
+@pytest.mark.parametrize("kind", ["GeneratingPolicy", "ValidatingPolicy"])
+def test_with_forced_ignore_every_kind_stays_what_it_is(kind: str) -> None:
+    """A kind without a failurePolicy gets none."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    work = {
+        "GeneratingPolicy": {"generate": [{"expression": "generator.Apply('x', [])"}]},
+        "ValidatingPolicy": {"validations": [{"expression": "true"}]},
+    }
+    body: JSONObject = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": kind,
+        "metadata": {"name": "a"},
+        "spec": {"matchConstraints": {"resourceRules": rules}, **work[kind]},
+    }
+    store = PolicyStore(forces_ignore=True)
+    compiled = store.put(body)
+    assert ((), 1) == (compiled.errors, len(store.policies.all.policies[0].rules) and 1)

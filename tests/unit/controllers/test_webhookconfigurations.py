@@ -494,3 +494,72 @@ def test_entries_that_a_wider_one_covers_are_dropped() -> None:
     delete = pods._replace(operation="DELETE")
     assert {everything, delete} == unite([everything, delete])
     assert [["CREATE", "DELETE"]] == [each["operations"] for each in write_rules([pods, delete])]
+
+
+def test_a_namespaced_policy_keeps_to_its_namespace_whatever_it_selects() -> None:
+    """Its own selector of namespaces is of no account; that of the ConfigMap is added."""
+    general = Configuration.read({"webhooks": '{"namespaceSelector": {"matchLabels": {"env": "prod"}}}'})
+    labelled = {"namespaceSelector": {"matchLabels": {"other": "yes"}}}
+    [hook] = hooks(
+        cel("a", kind="NamespacedValidatingPolicy", matchConstraints=labelled), configuration=general
+    ).values()
+    own = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team"]}
+    assert {"matchLabels": {"env": "prod"}, "matchExpressions": [own]} == hook["namespaceSelector"]
+
+
+def test_rules_of_cel_policies_are_copied_without_names_and_exclusions() -> None:
+    """Group, versions, resources, operations and scope; the policy judges the rest."""
+    written = {
+        "apiGroups": ["apps", ""],
+        "apiVersions": ["v1"],
+        "operations": ["UPDATE", "CREATE"],
+        "resources": ["pods/exec", "deployments"],
+        "resourceNames": ["web"],
+        "scope": "Namespaced",
+    }
+    excluded = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments"]}]
+    constraints = {"resourceRules": [written], "excludeResourceRules": excluded}
+    [hook] = hooks(cel("a", matchConstraints=constraints)).values()
+    assert [
+        {
+            "apiGroups": ["", "apps"],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": ["deployments", "pods/exec"],
+            "scope": "Namespaced",
+        }
+    ] == hook["rules"]
+
+
+def test_without_reports_validation_has_no_side_effects() -> None:
+    """That of rules, shared or not; policies in CEL may do more."""
+    settings = Settings(reports_admission=False)
+    found = hooks(legacy("a", rule(["Pod"])), legacy("b", rule(["Pod"], PATCH)), cel("c"), settings=settings)
+    assert {
+        "validate.kyverno.svc-fail": "None",
+        "mutate.kyverno.svc-fail": "NoneOnDryRun",
+        "vpol.validate.kyverno.svc-fail": "NoneOnDryRun",
+    } == {name: hook["sideEffects"] for name, hook in found.items()}
+    static = hooks(settings=Settings(reports_admission=False, updates=False))
+    assert {"None", "NoneOnDryRun"} == {hook["sideEffects"] for hook in static.values()}
+
+
+@pytest.mark.parametrize(
+    ("configured", "expected"), [({}, True), ({"mutateDigest": True}, True), ({"mutateDigest": False}, False)]
+)
+def test_policies_about_images_change_objects_unless_they_say_otherwise(configured: JSONObject, expected: bool) -> None:
+    """Digests are written into the object before it is validated."""
+    more: dict[str, Any] = {
+        "matchImageReferences": [{"glob": "*"}],
+        "attestors": [],
+        "validations": [{"expression": "true"}],
+        "validationConfigurations": configured,
+    }
+    assert expected is ("ivpol.mutate.kyverno.svc-fail" in hooks(cel("a", "ImageValidatingPolicy", **more)))
+
+
+def test_the_reinvocation_of_policies_in_cel_is_left_to_the_api_server() -> None:
+    """The field of that name in a MutatingPolicy does not reach its webhook."""
+    mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/x'}]"}}]
+    [hook] = hooks(cel("a", "MutatingPolicy", mutations=mutations, reinvocationPolicy="IfNeeded")).values()
+    assert "reinvocationPolicy" not in hook

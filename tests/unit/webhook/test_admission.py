@@ -1,0 +1,188 @@
+"""What the webhook answers: deletions, connections, subresources, dry runs, and the order of what passes unseen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyverno.engine.host import NO_HOST
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.offline.library import compile_policies
+from pyverno.webhook.admission import Judged, answer
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.question import Question
+from pyverno.webhook.routes import read_route
+from tests.unit.webhook.conftest import MemoryWorld
+
+POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "team"}, "spec": {}}
+MANAGED: JSONObject = {
+    **POD,
+    "metadata": {**POD["metadata"], "labels": {"app.kubernetes.io/managed-by": "kyverno"}},
+}
+
+
+def denying(kind: str, *operations: str, **deny: Any) -> JSONObject:
+    """Return a policy that denies operations on a kind."""
+    resources: JSONObject = {"kinds": [kind], **({"operations": list(operations)} if operations else {})}
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "never", "annotations": {"pod-policies.kyverno.io/autogen-controllers": "none"}},
+        "spec": {
+            "background": False,
+            "rules": [
+                {
+                    "name": "rule",
+                    "match": {"any": [{"resources": resources}]},
+                    "validate": {"failureAction": "Enforce", "message": "never", "deny": deny},
+                }
+            ],
+        },
+    }
+
+
+MUTATING: JSONObject = {
+    "apiVersion": "kyverno.io/v1",
+    "kind": "ClusterPolicy",
+    "metadata": {"name": "add"},
+    "spec": {
+        "rules": [
+            {
+                "name": "rule",
+                "match": {"any": [{"resources": {"kinds": ["Pod"], "operations": ["CREATE", "DELETE"]}}]},
+                "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "b"}}}},
+            }
+        ]
+    },
+}
+
+
+def asked(path: str, *policies: JSONObject, world: MemoryWorld | None = None, **request: Any) -> Judged:
+    """Ask about a pod, or about what `request` says."""
+    world = world or MemoryWorld()
+    if policies:
+        world.policies = Policies(compile_policies(policies))
+    route = read_route(path)
+    assert route is not None
+    question = {
+        "uid": "1",
+        "operation": "CREATE",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": "web",
+        "namespace": "team",
+        "userInfo": {"username": "alice"},
+        "object": POD,
+        "oldObject": None,
+        **request,
+    }
+    return answer(Question("admission.k8s.io/v1", "1", question), route, world, NO_HOST)
+
+
+def test_a_deletion_is_judged_by_the_object_that_goes() -> None:
+    """There is no other."""
+    policy = denying("Pod", "DELETE")
+    judged = asked("/validate/fail", policy, operation="DELETE", object=None, oldObject=POD)
+    assert "resource Pod/team/web was blocked" in judged.answer.message
+    assert asked("/validate/fail", policy).answer.allowed
+
+
+def test_a_deletion_is_not_changed() -> None:
+    """Kyverno asks no legacy rules there, and no images; policies in CEL see to it themselves."""
+    judged = asked("/mutate/fail", MUTATING, operation="DELETE", object=None, oldObject=POD)
+    assert (True, (), None) == (judged.answer.allowed, tuple(judged.answer.patch), judged.review)
+    assert asked("/mutate/fail", MUTATING).answer.patch
+
+
+def test_a_connection_is_judged_by_the_resource_that_is_connected_to() -> None:
+    """The object is another kind: what the connection is to be like."""
+    options = {"apiVersion": "v1", "kind": "PodExecOptions", "command": ["sh"]}
+    exec_of: dict[str, Any] = {
+        "operation": "CONNECT",
+        "kind": {"group": "", "version": "v1", "kind": "PodExecOptions"},
+        "subResource": "exec",
+        "object": options,
+    }
+    assert not asked("/validate/fail", denying("Pod/exec"), **exec_of).answer.allowed
+    assert asked("/validate/fail", denying("Pod"), **exec_of).answer.allowed
+    assert asked("/validate/fail", denying("Pod/attach"), **exec_of).answer.allowed
+
+
+def test_a_subresource_is_of_the_kind_of_its_resource() -> None:
+    """A `Scale` of a Deployment is `Deployment/scale`; of a resource that nobody knows it is an error."""
+    scale: dict[str, Any] = {
+        "operation": "UPDATE",
+        "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+        "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+        "subResource": "scale",
+        "object": {
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": {"name": "web"},
+            "spec": {"replicas": 9},
+        },
+    }
+    many = {"all": [{"key": "{{ request.object.spec.replicas }}", "operator": "GreaterThan", "value": 3}]}
+    assert not asked("/validate/fail", denying("Deployment/scale", conditions=many), **scale).answer.allowed
+    scale["object"]["spec"]["replicas"] = 3
+    assert asked("/validate/fail", denying("Deployment/scale", conditions=many), **scale).answer.allowed
+    scale["resource"] = {"group": "x.io", "version": "v1", "resource": "widgets"}
+    with pytest.raises(StatusError, match="of subresource `scale` is not known"):
+        asked("/validate/fail", denying("*/*"), **scale)
+
+
+def test_a_dry_run_is_judged_like_any_request() -> None:
+    """Rules may tell it from others."""
+    assert not asked("/validate/fail", denying("Pod"), dryRun=True).answer.allowed
+    is_dry = {"all": [{"key": "{{ request.dryRun }}", "operator": "Equals", "value": True}]}
+    policy = denying("Pod", conditions=is_dry)
+    assert (False, True) == tuple(asked("/validate/fail", policy, dryRun=dry).answer.allowed for dry in (True, False))
+
+
+PROTECTED = "A kyverno managed resource can only be modified by kyverno"
+EXCLUDED = Configuration.read({"excludeUsernames": "alice", "resourceFilters": "[Pod,*,*]"})
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({"object": MANAGED}, PROTECTED),
+        ({"operation": "UPDATE", "object": POD, "oldObject": MANAGED}, PROTECTED),
+        ({"operation": "DELETE", "object": None, "oldObject": MANAGED}, PROTECTED),
+        ({}, ""),
+        ({"object": MANAGED, "userInfo": {"username": "system:serviceaccount:kyverno:any"}}, ""),
+        ({"object": MANAGED, "userInfo": {"username": "system:serviceaccount:kyverno-2:any"}}, PROTECTED),
+    ],
+)
+def test_protection_comes_before_what_passes_unseen(request_: dict[str, Any], expected: str) -> None:
+    """An excluded user or a filter is no way around it."""
+    world = MemoryWorld(protects_managed=True, configuration=EXCLUDED)
+    assert expected == asked("/validate/fail", denying("Pod"), world=world, **request_).answer.message
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "resource", "is_seen"),
+    [
+        ("kyverno.io", "UpdateRequest", "updaterequests", False),
+        ("kyverno.io", "AdmissionReport", "admissionreports", False),
+        ("x.io", "UpdateRequest", "updaterequests", True),
+        ("reports.kyverno.io", "EphemeralReport", "ephemeralreports", True),
+    ],
+)
+def test_what_the_controllers_write_for_themselves_passes_unseen(
+    group: str, kind: str, resource: str, is_seen: bool
+) -> None:
+    """By group and kind: a name alone is anybody's."""
+    body = {"apiVersion": f"{group}/v2", "kind": kind, "metadata": {"name": "a", "namespace": "team"}}
+    judged = asked(
+        "/validate/fail",
+        denying("*"),
+        kind={"group": group, "version": "v2", "kind": kind},
+        resource={"group": group, "version": "v2", "resource": resource},
+        object=body,
+    )
+    assert is_seen is (judged.review is not None)
+    assert is_seen is not judged.answer.allowed
