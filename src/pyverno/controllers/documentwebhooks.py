@@ -37,8 +37,9 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
 
     They never change with the policies; `timeout` in seconds is for policies and the heartbeat.
     """
+    legacy = _rule("kyverno.io", _LEGACY_VERSIONS, ("clusterpolicies", "policies"))
     policies = [
-        _rule("kyverno.io", _LEGACY_VERSIONS, ("clusterpolicies", "policies")),
+        legacy,
         _rule("policies.kyverno.io", _CEL_VERSIONS, _CEL_POLICIES),
         _rule("policies.kyverno.io", ("v1", "v1beta1"), tuple(f"namespaced{name}" for name in _CEL_POLICIES)),
     ]
@@ -55,8 +56,17 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
         "matchPolicy": "Equivalent",
         "timeoutSeconds": timeout,
     }
+    # Kyverno: it changes nothing, but whoever looks whether everything is in place expects it
+    changing_hook = {
+        **_hook(endpoint, "/policymutate", [legacy], name="mutate-policy.kyverno.svc"),
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": timeout,
+        "reinvocationPolicy": "IfNeeded",
+    }
     return (
         _configuration("Validating", "policy", policy_hook, configuration),
+        _configuration("Mutating", "policy", changing_hook, configuration),
         *(
             _configuration("Validating", word, _hook(endpoint, path, rules), configuration)
             for word, path, rules in rows

@@ -21,6 +21,7 @@ def made() -> dict[str, JSONObject]:
 
 ROWS = [
     ("kyverno-policy-validating-webhook-cfg", "validate-policy.kyverno.svc", "/policyvalidate", "Fail", 7),
+    ("kyverno-policy-mutating-webhook-cfg", "mutate-policy.kyverno.svc", "/policymutate", "Fail", 7),
     ("kyverno-exception-validating-webhook-cfg", "kyverno-svc.kyverno.svc", "/exceptionvalidate", "Fail", None),
     ("kyverno-cel-exception-validating-webhook-cfg", "kyverno-svc.kyverno.svc", "/celexception/validate", "Fail", None),
     (
