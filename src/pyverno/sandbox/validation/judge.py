@@ -24,6 +24,7 @@ from pyverno.sandbox.validation.names import (
     path_segment_problems,
 )
 from pyverno.sandbox.validation.required import RequiredFields
+from pyverno.sandbox.validation.statuses import status_errors
 
 __all__ = ["BuiltinValidation", "name_errors"]
 
@@ -64,7 +65,7 @@ class BuiltinValidation:
         """Return what is wrong with an object, and with the change where the stored object is given."""
         errors: list[FieldError] = []
         if subresource == "status":
-            return errors
+            return status_errors(type_.key, body, old or {})
         if old is None and not subresource:
             errors += name_errors(type_, body)
         update: Update | None = UPDATE_CHECKS.get(type_.key)
