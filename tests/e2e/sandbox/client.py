@@ -8,6 +8,7 @@ import ssl
 import tempfile
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,14 +69,15 @@ class Client:
         sent = {"Content-Type": kind, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, body=data, headers=sent)
-        response = self.connection.getresponse()
-        found = response.getheaders()
-        return Answer(
-            response.status,
-            dict(found),
-            response.read(),
-            tuple(value for name, value in found if name.lower() == "warning"),
-        )
+        # where the server ends the connection the answer holds its socket, also when it can not be read to its end
+        with self.connection.getresponse() as response:
+            found = response.getheaders()
+            return Answer(
+                response.status,
+                dict(found),
+                response.read(),
+                tuple(value for name, value in found if name.lower() == "warning"),
+            )
 
     def get(self, path: str, **headers: str) -> Answer:
         """Read."""
@@ -95,11 +97,8 @@ class Client:
 
     def watch(self, path: str, **headers: str) -> Iterator[Any]:
         """Yield the events of a watch; closing the iterator closes the connection."""
-        connection = self._connected()
-        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        response = connection.getresponse()
-        try:
-            while line := response.readline():
-                yield orjson.loads(line)
-        finally:
-            connection.close()
+        with closing(self._connected()) as connection:
+            connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            with connection.getresponse() as response:
+                while line := response.readline():
+                    yield orjson.loads(line)

@@ -9,6 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -74,11 +75,10 @@ def test_large_bodies_are_refused_in_parts_too(client: Client, namespace: str) -
     connection = client.connection
     assert (413, "RequestEntityTooLarge") == outcome(client.post(path, b"x" * (7 << 20)))
     assert (200, connection) == (client.get(path).status, client.connection)
-    other = http.client.HTTPSConnection(client.host, context=client.context, timeout=20)
-    other.request("POST", path, iter([b"x" * (1 << 20)] * 7), encode_chunked=True)
-    with other.getresponse() as response:
-        assert 413 == response.status
-    other.close()
+    with closing(http.client.HTTPSConnection(client.host, context=client.context, timeout=20)) as other:
+        other.request("POST", path, iter([b"x" * (1 << 20)] * 7), encode_chunked=True)
+        with other.getresponse() as response:
+            assert 413 == response.status
 
 
 @pytest.mark.parametrize(
@@ -208,25 +208,24 @@ def test_half_open_connections_hold_up_nobody(sandbox: Sandbox, client: Client, 
     """No TLS, TLS without a request, half a head, half a body, half a chunk, nonsense: others are served."""
     path = f"{namespace}/configmaps"
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()
-    opened = [connected(sandbox, None)]
-    for sent in (
-        b"",
-        head,
-        head + b"Content-Length: 100\r\n\r\n{",
-        head + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
-        head + b"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
-        b"nonsense\r\n\r\n",
-        b"\x00" * 100,
-    ):
-        opened.append(connected(sandbox, client.context))
-        opened[-1].sendall(sent)
-    started = time.monotonic()
-    for number in range(20):
-        assert 201 == client.post(path, {"metadata": {"name": f"c{number}"}}).status
-    assert time.monotonic() - started < 5
-    for each in opened:
-        each.close()
-    assert 20 == len(client.get(path).body["items"])
+    with ExitStack() as opened:
+        opened.enter_context(connected(sandbox, None))
+        for sent in (
+            b"",
+            head,
+            head + b"Content-Length: 100\r\n\r\n{",
+            head + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+            head + b"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+            b"nonsense\r\n\r\n",
+            b"\x00" * 100,
+        ):
+            one = opened.enter_context(connected(sandbox, client.context))
+            one.sendall(sent)
+        started = time.monotonic()
+        for number in range(20):
+            assert 201 == client.post(path, {"metadata": {"name": f"c{number}"}}).status
+        assert time.monotonic() - started < 5
+        assert 20 == len(client.get(path).body["items"])
 
 
 def test_clients_that_go_away_lose_no_write_of_others(sandbox: Sandbox, client: Client, namespace: str) -> None:
@@ -234,10 +233,9 @@ def test_clients_that_go_away_lose_no_write_of_others(sandbox: Sandbox, client: 
     path = f"{namespace}/configmaps"
     for number in range(30):
         body = orjson.dumps({"metadata": {"name": f"gone-{number}"}, "data": {"x": "y" * 1000}})
-        one = connected(sandbox, client.context)
         head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        one.sendall(head.encode() + b"\r\n" + body)
-        one.close()
+        with connected(sandbox, client.context) as one:
+            one.sendall(head.encode() + b"\r\n" + body)
         assert 201 == client.post(path, {"metadata": {"name": f"kept-{number}"}}).status
     found = client.get(path).body["items"]
     assert 30 == sum(item["metadata"]["name"].startswith("kept-") for item in found)
@@ -248,14 +246,13 @@ def test_slow_bodies_are_waited_for(sandbox: Sandbox, client: Client, namespace:
     """Byte by byte, while others are served."""
     path = f"{namespace}/configmaps"
     body = b'{"metadata": {"name": "slow"}}'
-    slow = connected(sandbox, client.context)
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    slow.sendall(head.encode())
-    for place in range(len(body)):
-        slow.sendall(body[place : place + 1])
-        assert 200 == client.get("/healthz").status
-    assert slow.recv(100).startswith(b"HTTP/1.1 201")
-    slow.close()
+    with connected(sandbox, client.context) as slow:
+        slow.sendall(head.encode())
+        for place in range(len(body)):
+            slow.sendall(body[place : place + 1])
+            assert 200 == client.get("/healthz").status
+        assert slow.recv(100).startswith(b"HTTP/1.1 201")
 
 
 def test_watchers_that_never_read_are_left_behind(sandbox: Sandbox) -> None:
@@ -269,16 +266,16 @@ def test_watchers_that_never_read_are_left_behind(sandbox: Sandbox) -> None:
     for name in ("a", "b"):
         client.post(path, {"metadata": {"name": name}, "data": {"n": "0"}})
     page = client.get(f"{path}?limit=1").body["metadata"]
-    watcher = connected(sandbox, client.context)
-    watcher.sendall(
-        f"GET {path}?watch=true&resourceVersion={page['resourceVersion']} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-    )
-    loop = sandbox._loop
-    assert loop is not None
-    asyncio.run_coroutine_threadsafe(_write(sandbox), loop).result(60)
-    assert 200 == client.merge(f"{path}/a", {"data": {"last": "yes"}}).status
+    with connected(sandbox, client.context) as watcher:
+        watcher.sendall(
+            f"GET {path}?watch=true&resourceVersion={page['resourceVersion']} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        )
+        loop = sandbox._loop
+        assert loop is not None
+        asyncio.run_coroutine_threadsafe(_write(sandbox), loop).result(60)
+        assert 200 == client.merge(f"{path}/a", {"data": {"last": "yes"}}).status
 
-    events = _events(watcher)
+        events = _events(watcher)
     seen = [event["type"] for event in events]
     assert ({"MODIFIED"}, "ERROR") == ({*seen[:-1]}, seen[-1])
     assert (410, "Expired") == (events[-1]["object"]["code"], events[-1]["object"]["reason"])
@@ -317,7 +314,6 @@ def _events(watcher: socket.socket) -> list[Any]:
         found = watcher.recv(1 << 20)
         assert found, "the watch ended without its end"
         data += found
-    watcher.close()
     place, lines = data.index(b"\r\n\r\n") + 4, bytearray()
     while place < len(data):
         end = data.index(b"\r\n", place)
