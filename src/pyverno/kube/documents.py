@@ -129,6 +129,8 @@ def load_documents(
     [{'a': 1}, {'b': True}]
     """
     text = _decode(data, file)
+    if text and text[-1] != "\n":  # Kubernetes: every line that is read ends with one, the last line of a file as well
+        text += "\n"
     unique_keys = duplicate_keys == "error"
     opening = text[:256].lstrip()[:1]
     if opening in ("{", "["):

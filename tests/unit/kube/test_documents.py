@@ -17,6 +17,7 @@ def values(text: str | bytes, **options: str) -> list[object]:
 STREAMS = {
     "two documents": ("a: 1\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
     "empty documents are skipped": ("---\n---\n# only a comment\n---\na: 1\n...\n---\n", [{"a": 1}]),
+    "a text at the end of a file that does not end its line": ("a: |\n  b", [{"a": "b\n"}]),
     "end mark without a new document": ("a: 1\n...\n", [{"a": 1}]),
     "content behind the marker": ("--- {a: 1}\n--- [2]\n", [{"a": 1}, [2]]),
     "directive": ("%YAML 1.1\n---\na: yes\n", [{"a": True}]),
