@@ -33,6 +33,7 @@ __all__ = ["Event", "EventSettings", "Events", "events_of"]
 
 _EVENTS: Final = GVR("events.k8s.io", "v1", "events")
 _SOURCE: Final = "kyverno-admission"
+_CEL_VERSION: Final = "policies.kyverno.io/v1beta1"
 _LONGEST_NOTE: Final = 1024
 _BAD: Final = (Status.FAIL, Status.ERROR)
 _NORMAL: Final = ("PolicyApplied", "PolicySkipped")
@@ -265,7 +266,9 @@ def _told(resource: ResourceRef) -> str:
 
 
 def _policy_ref(policy: PolicyInfo) -> ResourceRef:
-    return ResourceRef(policy.api_version, policy.kind, policy.namespace, policy.name)
+    # COMPAT: Kyverno names policies in CEL by this version, whichever is stored
+    version = _CEL_VERSION if policy.api_version.startswith("policies.kyverno.io/") else policy.api_version
+    return ResourceRef(version, policy.kind, policy.namespace, policy.name)
 
 
 def _reference(found: ResourceRef) -> JSONObject:

@@ -186,10 +186,11 @@ def _config_map(settings: InstallSettings) -> JSONObject:
     filters += ["[TokenReview,*,*]", "[SubjectAccessReview,*,*]", "[SelfSubjectAccessReview,*,*]"]
     filters += ["[Binding,*,*]", "[Pod/binding,*,*]", "[ReplicaSet,*,*]", "[ReplicaSet/?*,*,*]"]
     filters += ["[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]"]
-    excluded = f'["kube-system", "{settings.namespace}"]'
-    selector = (
-        f'{{"matchExpressions": [{{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": {excluded}}}]}}'
+    excluded = ", ".join(
+        f'{{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["{name}"]}}'
+        for name in ("kube-system", settings.namespace)
     )
+    selector = f'{{"matchExpressions": [{excluded}]}}'
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

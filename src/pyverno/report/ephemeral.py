@@ -88,13 +88,13 @@ def admission_report(
     }
     if resource.namespace:
         metadata["namespace"] = resource.namespace
-    owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": resource.name, "uid": about.uid}
     return {
         "apiVersion": f"{REPORT_GROUP}/v1",
         "kind": "EphemeralReport" if resource.namespace else "ClusterEphemeralReport",
         "metadata": metadata,
         "spec": {
-            "owner": owner,
+            # COMPAT: who aggregates makes the object the owner in the metadata; this field is never filled
+            "owner": {"apiVersion": "", "kind": "", "name": "", "uid": ""},
             "summary": Summary.of(entry.result for entry in ordered).to_json(),
             "results": [plain_result(entry.result, seconds) for entry in ordered],
         },
