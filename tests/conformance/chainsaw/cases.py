@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.conformance.chainsaw.cluster import running_cluster
+from tests.conformance.chainsaw.cluster import INSTALLATIONS, running_cluster
 from tests.conformance.chainsaw.scenario import run_scenario
 from tests.conformance.outcome import Case, Claim, NotRun
 
@@ -19,19 +19,17 @@ __all__ = ["claim", "find"]
 
 _BUCKET: Final = "chainsaw"
 _DEFINITIONS: Final = Path("policies", ".chainsaw", "crds")
-_RUN: Final = ("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation")
+_RUN: Final = (
+    *("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation"),
+    *("admission-assert-other", "events", "globalcontext", "vap-generation", "webhook-config"),
+)
 _NOT_RUN: Final[Mapping[str, str]] = {
-    "admission-assert-other": "asserts on what further controllers make",
     "background-generate": "needs the background controller",
     "background-mutate-existing": "needs the background controller",
     "background-cleanup": "needs the cleanup controller",
     "reports": "needs the reports controller",
-    "events": "asserts on Events of policies",
-    "vap-generation": "needs ValidatingAdmissionPolicies made from policies",
-    "webhook-config": "asserts on webhook configurations in detail",
     "image-registry": "needs image registries and the verification of signatures",
     "http-service": "needs an HTTP service in the cluster",
-    "globalcontext": "needs the controller of global context entries",
     "manifest-signature": "needs the verification of signatures",
     "needs-controllers": "needs further controllers",
 }
@@ -47,15 +45,28 @@ _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
     "background-generate": _NOT_RUN["background-generate"],
     "mutate-existing": _NOT_RUN["background-mutate-existing"],
     "reports": _NOT_RUN["reports"],
-    "globalcontext": _NOT_RUN["globalcontext"],
     "manifest-signature": _NOT_RUN["manifest-signature"],
     "image-validating": _NOT_RUN["image-registry"],
     "kyverno-config": _SCRIPTS["kyverno-config"],
     "runs-workload": _SCRIPTS["kubectl-needs-kubelet"],
 }
 """What a scenario with scripts may need besides, by its labels."""
-_CONFIGURATIONS: Final = {"standard": True, "default": False}
-"""Installations of upstream's runs that we can make, and whether exceptions count there."""
+_VERSION: Final = "1.35"
+_NEEDS_NEWER: Final = "/generate-mutating-admission-policy-v1/"
+_NEWER: Final = "1.36"
+"""The version of Kubernetes, and the one that has stable MutatingAdmissionPolicies, with scenarios that need them."""
+_REPORTS: Final = frozenset({"PolicyReport", "ClusterPolicyReport", "Report", "ClusterReport"})
+_OF_OTHERS: Final[Mapping[str, str]] = {
+    "chainsaw/lease/admission-controller": "asserts on the pods of Kyverno",
+    "chainsaw/lease/cleanup-controller": "asserts on the pods of Kyverno",
+    "chainsaw/reports/admission/label": _NOT_RUN["reports"],
+    "chainsaw/validating-policies/report/message-exp": _NOT_RUN["reports"],
+    "chainsaw/validating-admission-policy-reports/events": _NOT_RUN["reports"],
+    "chainsaw/mutating-policies/reporting/events-violation": "asserts on Events of background scans",
+    "chainsaw/validating-policies/validation-actions/audit": "asserts on Events of background scans",
+    "chainsaw/validating-policies/validation-actions/deny": "asserts on Events of background scans",
+}
+"""Scenarios of classes that are run which need what is not there, by the ends of their ids."""
 
 
 def find(root: Path) -> Iterator[Case]:
@@ -72,10 +83,10 @@ def claim(case: Case, root: Path) -> Claim:
     _leave_out(record)
     definitions = (root / _BUCKET / _DEFINITIONS).resolve()
     there = definitions if definitions.is_dir() else None
-    thread = running_cluster(there, allows_exceptions=_CONFIGURATIONS[_configuration(record)])
+    thread = running_cluster(there, _configuration(record), _NEWER if _NEEDS_NEWER in record["id"] else _VERSION)
     path = (root / _BUCKET / record["repo"] / record["path"]).resolve()
     try:
-        return Claim([], thread.run(run_scenario(thread.cluster, path)))
+        return Claim([], thread.run(run_scenario(thread.cluster, path), case.id))
     except Exception:
         # what this scenario left behind must not disturb the next one
         running_cluster.cache_clear()
@@ -91,7 +102,10 @@ def _leave_out(record: dict[str, Any]) -> None:
         _leave_out_scripts(record)
     elif record["class"] not in _RUN:
         raise NotRun(_NOT_RUN.get(record["class"], f"class {record['class']} is not run"))
-    if _configuration(record) not in _CONFIGURATIONS:
+    why = next((text for end, text in _OF_OTHERS.items() if record["id"].endswith(end)), "")
+    if why or _REPORTS & set(record.get("kinds_asserted") or ()):
+        raise NotRun(why or _NOT_RUN["reports"])
+    if _configuration(record) not in INSTALLATIONS:
         raise NotRun(f"needs the installation `{_configuration(record)}`")
 
 

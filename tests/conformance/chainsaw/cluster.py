@@ -6,32 +6,47 @@ What a scenario leaves behind is taken away before the next one. This module mus
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission import AdmissionSettings
 from pyverno.controllers.policysandbox import PolicySandbox
+from pyverno.controllers.webhookconfigurations import Settings
 from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.sandbox import Sandbox
 from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.sandbox import Settings as SandboxSettings
 from pyverno.sandbox.store import Key, Stored
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.observers import Observers
 
-__all__ = ["Cluster", "running_cluster"]
+__all__ = ["INSTALLATIONS", "Cluster", "running_cluster"]
 
 T = TypeVar("T")
 _NAMESPACE: Final = "kyverno"
+_STANDARD: Final = {"exceptions": ExceptionSettings(enabled=True, namespace="*")}
+INSTALLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "standard": _STANDARD,
+    "default": {"exceptions": ExceptionSettings(enabled=False, namespace="*")},
+    "standard,generate-mutating-admission-policy": {**_STANDARD, "generates_mutating": True},
+    "standard,force-failure-policy-ignore": {**_STANDARD, "webhooks": Settings(forces_ignore=True)},
+}
+"""Installations of upstream's runs that we can make, and the settings of the controller that they mean."""
 _USER: Final = f"system:serviceaccount:{_NAMESPACE}:kyverno-{{}}-controller"
 _CHANGED: Final = [
     *("configmaps", "networkpolicies", "resourcequotas", "secrets", "roles", "rolebindings", "limitranges"),
@@ -53,16 +68,19 @@ _LAST: Final = ("namespaces", "customresourcedefinitions.apiextensions.k8s.io")
 _SETTLE_SECONDS: Final = 10.0
 _GONE_SECONDS: Final = 20.0
 _QUIET_SECONDS: Final = 0.5
+_MOST_SECONDS: Final = 600.0
+_END_SECONDS: Final = 60.0
+"""How long a scenario, and the end of a cluster, may take: far longer than any of them does."""
 _POLL: Final = 0.02
 
 
 class Cluster:
     """A sandbox with the controller in one event loop."""
 
-    def __init__(self, definitions: Path | None, *, allows_exceptions: bool) -> None:
-        """Take the folder of further CustomResourceDefinitions, if there is one, and whether exceptions count."""
+    def __init__(self, definitions: Path | None, installation: str, version: str) -> None:
+        """Take the folder of further CustomResourceDefinitions, if there is one, the installation and Kubernetes'."""
         settings = AdmissionSettings(
-            exceptions=ExceptionSettings(allows_exceptions, "*"),
+            **INSTALLATIONS[installation],
             port=0,
             lease_retry=60,
             qps=0,
@@ -70,7 +88,7 @@ class Cluster:
             background_account=_USER.format("background"),
         )
         self._definitions = definitions
-        self._sandbox = Sandbox(kubelet=False)
+        self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=False))
         self._installed = PolicySandbox(self._sandbox, Observers(), settings)
         self._first: dict[Key, Stored] = {}
         self.client: Client
@@ -119,6 +137,13 @@ class Cluster:
         """The path of the administrator's kubeconfig."""
         return self._sandbox.kubeconfig
 
+    def as_installed(self, body: JSONObject) -> JSONObject:
+        """Return an object as it is where the controller runs behind its Service, and not at an address of ours."""
+        hooks = body.get("webhooks")
+        if not isinstance(hooks, list) or not str(body.get("kind")).endswith("WebhookConfiguration"):
+            return body
+        return {**body, "webhooks": [{**hook, "clientConfig": _client_config(hook["clientConfig"])} for hook in hooks]}
+
     # ------------------------------------------------------------------------------------------------------ settling
 
     async def quiet(self) -> None:
@@ -150,6 +175,7 @@ class Cluster:
     async def restore(self) -> None:
         """Bring the cluster back to what it was after the start: policies go first, namespaces last."""
         local = self._sandbox.client()
+        await self._until(lambda: self._installed.controller.is_idle)
         for phase in (self._policies, self._others, self._last):
             end = time.monotonic() + _GONE_SECONDS
             while keys := [key for key, _ in self._all() if key not in self._first and phase(key)]:
@@ -186,6 +212,14 @@ class Cluster:
             version = now.body["metadata"]["resourceVersion"]
             body = {**state.body, "metadata": {**state.body["metadata"], "resourceVersion": version}}
             await local.update(key.resource, body)
+
+
+def _client_config(config: JSONObject) -> JSONObject:
+    if "url" not in config:
+        return config
+    rest = {key: value for key, value in config.items() if key != "url"}
+    service = {"name": "kyverno-svc", "namespace": _NAMESPACE, "path": urlsplit(config["url"]).path, "port": 443}
+    return {**rest, "service": service}
 
 
 def _account(part: str, groups: list[str], resources: list[str], verbs: list[str]) -> Iterator[JSONObject]:
@@ -249,18 +283,36 @@ class _Thread:
         await cluster.start()
         return cluster
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def run(self, work: Coroutine[Any, Any, T], what: str = "the cluster", seconds: float = _MOST_SECONDS) -> T:
+        """Wait for work in the loop; what takes too long is ended, after it was said where everything stands."""
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result(seconds)
+        except FutureTimeout:
+            if running.done():
+                raise  # the work has a limit of its own
+            self._tell_where(f"{what} has not ended after {seconds:g} seconds")
+            running.cancel()
+            raise TimeoutError(f"{what} has not ended after {seconds:g} seconds") from None
+
+    def _tell_where(self, what: str) -> None:
+        """Print where all threads and all tasks of the loop stand."""
+        print(f"\n{what}; this is where everything stands:", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback(file=sys.stderr)
+        for task in asyncio.all_tasks(self._loop):
+            task.print_stack(limit=8, file=sys.stderr)
+        sys.stderr.flush()
 
     def close(self) -> None:
-        self.run(self.cluster.stop())
+        with suppress(TimeoutError):
+            self.run(self.cluster.stop(), "the end of the cluster", _END_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._thread.join(_END_SECONDS)
 
 
 @cache
-def running_cluster(definitions: Path | None, *, allows_exceptions: bool) -> _Thread:
+def running_cluster(definitions: Path | None, installation: str, version: str) -> _Thread:
     """Return the cluster of this process for a kind of installation; it is stopped when the process ends."""
-    thread = _Thread(lambda: Cluster(definitions, allows_exceptions=allows_exceptions))
+    thread = _Thread(lambda: Cluster(definitions, installation, version))
     Finalize(None, thread.close, exitpriority=10)
     return thread

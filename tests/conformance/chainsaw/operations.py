@@ -93,7 +93,7 @@ def _documents(context: Context, detail: JSONObject) -> Iterator[JSONObject]:
 def _files(context: Context, name: str) -> Iterator[JSONObject]:
     for path in located(context.copy, name) if (context.copy / name).exists() else located(context.folder, name):
         try:
-            documents = list(expand_lists(load_documents(path.read_bytes(), file=path.name)))
+            documents = list(expand_lists(load_documents(path.read_bytes(), file=path.name, duplicate_keys="last")))
         except (OSError, PyvernoError) as error:
             raise ScenarioFailure(f"`{name}` can not be read: {error}") from None
         yield from (document.value for document in documents if document.value is not None)
@@ -273,7 +273,8 @@ async def _missing(context: Context, body: JSONObject) -> str:
     if found is None:
         return f"{_name(body)}: there is no such kind"
     candidates = await _candidates(context, found, placed)
-    problems = [list(mismatches(placed, each, context.bindings)) for each in candidates]
+    installed = [context.cluster.as_installed(each) for each in candidates]
+    problems = [list(mismatches(placed, each, context.bindings)) for each in installed]
     if any(not each for each in problems):
         return ""
     if not problems:
