@@ -212,6 +212,21 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None
     play(NEEDS_LABEL, scene, limits=Limits(connections=3))
 
 
+def test_who_begins_with_tls_and_does_not_go_on_is_sent_away() -> None:
+    """L6: connections that never end their handshake do not add up; the others are answered."""
+
+    async def scene(caller: Caller, _: WebhookServer) -> None:
+        silent = [await asyncio.open_connection("localhost", caller.port) for _turn in range(20)]
+        silent[0][1].write(b"\x16\x03\x01")
+        async with asyncio.timeout(20):
+            for reader, writer in silent:
+                assert not await _rest(reader)
+                writer.close()
+        assert not (await caller.ask("/validate/fail", CONFIG_MAP))["allowed"]
+
+    play(NEEDS_LABEL, scene, limits=Limits(handshake_seconds=0.2))
+
+
 def test_only_the_api_server_is_answered_when_that_is_asked_for() -> None:
     """1F, CVE-2025-1974: with no certificate, or one of another authority or name, there is no answer but about health.
 

@@ -14,9 +14,12 @@ from typing import Any, Final
 from aiohttp import web
 
 from pyverno.errors import HostError
+from pyverno.webhook.connections import PatientServer, PatientSite
 
 __all__ = ["Service", "loop_factory", "run_process", "serve_http"]
 
+_HEAD_SECONDS: Final = 5.0
+_MOST_CONNECTIONS: Final = 100
 _LAST_SECONDS: Final = 1.0
 """How long answers that have begun may take when everything ends."""
 
@@ -75,12 +78,20 @@ async def serve_http(
 ) -> web.ServerRunner:
     """Listen for HTTP and return what is to be cleaned up at the end; `options` are those of `aiohttp.web.TCPSite`.
 
+    Who does not ask is sent away, as at the port of the webhook.
+
     Raises HostError where nobody can listen, because somebody else does, say.
     """
-    runner = web.ServerRunner(web.Server(handle, access_log=None), handle_signals=False, shutdown_timeout=_LAST_SECONDS)
+
+    async def noted(request: web.BaseRequest) -> web.StreamResponse:
+        server.note(request)
+        return await handle(request)
+
+    server = PatientServer(noted, head_seconds=_HEAD_SECONDS, most_connections=_MOST_CONNECTIONS, access_log=None)
+    runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
     await runner.setup()
     try:
-        await web.TCPSite(runner, address or None, port, **options).start()
+        await PatientSite(runner, address or None, port, handshake_seconds=_HEAD_SECONDS, **options).start()
     except OSError as error:
         await runner.cleanup()
         where = f"{address or '*'}:{port}"

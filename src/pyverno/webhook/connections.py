@@ -1,7 +1,7 @@
 """The HTTP server below the webhook: no connection may be held without a question being asked on it.
 
-A caller that sends a request drop by drop, or none at all, is sent away after a while, and so is one too many. This
-module must never look at a request.
+A caller that sends a request drop by drop, or none at all, is sent away after a while, and so is one too many, and who
+begins with TLS and does not go on. This module must never look at a request.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-__all__ = ["PatientServer"]
+__all__ = ["PatientServer", "PatientSite"]
 
 
 class PatientServer(web.Server):
@@ -41,3 +41,33 @@ class PatientServer(web.Server):
         if handler in self._silent:
             self._silent.discard(handler)
             transport.abort()
+
+
+class PatientSite(web.TCPSite):
+    """A place to listen that waits so many seconds for the handshakes of TLS, those of the end included."""
+
+    __slots__ = ("_handshake_seconds",)
+
+    def __init__(self, *arguments: Any, handshake_seconds: float, **options: Any) -> None:
+        """Take the limit; everything else is as for `aiohttp.web.TCPSite`."""
+        super().__init__(*arguments, **options)
+        self._handshake_seconds = handshake_seconds
+
+    async def start(self) -> None:
+        """Listen; raises OSError where nobody can."""
+        # as in aiohttp, which has no argument for the limits: the default is a minute
+        await web.BaseSite.start(self)
+        server = self._runner.server
+        assert server is not None  # noqa: S101 - the line above sees to it
+        limit = self._handshake_seconds if self._ssl_context else None
+        self._server = await asyncio.get_running_loop().create_server(
+            server,
+            self._host,
+            self._port,
+            ssl=self._ssl_context,
+            backlog=self._backlog,
+            reuse_address=self._reuse_address,
+            reuse_port=self._reuse_port,
+            ssl_handshake_timeout=limit,
+            ssl_shutdown_timeout=limit,
+        )

@@ -22,7 +22,7 @@ from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.status import StatusError, request_too_large, server_timeout, service_unavailable
 from pyverno.webhook.admission import Judged, World, answer
-from pyverno.webhook.connections import PatientServer
+from pyverno.webhook.connections import PatientServer, PatientSite
 from pyverno.webhook.inline import InlineHost, NeedsWorkerError
 from pyverno.webhook.question import Answer, BadReviewError, Question, read_question
 from pyverno.webhook.routes import Route, read_route
@@ -50,6 +50,7 @@ class Limits:
 
     body_bytes: int = 7 * 1024 * 1024
     bytes_in_work: int = 64 * 1024 * 1024
+    handshake_seconds: float = 5.0
     head_seconds: float = 10.0
     body_seconds: float = 10.0
     review_seconds: float = 10.0
@@ -127,13 +128,14 @@ class WebhookServer:
         )
         self._runner = web.ServerRunner(self._http, handle_signals=False)
         await self._runner.setup()
-        site = web.TCPSite(
+        site = PatientSite(
             self._runner,
             address or None,
             port,
             ssl_context=self._tls.listening,
             backlog=1024,
             reuse_port=shares_port or None,
+            handshake_seconds=self._limits.handshake_seconds,
         )
         try:
             await site.start()
