@@ -182,6 +182,8 @@ class ClusterWorld:
         await self._wait_for(self._definitions)
         self._watch_everything()
         await self.wait_until_whole()
+        known = {gvr.resource: len(informer) for gvr, informer in self._informers.items()}
+        log.info("everything has arrived", extra={"fields": known})
 
     async def wait_until_whole(self) -> None:
         """Wait until every watch that was begun has brought everything; the log tells what takes long."""
@@ -340,8 +342,17 @@ class ClusterWorld:
                 log.error("a policy is not valid", extra={"fields": fields})
         if self.store.policies is not before:
             self.changed.set()
+            if log.isEnabledFor(logging.DEBUG):
+                log.debug("a policy has changed", extra={"fields": self._told(notice, body)})
             if compiled is not None and self._info is not None:
                 self._info.note(compiled, _CHANGES[notice])
+
+    def _told(self, notice: Notice, body: JSONObject) -> JSONObject:
+        """Return what tells later, beside an answer, which policies were known when it was given."""
+        metadata = body["metadata"]
+        key = "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)
+        version = metadata.get("resourceVersion", "")
+        return {"policy": key, "change": notice, "resourceVersion": version, "policies": len(self.store.policies.all)}
 
 
 def _same_objects(one: GVR, other: GVR) -> bool:

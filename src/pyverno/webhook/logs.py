@@ -167,12 +167,15 @@ class AnswerLog:
         level = logging.DEBUG if judged.answer.allowed else logging.INFO
         if log.isEnabledFor(level):
             verb = "allowed" if judged.answer.allowed else "denied"
-            log.log(level, "admission request %s", verb, extra={"fields": _about(question, path, seconds)})
+            # no review: the request was filtered, or no policy is on the path
+            results = None if judged.review is None else len(judged.review.results)
+            fields = {**_about(question, path, seconds), "results": results}
+            log.log(level, "admission request %s", verb, extra={"fields": fields})
         if judged.review is None or not log.isEnabledFor(logging.INFO):
             return
         for result in judged.review.results:
             if result.status in _BAD:
-                fields = {
+                failure = {
                     "policy": result.rule.policy.key,
                     "rule": result.rule.name,
                     "verdict": result.status.value,
@@ -180,7 +183,7 @@ class AnswerLog:
                     **_told(question, result.message),
                     **_about(question, path, seconds),
                 }
-                log.info("validation failed", extra={"fields": fields})
+                log.info("validation failed", extra={"fields": failure})
 
     def failed(self, path: str, error: BaseException) -> None:
         """Write why a request was refused; what is a fault of ours comes with its traceback."""

@@ -85,11 +85,12 @@ def test_a_denial_is_logged_with_policy_rule_resource_user_and_verdict(lines: io
     """One line for the request, one for each rule; no body of a resource."""
     AnswerLog().answered(QUESTION, "/validate/fail", judged(), 0.5)
     request, rule = (orjson.loads(line) for line in lines.getvalue().splitlines())
-    assert ("admission request denied", "alice", "Pod", "web") == (
+    assert ("admission request denied", "alice", "Pod", "web", 1) == (
         request["msg"],
         request["user"],
         request["kind"],
         request["name"],
+        request["results"],
     )
     assert ("validation failed", "check", "rule", "fail") == (
         rule["msg"],
