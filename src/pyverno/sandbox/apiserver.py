@@ -469,7 +469,11 @@ class ApiServer:
     async def _kept(self, type: ResourceType, body: JSONObject) -> JSONObject:
         """Return an object as it is kept: custom ones in the version that their definition names."""
         kept = replace(type, version=type.storage) if type.storage else self.table.versions_of(type.key)[0]
-        return ordered(await self.in_version(kept, body), kept.api_version, kept.kind)
+        found = await self.in_version(kept, body)
+        if kept.is_custom and kept.version != type.version:
+            # upstream fills them in when it reads the object
+            found = self.schemas.default(kept, found)
+        return ordered(found, kept.api_version, kept.kind)
 
     async def _outcome(self, type: ResourceType, state: Stored, status: int = 200) -> Outcome:
         return Outcome(await self.in_version(type, state.body), status, state)

@@ -120,6 +120,10 @@ def _objects(body: JSONObject, *, uid: str, version: str) -> list[JSON]:
     response = body.get("response")
     if version == "v1":
         said = (str(body.get("apiVersion") or ""), str(body.get("kind") or ""))
+        if said[0].startswith(f"{_GROUP}/") and said[0] != f"{_GROUP}/v1":
+            # Kubernetes: the decoder notices before anybody looks at the answer
+            other = said[0].rpartition("/")[2]
+            raise _BadReviewError(f"converting ({other}.{_KIND}) to (v1.{_KIND}): unknown conversion")
         if said != (f"{_GROUP}/v1", _KIND):
             got = f"{said[0] or '/'}, Kind={said[1]}"
             raise _BadReviewError(f"expected webhook response of {_GROUP}/v1, Kind={_KIND}, got {got}")

@@ -12,10 +12,11 @@ from typing import Final
 
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.status import FieldError
-from pyverno.sandbox.fielderrors import duplicate, invalid, required, unsupported
+from pyverno.sandbox.fielderrors import duplicate, forbidden, invalid, required, unsupported
 from pyverno.sandbox.resources import ResourceTable, ResourceType
 from pyverno.sandbox.schema.structural import schema_errors
 from pyverno.sandbox.validation.names import dns_label_1035_problems, dns_subdomain_problems
+from pyverno.sandbox.validation.webhookclient import client_config, review_versions
 
 __all__ = [
     "accepted",
@@ -186,9 +187,35 @@ def validate_definition(crd: JSONObject, version: tuple[int, int] = (1, 35)) -> 
         errors.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     errors += (*_group_errors(spec), *_scope_errors(spec), *_version_errors(spec, version))
     errors += _name_errors(spec.get("names") or {})
+    errors += _conversion_errors(spec.get("conversion") or {})
     if not any(entry.get("storage") for entry in spec.get("versions") or ()):
         errors.append(invalid("status.storedVersions", None, "must have at least one stored version"))
     errors += _approval_errors(crd, spec)
+    return errors
+
+
+def _conversion_errors(conversion: JSONObject) -> list[FieldError]:
+    """Return what is wrong with how versions are converted; upstream names the fields as its internal form does."""
+    if not conversion:
+        return []
+    errors: list[FieldError] = []
+    path, strategy = "spec.conversion", conversion.get("strategy") or ""
+    client_path, versions_path = f"{path}.webhookClientConfig", f"{path}.conversionReviewVersions"
+    webhook: JSONObject = conversion.get("webhook") or {}
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
+    if not strategy:
+        errors.append(required(f"{path}.strategy"))
+    elif strategy not in ("None", "Webhook"):
+        errors.append(unsupported(f"{path}.strategy", strategy, ("None", "Webhook")))
+    if strategy == "Webhook":
+        if client is None:
+            errors.append(required(client_path, "required when strategy is set to Webhook"))
+        else:
+            client_config(client, client_path, errors)
+        review_versions(versions, versions_path, errors)
+        return errors
+    why = "should not be set when strategy is not set to Webhook"
+    errors += [forbidden(place, why) for place, value in ((client_path, client), (versions_path, versions)) if value]
     return errors
 
 

@@ -314,3 +314,44 @@ def test_a_webhook_that_can_not_be_called_is_told_in_go_words(tmp_path):
         assert f'{SINGLE} failed: Post "{url}": {why}' == refused.value.message
 
     asyncio.run(main())
+
+
+def test_defaults_of_the_storage_version_are_filled_in():
+    """They show in that version, whichever one was written."""
+    crd = versions()
+    server = api_server()
+
+    async def main():
+        await server.create(write(server, DEFINITIONS, ""), crd)
+        await server.create(through(server, "v2"), in_v2("a", paint="red"))
+        kept = server.get(of(server, "v1"), "default", "a").body
+        assert ("example.com/v1", {"color": "grey"}) == (kept["apiVersion"], kept["spec"])
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"apiVersion": "apiextensions.k8s.io/v1beta1"},
+            "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
+        ),
+        ({"kind": "Other"}, 'no kind "Other" is registered for version "apiextensions.k8s.io/v1" in scheme '),
+        (
+            {"apiVersion": None, "kind": None},
+            "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=",
+        ),
+        ({"response": None}, "no response provided"),
+    ],
+)
+def test_answers_that_are_no_reviews_are_told(tmp_path, change, text):
+    """Before anybody looks at the objects."""
+
+    async def use(server, _):
+        created = await server.create(through(server, "v1"), widget("a", color="red"))
+        with pytest.raises(StatusError) as refused:
+            await server.in_version(of(server, "v2"), created.body)
+        assert refused.value.message.startswith(f"{SINGLE} failed: {text}"), refused.value.message
+
+    served_by(tmp_path, use, lambda review: {**converted(review), **change})

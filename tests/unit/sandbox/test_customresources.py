@@ -124,3 +124,56 @@ def test_an_established_definition_keeps_its_scope_and_kind() -> None:
     errors = definition_update_errors(new, old)
     assert ["spec.scope", "spec.names.kind", "status.storedVersions[0]"] == [error.field for error in errors]
     assert [] == definition_update_errors(widgets(scope="Cluster"), widgets())
+
+
+@pytest.mark.parametrize(
+    ("conversion", "expected"),
+    [
+        ({"strategy": "None"}, []),
+        ({"strategy": ""}, ["strategy: Required value"]),
+        ({"strategy": "Foo"}, ['strategy: Unsupported value: "Foo": supported values: "None", "Webhook"']),
+        (
+            {"strategy": "Webhook"},
+            [
+                "webhookClientConfig: Required value: required when strategy is set to Webhook",
+                "conversionReviewVersions: Required value",
+            ],
+        ),
+        (
+            {
+                "strategy": "None",
+                "webhook": {"clientConfig": {"url": "https://h"}, "conversionReviewVersions": ["v1"]},
+            },
+            [
+                "webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook",
+                "conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
+            ],
+        ),
+        (
+            {"strategy": "Webhook", "webhook": {"clientConfig": {}, "conversionReviewVersions": ["v1"]}},
+            ["webhookClientConfig: Required value: exactly one of url or service is required"],
+        ),
+        (
+            {
+                "strategy": "Webhook",
+                "webhook": {"clientConfig": {"url": "https://h"}, "conversionReviewVersions": ["v1"]},
+            },
+            [],
+        ),
+    ],
+)
+def test_a_conversion_says_who_converts(conversion: JSONObject, expected: list[str]) -> None:
+    """Upstream names the fields as its internal form does."""
+    crd = widgets(version("v1", storage=True))
+    crd = {**crd, "spec": {**crd["spec"], "conversion": conversion}}
+    assert [f"spec.conversion.{text}" for text in expected] == list(map(str, validate_definition(crd)))
+
+
+def test_types_know_where_they_are_kept_and_who_converts_them() -> None:
+    """Whatever is served."""
+    crd = widgets(version("v1"), version("v2", served=False, storage=True))
+    crd["spec"]["versions"][0]["storage"] = False
+    (found,) = types_of(crd)
+    assert ("v1", "v2", False) == (found.version, found.storage, found.converts_by_webhook)
+    crd["spec"]["conversion"] = {"strategy": "Webhook"}
+    assert types_of(crd)[0].converts_by_webhook

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
-from urllib.parse import urlsplit
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.labelsyntax import label_key_problems
@@ -16,6 +15,7 @@ from pyverno.sandbox.fielderrors import duplicate, forbidden, invalid, required,
 from pyverno.sandbox.validation.check import Check, Errors, label_selector
 from pyverno.sandbox.validation.names import dns_label_1035_problems, dns_subdomain_problems, path_segment_problems
 from pyverno.sandbox.validation.results import Result
+from pyverno.sandbox.validation.webhookclient import REVIEW_VERSIONS, client_config, review_versions
 
 if TYPE_CHECKING:
     from pyverno.sandbox.validation.expressions import Expressions
@@ -30,10 +30,8 @@ _MATCH: Final = ("Equivalent", "Exact")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-_REVIEWS: Final = ("v1", "v1beta1")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
-_URL_FORM: Final = "; desired format: https://host[/path]"
 
 
 def _expressions(version: Version, *, has_params: bool = False, mutation: bool = False) -> Expressions:
@@ -102,68 +100,6 @@ def _resources(resources: list[str], path: str, errors: Errors) -> None:
         errors.append(invalid(path, resources, what))
 
 
-def _client(config: JSONObject, path: str, errors: Errors) -> None:
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        errors.append(required(path, "exactly one of url or service is required"))
-    elif url is not None:
-        _url(str(url), f"{path}.url", errors)
-    elif service is not None:
-        _service(service, f"{path}.service", errors)
-
-
-def _url(url: str, path: str, errors: Errors) -> None:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        errors.append(required(path, f"url must be a valid URL: {error}{_URL_FORM}"))
-        return
-    if parts.scheme != "https":
-        errors.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"))
-    if not parts.hostname:
-        errors.append(invalid(path, "", f"host must be specified{_URL_FORM}"))
-    if parts.username is not None:
-        errors.append(invalid(path, parts.username, "user information is not permitted in the URL"))
-    if parts.fragment:
-        errors.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        errors.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
-
-
-def _service(service: JSONObject, path: str, errors: Errors) -> None:
-    for key in ("name", "namespace"):
-        if not service.get(key):
-            errors.append(required(f"{path}.{key}"))
-    port = service.get("port", 443)
-    if not 1 <= port <= 65535:
-        what = "port is not valid: must be between 1 and 65535, inclusive"
-        errors.append(invalid(f"{path}.port", port, what))
-    text = str(service.get("path") or "/")
-    if text == "/":
-        return
-    if not text.startswith("/"):
-        errors.append(invalid(f"{path}.path", text, "must start with a '/'"))
-    for index, step in enumerate(text[1:].removesuffix("/").split("/")):
-        if not step:
-            errors.append(invalid(f"{path}.path", text, f"segment[{index}] may not be empty"))
-        else:
-            problems = dns_subdomain_problems(step)
-            errors.extend(invalid(f"{path}.path", text, f"segment[{index}]: {problem}") for problem in problems)
-
-
-def _reviews(versions: list[str], path: str, errors: Errors) -> None:
-    if not versions:
-        errors.append(required(path, f"must specify one of {', '.join(_REVIEWS)}"))
-        return
-    for index, version in enumerate(versions):
-        if version in versions[:index]:
-            errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
-        problems = dns_label_1035_problems(version)
-        errors.extend(invalid(f"{path}[{index}]", version, problem) for problem in problems)
-    if not any(version in _REVIEWS for version in versions):
-        errors.append(invalid(path, versions, f"must include at least one of {', '.join(_REVIEWS)}"))
-
-
 def _webhook(hook: JSONObject, path: str, errors: Errors, version: Version) -> None:
     name = str(hook.get("name") or "")
     _qualified_name(name, f"{path}.name", errors)
@@ -182,8 +118,10 @@ def _webhook(hook: JSONObject, path: str, errors: Errors, version: Version) -> N
     for key in ("namespaceSelector", "objectSelector"):
         label_selector(hook.get(key), f"{path}.{key}", errors)
     _in(hook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", ("IfNeeded", "Never"), errors)
-    _client(hook.get("clientConfig") or {}, f"{path}.clientConfig", errors)
-    _reviews(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions", errors)
+    client_config(hook.get("clientConfig") or {}, f"{path}.clientConfig", errors)
+    versions = hook.get("admissionReviewVersions") or []
+    listed = f"must specify one of {', '.join(REVIEW_VERSIONS)}"
+    review_versions(versions, f"{path}.admissionReviewVersions", errors, missing=listed)
     if hook.get("matchConditions"):
         _conditions(hook["matchConditions"], f"{path}.matchConditions", errors, version)
 
