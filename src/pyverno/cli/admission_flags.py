@@ -352,6 +352,13 @@ class IgnoredFlags:
     registration_timeout: float = seconds(
         "--webhookRegistrationTimeout", "How long webhooks may take to be registered.", default="120s", has_effect=False
     )
+    audit_workers: int = number(
+        "--maxAuditWorkers",
+        "Who judges rules that only audit; here the request itself does.",
+        default=8,
+        has_effect=False,
+    )
+    audit_capacity: int = number("--maxAuditCapacity", "How much of that may wait.", default=1000, has_effect=False)
     cleanup_host: str = text(
         "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
     )

@@ -13,6 +13,7 @@ from pyverno.cli.admission_flags import AdmissionFlags
 from pyverno.cli.admission_run import REQUIRED, access_of, metrics_tls, settings_of
 from pyverno.cli.controller import controller
 from pyverno.cli.flagtable import command_of, environment_of, ineffective
+from pyverno.cli.sections import SectionedCommand
 from pyverno.cluster.access import Access
 from pyverno.errors import UsageError
 from tests.unit.cli.conftest import Run
@@ -65,7 +66,11 @@ KYVERNO = {
     "protectManagedResources": "false",
     "forceFailurePolicyIgnore": "false",
     "generateValidatingAdmissionPolicy": "true",
+    "generateMutatingAdmissionPolicy": "false",
     "admissionReports": "true",
+    "enableReporting": "validate,mutate,mutateExisting,generate,imageVerify",
+    "allowedResults": "pass,fail,error,warn,skip",
+    "maxAdmissionReports": "10000",
     "backgroundServiceAccountName": "",
     "reportsServiceAccountName": "",
     "caSecretName": "",
@@ -84,6 +89,8 @@ KYVERNO = {
     "tufRoot": "",
     "tufRootRaw": "",
     "enableCosignLogging": "false",
+    "maxAuditWorkers": "8",
+    "maxAuditCapacity": "1000",
     "cleanupServerHost": "",
     "cleanupServerPort": "9443",
     "metricsHost": "",
@@ -106,6 +113,21 @@ KYVERNO = {
     "profileAddress": "",
 }
 """The flags of Kyverno's admission controller with their defaults; only those of keys have another one on purpose."""
+
+
+OURS = {
+    *("context", "shutdownDelay", "clientCAFile", "clientAllowedNames", "removeWebhooks"),
+    *("tlsKeyAlgorithm", "metricsKeyAlgorithm", "tufMirror"),
+}
+"""Flags that Kyverno does not have, or that have another default here."""
+
+
+def test_no_flag_is_forgotten() -> None:
+    """Each of the command is one of Kyverno's, or one of ours."""
+    command = controller.commands["admission"]
+    assert isinstance(command, SectionedCommand)
+    shown = {option.opts[0].removeprefix("--") for options in command.sections.values() for option in options}
+    assert shown == {*KYVERNO, *OURS}
 
 
 @pytest.mark.parametrize("name", KYVERNO)
