@@ -44,6 +44,8 @@ _LONGEST_BASE = 58
 _RANDOM_LETTERS = 5
 _MAX_ANNOTATIONS = 256 * 1024
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_LENIENT_GROUPS = frozenset({"policy", "coordination.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"})
+"""Groups whose finalizers, like those of custom resources, need no domain."""
 _BAD_OWNERS = frozenset({("v1", "Event")})
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
@@ -116,13 +118,42 @@ def is_same(before: JSON, after: JSON) -> bool:
 
 def metadata_errors(body: JSONObject) -> list[FieldError]:
     """Return what is wrong with the metadata of an object, its name left aside."""
-    metadata = metadata_of(body)
-    errors = [*_label_errors(metadata), *_annotation_errors(metadata), *_owner_errors(metadata)]
-    return [*errors, *_finalizer_errors(metadata)]
+    return [*_note_errors(metadata_of(body)), *_finalizer_errors(body)]
+
+
+def _note_errors(metadata: JSONObject) -> list[FieldError]:
+    return [*_label_errors(metadata), *_annotation_errors(metadata), *_owner_errors(metadata)]
 
 
 def metadata_update_errors(body: JSONObject, old: JSONObject) -> list[FieldError]:
-    """Return what an update may not do to the metadata of an object."""
+    """Return what an update may not do to the metadata of an object.
+
+    Upstream judges metadata twice or three times then, by the kind, and tells each cause as often.
+    """
+    changed, kind = _change_errors(body, old), body.get("kind")
+    noted = _note_errors(metadata_of(body))
+    errors = [*changed, *noted]
+    if kind != "PodDisruptionBudget":
+        errors += [*([] if kind in _JUDGED_LESS else changed), *noted]
+    return [*errors, *metadata_errors(body)] if kind in _JUDGED_WHOLE else errors
+
+
+_JUDGED_LESS = frozenset(
+    {
+        *("PersistentVolume", "LimitRange", "EndpointSlice"),
+        *("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
+    }
+)
+_JUDGED_WHOLE = frozenset(
+    {
+        *("ConfigMap", "Secret", "ServiceAccount", "Pod", "Namespace", "Node", "Endpoints", "Job"),
+        *("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"),
+        *("NetworkPolicy", "Ingress", "IngressClass", "StorageClass", "PersistentVolume", "PersistentVolumeClaim"),
+    }
+)
+
+
+def _change_errors(body: JSONObject, old: JSONObject) -> list[FieldError]:
     new, before = metadata_of(body), metadata_of(old)
     errors: list[FieldError] = []
     if before.get("deletionTimestamp"):
@@ -195,14 +226,16 @@ def _written(owner: JSONObject) -> str:
     return "{" + ",".join(f"{encode(key)}:{encode(value)}" for key, value in (head | rest).items()) + "}"
 
 
-def _finalizer_errors(metadata: JSONObject) -> Iterable[FieldError]:
+def _finalizer_errors(body: JSONObject) -> Iterable[FieldError]:
     path = "metadata.finalizers"
-    finalizers: list[str] = metadata.get("finalizers") or []
-    for index, name in enumerate(finalizers):
-        problems = label_key_problems(name)
-        for problem in problems:
-            yield FieldError(f"{path}[{index}]", "Invalid value", problem, go_quote(name))
-        if not problems and "/" not in name and name not in _STANDARD_FINALIZERS:
+    finalizers: list[str] = metadata_of(body).get("finalizers") or []
+    for name in finalizers:
+        for problem in label_key_problems(name):
+            yield FieldError(path, "Invalid value", problem, go_quote(name))
+    group = str(body.get("apiVersion") or "").rpartition("/")[0]
+    is_strict = group not in _LENIENT_GROUPS and ("." not in group or group.endswith(".k8s.io"))
+    for index, name in enumerate(finalizers if is_strict else ()):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             yield FieldError(f"{path}[{index}]", "Invalid value", why, go_quote(name))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):

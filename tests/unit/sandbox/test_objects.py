@@ -82,7 +82,7 @@ def test_metadata_of_the_server_can_not_be_changed() -> None:
         "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new "
         'finalizers []string{"a/c"}',
         'metadata.uid: Invalid value: "2": field is immutable',
-    ] == [str(error) for error in metadata_update_errors(new, old)]
+    ] * 2 == [str(error) for error in metadata_update_errors(new, old)]
 
 
 def test_lists_rely_on_the_first_fields() -> None:
@@ -90,3 +90,32 @@ def test_lists_rely_on_the_first_fields() -> None:
     body = ordered({"z": 1, "kind": "Old", "metadata": {"name": "a"}}, "v1", "New")
     assert ["apiVersion", "kind", "metadata", "z"] == list(body)
     assert "New" == body["kind"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "noted"),
+    [("PodDisruptionBudget", 1, 1), ("LimitRange", 1, 2), ("Deployment", 2, 2), ("Widget", 2, 2), ("ConfigMap", 2, 3)],
+)
+def test_causes_of_updates_are_told_as_often_as_upstream_finds_them(kind: str, changed: int, noted: int) -> None:
+    """It judges metadata several times, and clients see the list of causes."""
+    old = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "uid": "1"}}
+    new = {**old, "metadata": {"name": "a", "uid": "2", "labels": {"-": "x"}}}
+    fields = [error.field for error in metadata_update_errors(new, old)]
+    assert (changed, noted) == (fields.count("metadata.uid"), fields.count("metadata.labels"))
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "fields"),
+    [
+        ("v1", "a b", ["metadata.finalizers", "metadata.finalizers[0]"]),
+        ("v1", "ab", ["metadata.finalizers[0]"]),
+        ("v1", "example.com/ab", []),
+        ("example.com/v1", "ab", []),
+        ("policy/v1", "ab", []),
+        ("example.com/v1", "a b", ["metadata.finalizers"]),
+    ],
+)
+def test_finalizers_of_built_in_kinds_need_a_domain(version: str, name: str, fields: list[str]) -> None:
+    """Those of others only a form."""
+    body = {"apiVersion": version, "kind": "Any", "metadata": {"name": "a", "finalizers": [name]}}
+    assert fields == [error.field for error in metadata_errors(body)]
