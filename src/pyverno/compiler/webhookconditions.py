@@ -12,6 +12,7 @@ from pyverno.compiler.autogen_cel import AutogenConfig, Target, expand_cel, guar
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.context import Parser
 from pyverno.kube.documents import Document
+from pyverno.kube.labelsyntax import label_key_problems
 from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.presets import kubernetes_environment
@@ -48,6 +49,8 @@ def webhook_conditions(policy: CelPolicy) -> tuple[NamedExpression, ...] | None:
         found += guarded_conditions(
             _judged_there(copy.policy.spec.match_conditions) or (), copy.targets, config=copy.name
         )
+    if any(label_key_problems(each.name) for each in found):
+        return ()  # the names grew too long; the engine judges all of them anyway
     is_without = isinstance(policy, GeneratingPolicy) or _WITHOUT_OBJECT & {*constraints.resource_rules[0].operations}
     return tuple(_for_no_object(found)) if is_without else tuple(found)
 
@@ -59,7 +62,7 @@ def _judged_there(conditions: Iterable[NamedExpression]) -> tuple[NamedExpressio
     names: set[str] = set()
     for each in conditions:
         program = compiler.compile(each.expression.strip(), (*each.path, "expression"), expected=types.BOOL)
-        if program is None or not each.name or each.name in names:
+        if program is None or label_key_problems(each.name) or each.name in names:
             return None
         names.add(each.name)
         if "namespaceObject" not in program.variables:

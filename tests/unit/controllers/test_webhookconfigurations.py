@@ -339,6 +339,16 @@ def test_conditions_that_an_api_server_does_not_know_are_left_to_the_engine(expr
     assert {"vpol.validate.kyverno.svc-fail": []} == {name: conditions(hook) for name, hook in hooks(policy).items()}
 
 
+def test_conditions_with_names_that_kubernetes_does_not_take_are_left_to_the_engine() -> None:
+    """Policies may call them as they like; those of copies for pod controllers grow by what they are for."""
+    written = [{"name": "not a name", "expression": "true"}]
+    assert {"vpol.validate.kyverno.svc-fail"} == set(hooks(cel("a", matchConditions=written)))
+    for length, expected in ((63 - len("autogen-cronjobs-"), 3), (63, 0)):
+        long = [{"name": "n" * length, "expression": "true"}]
+        [(name, hook)] = hooks(cel("a", resources="pods", matchConditions=long)).items()
+        assert ("vpol.validate.kyverno.svc-fail-finegrained-a", expected) == (name, len(conditions(hook)))
+
+
 def test_conditions_with_variables_are_left_to_the_engine() -> None:
     """An API server knows no variables of a webhook."""
     policy = conditioned(
