@@ -180,7 +180,7 @@ class Output:
         for item in judged:
             for result in item.results:
                 if result.status is Status.ERROR and (result.rule.type, result.status) not in _PROBLEMS:
-                    where = f"policy {result.rule.policy.key} rule {result.rule.name} -> resource {_path(item.ref)}"
+                    where = f"policy {result.rule.policy.key} rule {result.rule_name} -> resource {_path(item.ref)}"
                     report_error(f"{where}: {result.message}")
 
     def _table(self, judged: Iterable[JudgedResource]) -> None:

@@ -17,7 +17,7 @@ from pyverno.engine.result import FailureAction, RuleResult, Status
 from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVK
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.companions import Values
@@ -28,6 +28,7 @@ __all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Evaluation", "parse_operation"]
 CLEANUP_KINDS = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
 DELETING_KINDS = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
 
+_RULE_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -65,8 +66,8 @@ class Evaluation:
         """
         reviews: list[Review] = []
         current: JSON = manifest
-        for asked, policies in self._by_operation(manifest, operation):
-            request = self.request(current if isinstance(current, dict) else manifest, asked)
+        for asked, changes, policies in self._by_question(manifest, operation):
+            request = self.request(current if isinstance(current, dict) else manifest, asked, changes)
             review = self._engine(policies).review(request, phases)
             reviews.append(review)
             if review.resource is not None:
@@ -103,14 +104,21 @@ class Evaluation:
         policies = tuple(policy for policy in self.policies if policy.info.answers == mode)
         return self._engine(policies).review(check_request(payload, mode=mode), VALIDATING)
 
-    def request(self, manifest: JSONObject, operation: Operation) -> Request:
-        """Return the request that a cluster would send for a manifest; an UPDATE replaces it by itself."""
+    def request(self, manifest: JSONObject, operation: Operation, changes: Mapping[str, JSON] | None = None) -> Request:
+        """Return the request that a cluster would send for a manifest; an UPDATE replaces it by itself.
+
+        `changes` are parts of `object` and `oldObject` that stand in a values file.
+        """
+        changed = changes or {}
+        old = _changed(manifest, changed.get("oldObject"))
+        manifest = _changed(manifest, changed.get("object"))
         view = Resource(manifest)
         gvk, subresource = self._identity(view.gvk)
         namespace = view.name if view.kind == "Namespace" else view.namespace
         return Request.from_manifest(
             manifest,
             operation=operation,
+            old=None if operation is Operation.CREATE else old,
             user=self.user,
             namespace_labels=self._labels(namespace),
             namespace_object=self.values.namespace(namespace) or self.namespaces.get(namespace),
@@ -134,19 +142,21 @@ class Evaluation:
             given = Resource(document).labels if document is not None else {}
         return {_NAME_LABEL: namespace, **given}
 
-    def _by_operation(
+    def _by_question(
         self, manifest: JSONObject, operation: Operation | None
-    ) -> Iterable[tuple[Operation, tuple[CompiledPolicy, ...]]]:
-        if operation is not None:
-            return [(operation, self.policies)]
-        if not self.values.names_operations:
-            return [(Operation.CREATE, self.policies)]
+    ) -> Iterable[tuple[Operation, Mapping[str, JSON], tuple[CompiledPolicy, ...]]]:
+        """Group the policies by what the values file says of operation and objects; usually there is one group."""
+        values = self.values
+        if not values.names_objects and (operation is not None or not values.names_operations):
+            return [(operation or Operation.CREATE, {}, self.policies)]
         name = Resource(manifest).name
-        groups: dict[Operation, list[CompiledPolicy]] = {}
+        groups: dict[tuple[Operation, str], tuple[Mapping[str, JSON], list[CompiledPolicy]]] = {}
         for policy in self.policies:
-            asked = parse_operation(self.values.operation(policy.info.name, name))
-            groups.setdefault(asked, []).append(policy)
-        return [(asked, tuple(policies)) for asked, policies in groups.items()]
+            asked = operation or parse_operation(values.operation(policy.info.name, name))
+            # Kyverno: only rules of ClusterPolicy and Policy see an object that a values file changes
+            changes = values.changes(policy.info.name, name) if policy.info.kind in _RULE_KINDS else {}
+            groups.setdefault((asked, encode(changes)), (changes, []))[1].append(policy)
+        return [(asked, changes, tuple(policies)) for (asked, _), (changes, policies) in groups.items()]
 
     def _engine(self, policies: tuple[CompiledPolicy, ...]) -> Engine:
         key = tuple(str(id(policy)) for policy in policies) if policies is not self.policies else ()
@@ -155,6 +165,17 @@ class Evaluation:
             engine = Engine(PolicySet(policies, self.exceptions), self.host)
             self._engines[key] = engine
         return engine
+
+
+def _changed(document: JSONObject, change: JSON) -> JSONObject:
+    """Return an object with a part of it changed; maps are merged, everything else is replaced."""
+    if not isinstance(change, dict):
+        return document
+    result = dict(document)
+    for key, value in change.items():
+        below = result.get(key)
+        result[key] = _changed(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return result
 
 
 def _unsaid(policy: CompiledPolicy) -> tuple[RuleResult, ...]:

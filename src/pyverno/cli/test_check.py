@@ -189,7 +189,7 @@ def _compare(
 
 
 def _row(suite: Suite, row: ExpectedResult, resource: str, result: RuleResult, problem: tuple[str, str] | None) -> Row:
-    rule = row.rule or result.rule.name
+    rule = row.rule or result.rule_name
     if problem is not None:
         return Row(row.policy, rule, resource, "Fail", problem[0], problem[1], expected=row)
     status = reported_status(result)

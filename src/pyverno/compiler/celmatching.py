@@ -35,11 +35,17 @@ def lower_constraints(
     A policy without rules is about nothing, a binding without rules about everything. `any_operation` reads every rule
     as if it listed `*` (deleting policies). A selector that does not compile is reported and selects everything: who
     lowers must see to it that what it brings in errs.
+
+    A rule of a Kubernetes policy without operations is about all of them: the API server would refuse it, and offline
+    it must not be about nothing.
     """
     written = written or MatchConstraints()
     for path, message in selector_problems(written):
         parser.report(message, path, code=INVALID_SELECTOR)
-    rules = tuple(_rule(rule, any_operation=any_operation) for rule in written.resource_rules)
+    rules = tuple(
+        _rule(rule, any_operation=any_operation or (is_kubernetes and not rule.operations))
+        for rule in written.resource_rules
+    )
     return ConstraintMatcher(
         rules=rules if rules or is_binding else (_NOTHING,),
         excludes=tuple(_rule(rule, any_operation=any_operation) for rule in written.exclude_resource_rules),

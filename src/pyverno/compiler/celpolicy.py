@@ -338,7 +338,7 @@ def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> Compi
     variables = compiler.variables(spec.variables)
     propagation = spec.deletion_propagation_policy.value if spec.deletion_propagation_policy else ""
     action = DeletingAction(compiler.conditions(spec.conditions), variables, propagation)
-    return _rule(policy, info, parser, Stage.CLEANUP, action)
+    return _rule(policy, info, parser, Stage.CLEANUP, action, name=policy.name)
 
 
 def lower_cel_exception(exception: CelException) -> tuple[CompiledCelException, tuple[PolicyError, ...]]:

@@ -36,7 +36,7 @@ def lower_cleanup_policy(policy: CleanupPolicy) -> tuple[CompiledPolicy, tuple[P
     if parser.errors:
         action = Unavailable("; ".join(str(error) for error in parser.errors))
     rule = CompiledRule(
-        info=RuleInfo(info, "", RuleType.DELETION, location),
+        info=RuleInfo(info, policy.name, RuleType.DELETION, location),
         stage=Stage.CLEANUP,
         matcher=lower_matcher(spec.match, spec.exclude, policy_namespace=info.namespace, for_rule=False),
         action=action,

@@ -63,6 +63,10 @@ class Parser:
 def _pointer(path: Path) -> str:
     """Return the path inside a rule: templates name places by it (`/mutate/patchStrategicMerge`)."""
     inside = path[3:] if path[:2] == ("spec", "rules") else path
+    if inside[:2] == ("mutate", "foreach"):  # Kyverno: the places of an entry begin with the entry
+        inside = inside[3:]
+        while inside[:1] == ("foreach",):
+            inside = inside[2:]
     return "".join(f"/{step}" for step in inside)
 
 

@@ -33,6 +33,8 @@ __all__ = [
     "failed_results",
 ]
 
+_CEL_GROUP = "policies.kyverno.io/"
+
 NO_PROPERTIES: Mapping[str, str] = {}
 
 
@@ -186,6 +188,19 @@ class RuleResult(NamedTuple):
     target: ResourceRef | None = None
     exceptions: tuple[str, ...] = ()
     properties: Mapping[str, str] = NO_PROPERTIES
+
+    @property
+    def rule_name(self) -> str:
+        """The name under which the result is told: that of the rule, or of what a policy in CEL did instead of judging.
+
+        Kyverno: `exception` where exceptions decided, `evaluation` where a policy could not be evaluated at all.
+        """
+        if self.rule.policy.api_version.startswith(_CEL_GROUP):
+            if self.exceptions:
+                return "exception"
+            if self.status is Status.ERROR and self.detail is None and not self.rule.name:
+                return "evaluation"
+        return self.rule.name
 
     @classmethod
     def of(

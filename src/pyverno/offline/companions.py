@@ -80,6 +80,10 @@ def _combined(errors: list[Any]) -> PyvernoError:
     return UsageError(f"{first.message}{others}", location=first.location, path=first.path)
 
 
+_OBJECTS = ("request.object.", "request.oldObject.")
+"""How variables begin that are parts of an object of the request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subresource:
     """A kind that is a subresource of another one (`Scale` of Deployment)."""
@@ -152,6 +156,28 @@ class Values:
         # the operation is that of the request itself, see `operation`
         found.pop("request.operation", None)
         return nested(found)
+
+    def changes(self, policy: str, resource: str) -> Mapping[str, JSON]:
+        """Return what variables named `request.object…` and `request.oldObject…` change of an object, nested.
+
+        >>> values = Values(global_values={"request.object.spec.replicas": 2, "other": 1})
+        >>> values.changes("p", "web")
+        {'object': {'spec': {'replicas': 2}}}
+        """
+        found = dict(self.global_values)
+        for entry in self.policies:
+            if entry.name == policy:
+                for own in entry.resources:
+                    if own.name == resource:
+                        found.update(own.values)
+        request = nested({name: value for name, value in found.items() if name.startswith(_OBJECTS)}).get("request")
+        return request if isinstance(request, dict) else {}
+
+    @property
+    def names_objects(self) -> bool:
+        """Tell whether some variable is a part of an object."""
+        given = [self.global_values, *(own.values for entry in self.policies for own in entry.resources)]
+        return any(name.startswith(_OBJECTS) for values in given for name in values)
 
     @property
     def names_operations(self) -> bool:

@@ -90,7 +90,7 @@ def finding(result: RuleResult, resource: ResourceRef, document: Document, *, au
     path = result.detail.path if isinstance(result.detail, PatternDetail) else ""
     return Finding(
         policy=policy.key,
-        rule=result.rule.name,
+        rule=result.rule_name,
         resource=resource,
         status=reported_status(result, audit_warn=audit_warn).value,
         message=result.message,

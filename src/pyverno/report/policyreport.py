@@ -63,8 +63,8 @@ def plain_result(result: RuleResult, seconds: int, *, audit_warn: bool = False) 
         "scored": policy.is_scored,
         "timestamp": {"seconds": seconds, "nanos": 0},
     }
-    if result.rule.name:
-        item["rule"] = result.rule.name
+    if result.rule_name:
+        item["rule"] = result.rule_name
     message = _message(result, status.value)
     if message:
         item["message"] = message
@@ -151,7 +151,7 @@ def result_order(entry: ReportEntry) -> tuple[str | int, ...]:
     rule, ref = entry.result.rule, entry.resource
     return (
         rule.policy.key,
-        rule.name,
+        entry.result.rule_name,
         rule.policy.source,
         ref.namespace,
         ref.kind,

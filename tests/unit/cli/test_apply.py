@@ -579,7 +579,7 @@ def test_cleanup_policies_report_match_and_mismatch(cli: Run) -> None:
     """A resource that does not match is a fail."""
     ran = cli("apply", "cleanup.yaml", "-r", "good.yaml,bad.yaml")
     assert (1, 1, 1) == (ran.code, summary(ran.out)["pass"], summary(ran.out)["fail"])
-    assert "1 -  resource did not match" in ran.out
+    assert "1 - old-pods resource did not match" in ran.out
 
 
 def test_a_policy_without_namespace_is_warned_about(cli: Run, folder: Path) -> None:
@@ -735,3 +735,51 @@ def test_every_flag_of_upstream_exists() -> None:
 def test_audited_copy_differs_in_its_action_only() -> None:
     """The two policies of these tests stay comparable."""
     assert AUDITED.replace("audited", "no-latest").replace("Audit", "Enforce") == LATEST
+
+
+OWNED = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: owned
+  annotations:
+    pod-policies.kyverno.io/autogen-controllers: none
+spec:
+  rules:
+  - name: refuse
+    match:
+      any:
+      - resources:
+          kinds: [Pod]
+          annotations: {owner: platform}
+    validate:
+      failureAction: Enforce
+      message: owned by {{ request.object.metadata.annotations.owner }}, {{ request.object.kind }}
+      deny: {}
+"""
+
+
+def test_parts_of_the_object_that_stand_in_a_values_file_are_matched(cli: Run, folder: Path) -> None:
+    """Kyverno: `request.object.…` changes what the rules see and are matched with, for the resource of that name."""
+    (folder / "owned.yaml").write_text(OWNED)
+    (folder / "values.yaml").write_text(
+        "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\nmetadata: {name: v}\n"
+        "policies:\n- name: owned\n  resources:\n  - name: good\n"
+        "    values: {request.object.metadata.annotations.owner: platform}\n"
+    )
+    ran = cli("apply", "owned.yaml", "-r", "good.yaml,bad.yaml", "-f", "values.yaml")
+    assert "1 - refuse owned by platform, Pod" in ran.out
+    assert {"pass": 0, "fail": 1, "warn": 0, "error": 0, "skip": 0} == summary(ran.out)
+
+
+def test_a_kubernetes_policy_without_operations_is_about_all_of_them(cli: Run, folder: Path) -> None:
+    """The API server would refuse it; it must not be about nothing here."""
+    (folder / "vap.yaml").write_text(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: anything}\n"
+        "spec:\n  matchConstraints:\n    resourceRules:\n"
+        "    - {apiGroups: [''], apiVersions: [v1], resources: [pods]}\n"
+        "  validations:\n  - {expression: \"object.metadata.name != 'bad'\", message: bad name}\n"
+    )
+    ran = cli("apply", "vap.yaml", "-r", "good.yaml,bad.yaml", "-p", "--output-format", "json")
+    results = json.loads(ran.out)["results"]
+    assert {("good", "pass"), ("bad", "fail")} == {(each["resources"][0]["name"], each["result"]) for each in results}

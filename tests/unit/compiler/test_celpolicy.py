@@ -35,7 +35,7 @@ def lowered(document):
             {"schedule": "* * * * *", "conditions": conditions("true")},
             Stage.CLEANUP,
             RuleType.DELETION,
-            "",
+            "check",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyverno.engine.actions.cel_annotations import annotation_detail
-from pyverno.engine.actions.cel_validate import exempted, no_exceptions
+from pyverno.engine.actions.cel_validate import SKIPPED, exempted, no_exceptions
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status, Verdict
@@ -62,7 +62,7 @@ class MutatingAction:
             unmet = first_unmet(session.for_conditions(), self.conditions)
             if unmet is not None:
                 if not unmet.errors:
-                    return ()
+                    return SKIPPED
                 raise EvaluationError("; ".join(unmet.errors))
             changed: JSON = run.resource
             for mutation in self.mutations:

@@ -13,7 +13,7 @@ from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
 from pyverno.value import dataclass
 
-__all__ = ["CelValidation", "ValidatingCheck", "exempted", "no_exceptions"]
+__all__ = ["SKIPPED", "CelValidation", "ValidatingCheck", "exempted", "no_exceptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class CelValidation:
 
 
 _PASSED = Verdict(Status.PASS, "success")
+SKIPPED = (Verdict(Status.SKIP, "skip"),)
+"""What a policy says of a request that its match conditions leave out."""
 
 
 def no_exceptions() -> dict[str, JSON]:
@@ -100,8 +102,8 @@ class ValidatingCheck:
             unmet = Unmet("", (error.message,))
         if unmet is not None:
             if not unmet.errors or self.ignores_errors:
-                return ()
-            return (Verdict(Status.ERROR, f"error: {'; '.join(unmet.errors)}"),)
+                return SKIPPED
+            return (Verdict(Status.ERROR, f"failed to load context: {'; '.join(unmet.errors)}"),)
         verdict = self._validated(session)
         if self.annotations and verdict.status is not Status.ERROR:
             try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pyverno.engine.guards import Preconditions
 from pyverno.engine.rule import Binding, Run
+from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.value import dataclass
@@ -26,8 +27,14 @@ class Elements:
     depth: int = 0
 
     def values(self, run: Run) -> list[JSON]:
-        """Evaluate the list; anything that is not a list counts as one element, null as none."""
-        found = self.query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
+        """Evaluate the list; anything that is not a list counts as one element, null as none.
+
+        Raises EvaluationError with Kyverno's text, BudgetExceededError and HostError as they come.
+        """
+        try:
+            found = self.query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
+        except EvaluationError as error:
+            raise EvaluationError(f"JMESPath query failed: {error.message}") from error
         if found is None:
             return []
         return found if isinstance(found, list) else [found]

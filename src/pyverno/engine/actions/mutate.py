@@ -79,7 +79,12 @@ def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run) 
             listed = entry.elements.query.text
             # COMPAT: upstream prints the error twice (E1.30)
             raise EvaluationError(f"failed to evaluate list {listed}: {error.message}: {error.message}") from error
-        changed = _apply_elements(index, entry, values, document, run)
+        try:
+            changed = _apply_elements(index, entry, values, document, run)
+        except (BudgetExceededError, HostError):
+            raise
+        except ExpressionError as error:
+            raise EvaluationError(f"failed to mutate elements: {error.message}") from error
         if changed is not document:
             document = changed
             run = _with_object(run, document)
@@ -96,7 +101,7 @@ def _apply_elements(number: int, entry: MutateElements, values: list[JSON], docu
                 raise
             except ExpressionError as error:
                 reason = f"failed to evaluate mutate.foreach[{number}].preconditions: {error.message}"
-                raise EvaluationError(f"failed to mutate elements: {reason}") from error
+                raise EvaluationError(reason) from error
         if entry.nested:
             document = _apply_entries(entry.nested, document, inner)
         elif entry.patch is not None:
