@@ -134,6 +134,8 @@ class ReportFlags:
     most: int = number(
         "--maxAdmissionReports", "Reports on requests that there may be; beyond that none are made.", default=10_000
     )
+    audit_workers: int = number("--maxAuditWorkers", "Requests that Audit policies are asked about at once.", default=8)
+    audit_capacity: int = number("--maxAuditCapacity", "Requests that may wait for them.", default=1000)
     account: str = text(
         "--reportsServiceAccountName",
         "User that reports are made with; whether it may read what policies are about stands in their status.",
@@ -352,13 +354,6 @@ class IgnoredFlags:
     registration_timeout: float = seconds(
         "--webhookRegistrationTimeout", "How long webhooks may take to be registered.", default="120s", has_effect=False
     )
-    audit_workers: int = number(
-        "--maxAuditWorkers",
-        "Who judges rules that only audit; here the request itself does.",
-        default=8,
-        has_effect=False,
-    )
-    audit_capacity: int = number("--maxAuditCapacity", "How much of that may wait.", default=1000, has_effect=False)
     cleanup_host: str = text(
         "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
     )

@@ -20,6 +20,7 @@ from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.controllers.admission import AdmissionController, AdmissionSettings
 from pyverno.controllers.admissionreports import ReportSettings
+from pyverno.controllers.auditpass import AuditSettings
 from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.events import EventSettings
 from pyverno.controllers.metricsport import MetricsPort, MetricsTls
@@ -156,6 +157,7 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         reports_account=flags.reports.account,
         background_account=flags.reports.background_account,
+        audit=AuditSettings(flags.reports.audit_workers, flags.reports.audit_capacity),
         reports=ReportSettings(
             flags.reports.of_admission,
             _known(flags.reports.types, ReportSettings().types, "--enableReporting"),

@@ -67,7 +67,7 @@ class AdmissionController:
             on_drop=metrics.dropped_event,
         )
         self._aftermath = Aftermath(
-            self._client, settings, self._world, self._events, host=self._surroundings.host, metrics=metrics
+            self._client, settings, self._world, self._events, observer, host=self._surroundings.host, metrics=metrics
         )
         self._server: WebhookServer | None = None
 
@@ -160,5 +160,6 @@ class AdmissionController:
                 HEARTBEAT_PATH: heartbeat_review(settings.namespace),
             },
             limits=settings.limits,
+            defers=True,
         )
         await self._server.start(settings.address, settings.port)

@@ -121,6 +121,10 @@ class AdmissionReports:
                 return
             self._outbox.put(_Noted(about, results, now))
 
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Do the same for policies that were asked after the answer."""
+        self.answered(question, path, judged, seconds)
+
     def failed(self, path: str, error: BaseException) -> None:
         """A request that was not answered has no results."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from pyverno.controllers.admissionreports import ReportSettings
+from pyverno.controllers.auditpass import AuditSettings
 from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.events import EventSettings
 from pyverno.controllers.surroundings import SurroundingSettings
@@ -62,3 +63,4 @@ class AdmissionSettings:
     reports_account: str = ""
     background_account: str = ""
     reports: ReportSettings = field(default_factory=ReportSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)

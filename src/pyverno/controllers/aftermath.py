@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyverno.cluster.client import Client
 from pyverno.controllers.admissionreports import AdmissionReports
 from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.auditpass import AuditPass
 from pyverno.controllers.clusterworld import ClusterWorld
 from pyverno.controllers.events import Event, Events
 from pyverno.controllers.handover import Handover, HandoverSettings
@@ -22,6 +23,7 @@ from pyverno.engine.result import ResourceRef
 from pyverno.webhook.admission import Judged
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.question import Question
+from pyverno.webhook.server import Observer
 
 if TYPE_CHECKING:
     from pyverno.webhook.metrics import Metrics
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Aftermath"]
 
 _WORK: Final = "update-requests"
+_AUDIT: Final = "audit"
 
 log = logging.getLogger("pyverno.handover")
 
@@ -42,11 +45,14 @@ class Aftermath:
         settings: AdmissionSettings,
         world: ClusterWorld,
         events: Events,
-        *,
+        *told: Observer,
         host: Callable[[], Host],
         metrics: Metrics | None = None,
     ) -> None:
-        """Take the client, the settings, what is known of the cluster, who writes events, and what rules may ask."""
+        """Take the client, the settings, what is known of the cluster, who writes events, and what rules may ask.
+
+        `told` are further observers that want to know of policies which were asked after an answer.
+        """
         self._events = events
         self._metrics = metrics
         self._reports = AdmissionReports(
@@ -63,12 +69,15 @@ class Aftermath:
             host=host,
             lost=self._tell_lost,
         )
-        self._observers = Observers(self._reports, self._handover)
+        self._audit = AuditPass(
+            settings.audit, host=host, told=Observers(*told, self._events, self._reports), lost=self._count_unaudited
+        )
+        self._observers = Observers(self._reports, self._handover, self._audit)
 
     @property
     def is_idle(self) -> bool:
         """Tell whether nothing is left to be done."""
-        return self._reports.is_idle and self._handover.is_idle
+        return self._audit.is_idle and self._reports.is_idle and self._handover.is_idle
 
     def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Note what follows one answer."""
@@ -80,6 +89,7 @@ class Aftermath:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._audit.run())
             group.create_task(self._reports.run())
             group.create_task(self._handover.run())
 
@@ -87,7 +97,12 @@ class Aftermath:
         """Finish what is begun, within that time; what is left then is told of."""
         end = time.monotonic() + seconds
         await self._handover.flush(seconds)
+        await self._audit.flush(max(end - time.monotonic(), 0.1))
         await self._reports.flush(max(end - time.monotonic(), 0.1))
+
+    def _count_unaudited(self) -> None:
+        if self._metrics is not None:
+            self._metrics.gave_up(_AUDIT)
 
     def _tell_lost(self, policy: ResourceRef | None, reason: str, subject: ResourceRef) -> None:
         if self._metrics is not None:

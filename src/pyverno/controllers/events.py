@@ -211,6 +211,10 @@ class Events:
         for event in events_of(review.results, resource, is_allowed=judged.answer.allowed):
             self.tell(event)
 
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Do the same for policies that were asked after the answer."""
+        self.answered(question, path, judged, seconds)
+
     def failed(self, path: str, error: BaseException) -> None:
         """A request that could not be read is no policy's affair."""
 

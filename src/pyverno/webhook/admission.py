@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
+from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request, User
 from pyverno.errors import HostError, HostUnavailableError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVK, GVR
@@ -93,17 +94,29 @@ class AskingHost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An answer with the review that it comes from; None where no policy was asked."""
+    """An answer with the review that it comes from; None where no policy was asked.
+
+    `later` holds policies that were put off: what they say changes no answer, and somebody has to ask them yet.
+    """
 
     answer: Answer
     review: Review | None = None
+    later: PolicySet | None = None
 
 
 ALLOWED = Judged(Answer())
 
 
-def answer(question: Question, route: Route, world: World, host: Host, *, deadline: float | None = None) -> Judged:
-    """Ask the policies of a route.
+def answer(
+    question: Question,
+    route: Route,
+    world: World,
+    host: Host,
+    *,
+    deadline: float | None = None,
+    defers: bool = False,
+) -> Judged:
+    """Ask the policies of a route; with `defers` those that only tell are put off.
 
     An error that is no rule's own raises StatusError: nobody can say then that policies pass, and to a call that fails
     the API server applies the failurePolicy of the webhook, which is that of the policies behind it.
@@ -119,8 +132,9 @@ def answer(question: Question, route: Route, world: World, host: Host, *, deadli
         missing = known.missing(route, question.namespace)
         if missing:
             _check_are_gone(missing, host)
-        policies = known.on(route)
-        if not len(policies):
+        policies = known.deciding(route) if defers else known.on(route)
+        later = known.telling(route) if defers else None
+        if not len(policies) and not later:
             return ALLOWED
         asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
         budget = host.budget(deadline) if isinstance(host, InlineHost) else None
@@ -133,7 +147,7 @@ def answer(question: Question, route: Route, world: World, host: Host, *, deadli
     except PyvernoError as error:
         raise StatusError(500, "InternalError", error.message) from None
     patch = decision.patch if route.door is Door.MUTATE else ()
-    return Judged(Answer(decision.allowed, decision.message, decision.warnings, patch), review)
+    return Judged(Answer(decision.allowed, decision.message, decision.warnings, patch), review, later or None)
 
 
 def passes_unseen(question: Question, request: Request, world: World) -> Judged | None:

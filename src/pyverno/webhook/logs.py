@@ -171,6 +171,10 @@ class AnswerLog:
             results = None if judged.review is None else len(judged.review.results)
             fields = {**_about(question, path, seconds), "results": results}
             log.log(level, "admission request %s", verb, extra={"fields": fields})
+        self.audited(question, path, judged, seconds)
+
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Write one line for each rule that failed or broke."""
         if judged.review is None or not log.isEnabledFor(logging.INFO):
             return
         for result in judged.review.results:

@@ -177,6 +177,12 @@ class Metrics:
         if judged.review is not None:
             self._count_results(judged.review.results, about, seconds)
 
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Count the results of policies that were asked after the answer."""
+        if judged.review is not None:
+            about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
+            self._count_results(judged.review.results, about, seconds)
+
     def failed(self, path: str, error: BaseException) -> None:
         """Count one refusal; paths that do not exist are a caller's text and counted as one."""
         self._failures.add((type(error).__name__,))

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from pyverno.webhook.admission import Judged
 from pyverno.webhook.question import Question
 from pyverno.webhook.server import Observer
 
-__all__ = ["Observers"]
+__all__ = ["AuditObserver", "Observers"]
 
 log = logging.getLogger("pyverno.webhook")
+
+
+@runtime_checkable
+class AuditObserver(Protocol):
+    """An observer that is also told of policies whose results came too late for the answer."""
+
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Take note of a review after the answer, which `judged` still holds."""
+        ...
 
 
 class Observers:
@@ -33,6 +43,12 @@ class Observers:
         """Tell every observer of a refusal."""
         for observer in self._observers:
             _guarded(lambda each=observer: each.failed(path, error))  # type: ignore[misc]
+
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Tell those who want to know of policies that were asked after the answer."""
+        for observer in self._observers:
+            if isinstance(observer, AuditObserver):
+                _guarded(lambda each=observer: each.audited(question, path, judged, seconds))  # type: ignore[misc]
 
 
 def _guarded(tell: Callable[[], None]) -> None:

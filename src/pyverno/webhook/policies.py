@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from pyverno.engine.policyset import PolicySet
-from pyverno.webhook.routes import Route
+from pyverno.engine.rule import CompiledPolicy, Stage
+from pyverno.webhook.routes import Door, Route
 
 __all__ = ["Policies"]
 
 _MEMO_LIMIT = 1024
+_SIDES = (False, True)
+_LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _NAMESPACED = "Namespaced"
 
 Knows = Callable[[str, str, str], bool]
@@ -34,7 +37,7 @@ class Policies:
     0
     """
 
-    __slots__ = ("_knows", "_memo", "_missing", "all", "own_paths")
+    __slots__ = ("_knows", "_memo", "_missing", "_split", "all", "own_paths")
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class Policies:
         self._knows = knows or self._has
         self._memo: dict[Route, PolicySet] = {}
         self._missing: dict[tuple[Route, str], tuple[Place, ...]] = {}
+        self._split: dict[Route, tuple[PolicySet, PolicySet]] = {}
 
     def on(self, route: Route) -> PolicySet:
         """Return the policies that are asked on a route; the shared paths leave out those that have their own."""
@@ -65,6 +69,29 @@ class Policies:
             if len(self._memo) >= _MEMO_LIMIT:  # paths are a caller's text: they must not fill the memory
                 self._memo = {}
             self._memo[route] = found
+        return found
+
+    def deciding(self, route: Route) -> PolicySet:
+        """Return the policies of a route without those that only tell: none of their rules can deny or warn."""
+        return self._split_on(route)[0]
+
+    def telling(self, route: Route) -> PolicySet:
+        """Return the policies of a route whose results change no answer."""
+        return self._split_on(route)[1]
+
+    def _split_on(self, route: Route) -> tuple[PolicySet, PolicySet]:
+        found = self._split.get(route)
+        if found is None:
+            asked = self.on(route)
+            tells = [route.door is Door.VALIDATE and _only_tells(policy) for policy in asked.policies]
+            sides = (
+                [each for each, later in zip(asked.policies, tells, strict=True) if later is side] for side in _SIDES
+            )
+            decide, tell = (PolicySet(side, asked.exceptions) for side in sides)
+            found = decide, tell
+            if len(self._split) >= _MEMO_LIMIT:  # see `on`
+                self._split = {}
+            self._split[route] = found
         return found
 
     def missing(self, route: Route, namespace: str = "") -> tuple[Place, ...]:
@@ -87,6 +114,13 @@ class Policies:
     def _has(self, kind: str, namespace: str, name: str) -> bool:
         infos = (policy.info for policy in self.all.policies)
         return any((info.kind, info.namespace, info.name) == (kind, namespace, name) for info in infos)
+
+
+def _only_tells(policy: CompiledPolicy) -> bool:
+    """Tell whether a policy is one that Kyverno judges after the answer; those in CEL it judges before."""
+    if policy.info.kind not in _LEGACY_KINDS or policy.info.emit_warning:
+        return False
+    return not any(rule.info.can_deny for rule in policy.rules if rule.stage is Stage.VALIDATE)
 
 
 def _named(route: Route, namespace: str) -> Iterable[Place]:

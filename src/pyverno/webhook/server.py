@@ -94,6 +94,7 @@ class WebhookServer:
         observer: Observer,
         special: Mapping[str, Special] | None = None,
         limits: Limits | None = None,
+        defers: bool = False,
     ) -> None:
         """Take what requests are judged by and who is told; `special` are the paths that ask no policies."""
         self._world = world
@@ -104,6 +105,7 @@ class WebhookServer:
         self._observer = observer
         self._special = dict(special or {})
         self._limits = limits or Limits()
+        self._defers = defers
         self._bytes_in_work = 0
         self._in_work = 0
         self._asked = 0
@@ -248,7 +250,8 @@ class WebhookServer:
             return answer(question, route, self._world, self._inline, deadline=deadline)
         except NeedsWorkerError:
             return await self._in_thread(
-                lambda: answer(question, route, self._world, self._host, deadline=deadline), deadline
+                lambda: answer(question, route, self._world, self._host, deadline=deadline, defers=self._defers),
+                deadline,
             )
 
     async def _in_thread(self, work: Callable[[], Judged], deadline: float) -> Judged:

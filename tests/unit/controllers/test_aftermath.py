@@ -175,6 +175,36 @@ def test_no_more_reports_are_made_than_allowed() -> None:
     in_cluster(act, reports=ReportSettings(most=1))
 
 
+def test_policies_that_only_tell_are_asked_after_the_answer_where_that_takes_time() -> None:
+    """What they say is reported and has its events; a policy that can deny is asked before."""
+    looked_up = [{"name": "settings", "configMap": {"name": "settings", "namespace": "default"}}]
+
+    def asking(name: str, action: str) -> JSONObject:
+        deny = {"conditions": {"any": [{"key": "{{ settings.data.strict }}", "operator": "Equals", "value": "yes"}]}}
+        validate = {"failureAction": action, "message": f"{name} says no", "deny": deny}
+        return policy(name, rule("ask", context=looked_up, validate=validate))
+
+    async def act(world: World) -> None:
+        await world.client.create(CONFIG_MAPS, config_map("settings", strict="yes"), "default")
+        await world.make(POLICIES, asking("tells", "Audit"))
+        await world.client.create(CONFIG_MAPS, config_map("one"), "default")
+        assert [[("tells", "fail")]] == await world.results()
+        async with asyncio.timeout(10):
+            while (
+                len((await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyViolation"}))["items"]) < 2
+            ):
+                await asyncio.sleep(0.02)
+        await world.make(POLICIES, asking("denies", "Enforce"))
+        try:
+            await world.client.create(CONFIG_MAPS, config_map("two"), "default")
+        except StatusError as error:
+            assert "denies says no" in error.message
+            assert "tells says no" not in error.message
+        assert [[("tells", "fail")]] == await world.results()
+
+    in_cluster(act)
+
+
 def test_work_follows_requests() -> None:
     """One request for each policy that makes things, and for each rule that changes existing ones."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
