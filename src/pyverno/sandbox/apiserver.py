@@ -26,6 +26,7 @@ from pyverno.kube.status import (
     invalid,
     not_found,
 )
+from pyverno.kube.typedcheck import problems as typed_problems
 from pyverno.sandbox import identity, listing, watching
 from pyverno.sandbox.admission.chain import Admission
 from pyverno.sandbox.attributes import Attributes, Notes
@@ -45,7 +46,7 @@ from pyverno.sandbox.objects import (
     timestamp,
     with_metadata,
 )
-from pyverno.sandbox.patching import Patch, bad_patch_result, undeclared
+from pyverno.sandbox.patching import Patch, bad_patch_result, not_converted, not_typed, undeclared
 from pyverno.sandbox.requests import DeleteOptions, ListOptions
 from pyverno.sandbox.resources import ResourceTable, ResourceType, builtin_table
 from pyverno.sandbox.schema.schemas import ObjectSchemas
@@ -62,6 +63,7 @@ Make: TypeAlias = Callable[[JSONObject], Awaitable[tuple[JSONObject, bool]]]
 
 _NO_OPTIONS = DeleteOptions()
 _TRIES = 20
+_NO_KEYS = "omits all key fields"
 _NAME_TRIES = 8
 _PINNED = frozenset({"namespaces", CRDS})
 """Resources whose deletion is told to webhooks with the uid of the object that is meant."""
@@ -352,9 +354,18 @@ class ApiServer:
 
     def _decoded_apply(self, write: Write, wanted: JSONObject) -> JSONObject:
         """Decode what is applied: every field of it must be known."""
-        decoded = self.schemas.decode(write.type, wanted, subresource=write.subresource)
+        type = write.type
+        schema = None if type.is_custom else self._builtin.find(type.group, type.version, type.kind)
+        wrong = typed_problems(wanted, schema, self._builtin)
+        # upstream's schemas give keys that are left out their zero value, and validation has its say later
+        if wrong and _NO_KEYS not in wrong:
+            raise not_typed(type.gvk, wanted, write.name, wrong)
+        try:
+            decoded = self.schemas.decode(type, wanted, subresource=write.subresource)
+        except StatusError as error:
+            raise not_converted(type.gvk, wanted, write.name, error) from None
         if decoded.problems:
-            raise undeclared(write.type.gvk, wanted, write.name, decoded.problems)
+            raise undeclared(type.gvk, wanted, write.name, decoded.problems)
         # what was decoded holds the empty parts that its kind can not be without; nobody applied those
         return wanted
 

@@ -19,7 +19,7 @@ from pyverno.kube.strategicpatch import strategic_patch
 from pyverno.sandbox.bodies import Body, read_json, read_yaml, yaml_problem
 from pyverno.sandbox.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, go_quote
 
-__all__ = ["Patch", "bad_patch_result", "read_patch", "undeclared"]
+__all__ = ["Patch", "bad_patch_result", "not_converted", "not_typed", "read_patch", "undeclared"]
 
 _MAX_OPERATIONS = 10_000
 _TOO_DEEP = "exceeded max depth"
@@ -94,11 +94,27 @@ def undeclared(kind: GVK, applied: JSONObject, name: str, problems: Sequence[str
     """
     paths = sorted(text.partition('"')[2].rstrip('"') for text in problems)
     lines = [f".{path}: field not declared in schema" for path in paths]
-    listed = lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines))
-    namespace = (applied.get("metadata") or {}).get("namespace", "")
-    head = f"({namespace}/{name}; {kind.group}/{kind.version}, Kind={kind.kind})"
+    return not_typed(kind, applied, name, lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines)))
+
+
+def not_typed(kind: GVK, applied: JSONObject, name: str, why: str) -> StatusError:
+    """Return the error of an applied configuration that does not fit the schema of its kind."""
     # upstream gives no reason and calls it an error of its own
-    return StatusError(500, "", f"failed to create typed patch object {head}: {listed}")
+    return StatusError(500, "", f"failed to create typed patch object ({_object(kind, applied, name)}): {why}")
+
+
+def not_converted(kind: GVK, applied: JSONObject, name: str, error: StatusError) -> StatusError:
+    """Return the error of an applied configuration with a value that its kind can not hold."""
+    _, found, why = error.message.partition(f" cannot be handled as a {kind.kind}: ")
+    what = f"unable to convert unstructured object to {kind.group}/{kind.version}, Kind={kind.kind}"
+    where = _object(kind, applied, name)
+    text = f"failed to convert new object ({where}) to proper version: {what}: {why}"
+    return StatusError(500, "", text) if found and error.status == 400 else error
+
+
+def _object(kind: GVK, applied: JSONObject, name: str) -> str:
+    namespace = (applied.get("metadata") or {}).get("namespace", "")
+    return f"{namespace}/{name}; {kind.group}/{kind.version}, Kind={kind.kind}"
 
 
 def read_patch(data: bytes, media_type: str, *, is_custom: bool) -> Patch:

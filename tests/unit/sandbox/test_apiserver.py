@@ -360,6 +360,19 @@ def test_apply_refuses_what_is_no_configuration() -> None:
         500,
         "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dat: field not declared in schema",
     )
+    refused(
+        apply({**config_map("a"), "data": {"x": 1}, "metadata": {"name": "a", "finalizers": ["a/b", "a/b"]}}),
+        500,
+        "failed to create typed patch object (/a; /v1, Kind=ConfigMap): errors:\n"
+        '  .metadata.finalizers: duplicate entries for key [="a/b"]\n'
+        "  .data.x: expected string, got &value.valueUnstructured{Value:1}",
+    )
+    refused(
+        apply({**config_map("a"), "metadata": {"name": "a", "creationTimestamp": "x"}}),
+        500,
+        "failed to convert new object (/a; /v1, Kind=ConfigMap) to proper version: unable to convert unstructured "
+        'object to /v1, Kind=ConfigMap: parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+    )
     refused(apply({"apiVersion": "v1", "kind": "Pod"}), 400, "invalid object type: /v1, Kind=Pod")
     refused(apply(config_map("a", managedFields=[{}])), 400, "metadata.managedFields must be nil")
     refused(apply(config_map("b")), 400, "the name of the object (b) does not match the name on the URL (a)")

@@ -136,7 +136,9 @@ class Jobs:
         """Count pods that have ended: note their ids, take their finalizers, then raise the counts."""
         bench = self._bench
         ended = [pod for pod in pods if _is_tracked(pod) and (is_terminal(pod) or _is_lost(pod, job))]
-        job = await bench.put_status(JOBS, job, _with_lost(job, ended))
+        if not any(has_condition(conditions_of(job), kind) for kind in ("SuccessCriteriaMet", "FailureTarget")):
+            # what is taken away at the end has failed nothing
+            job = await bench.put_status(JOBS, job, _with_lost(job, ended))
         if verdict(job, pods, failed=_failures(job, ended), now=bench.clock.now()) is None:
             # the pod that takes its place takes over how often its completion has failed
             kept = {uid_of(pod) for pod in awaiting_successor(job, pods).values()}

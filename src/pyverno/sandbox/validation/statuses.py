@@ -92,8 +92,8 @@ def _pod(status: JSONObject, before: JSONObject, errors: Errors) -> None:
         errors.extend(invalid(f"status.conditions[{index}].Type", kind, problem) for problem in problems)
     _pod_addresses(status, errors)
     known, quality = before.get("qosClass"), status.get("qosClass")
-    if known and quality != known:
-        errors.append(invalid("status.qosClass", quality or "", "field is immutable"))
+    if known and quality and quality != known:
+        errors.append(invalid("status.qosClass", quality, "field is immutable"))
     if status.get("nominatedNodeName"):
         form(dns_subdomain_problems)(status["nominatedNodeName"], "status.nominatedNodeName", errors)
     if (status.get("observedGeneration") or 0) < 0:

@@ -230,3 +230,16 @@ async def test_pods_that_are_taken_away_are_replaced(cluster: Cluster) -> None:
     assert 1 == cluster.get(JOBS, "work")["status"]["failed"]
     await cluster.settle(11)
     assert [True] == [found != name for found in cluster.names("pods")]
+
+
+@in_cluster(kubelet=False)
+async def test_what_is_taken_away_at_the_end_has_not_failed_for_good(cluster: Cluster) -> None:
+    """Only the completions that ended the Job are lost, though all pods count."""
+    spec = {"completions": 4, "parallelism": 4, "completionMode": "Indexed", "backoffLimitPerIndex": 0}
+    await cluster.create(JOBS, job(maxFailedIndexes=1, **spec))
+    for body in cluster.client.list("pods", "default"):
+        if body["metadata"]["labels"][INDEX] in "01":
+            await cluster.client.update("pods", {**body, "status": {"phase": "Failed"}}, subresource="status")
+    await cluster.settle()
+    status = cluster.get(JOBS, "work")["status"]
+    assert ("0,1", 4) == (status["failedIndexes"], status["failed"])
