@@ -28,6 +28,7 @@ __all__ = [
     "Unmet",
     "authorizer_bindings",
     "first_unmet",
+    "has_run_out",
     "request_bindings",
     "request_value",
 ]
@@ -221,6 +222,14 @@ def _namespace_object(request: Request) -> JSON:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
+def has_run_out(session: CelSession, error: PyvernoError) -> bool:
+    """Tell whether an error ends the evaluation of the policy.
+
+    Kubernetes: an expression that costs more than one may is an error like others while the policy's budget lasts.
+    """
+    return isinstance(error, BudgetExceededError) and (error.resource != "cost" or session.meter.left < 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Unmet:
     """Why match conditions stop a policy: one is false (`errors` empty), or some could not be evaluated.
@@ -240,9 +249,11 @@ def first_unmet(session: CelSession, conditions: Sequence[CelCondition]) -> Unme
         try:
             if session.evaluate(condition.program) is not True:
                 return Unmet(condition.name)
-        except BudgetExceededError:
-            raise
         except PyvernoError as error:
+            # the API server's own policies go on while their budget lasts
+            ends = has_run_out(session, error) if session.names_variables else isinstance(error, BudgetExceededError)
+            if ends:
+                raise
             failed.append((condition, error.message))
     if not failed:
         return None

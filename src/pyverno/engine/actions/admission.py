@@ -19,6 +19,7 @@ from pyverno.engine.cel import (
     Unmet,
     authorizer_bindings,
     first_unmet,
+    has_run_out,
     request_bindings,
 )
 from pyverno.engine.celshortcuts import cel_shortcut
@@ -194,7 +195,7 @@ class AdmissionValidation(SkippedByException):
                 if session.evaluate(validation.program) is not True:
                     found.append((position, ""))
             except PyvernoError as error:
-                if _has_run_out(session, error):
+                if has_run_out(session, error):
                     raise BudgetExceededError(_OUT_OF_BUDGET, resource="cost") from error
                 found.append((position, _failed_expression(validation.text, error.message)))
         # Kubernetes: messages have variables of their own, and what is left of the budget
@@ -276,7 +277,7 @@ class AdmissionValidation(SkippedByException):
                 try:
                     session.evaluate(validation.message_program)
                 except PyvernoError as error:
-                    if _has_run_out(session, error):
+                    if has_run_out(session, error):
                         return False
         return True
 
@@ -311,9 +312,9 @@ def _failed_expression(text: str, problem: str) -> str:
 def _mutation_value(program: Program, session: CelSession) -> Value:
     try:
         return session.evaluate(program)
-    except BudgetExceededError:
-        raise
     except PyvernoError as error:
+        if has_run_out(session, error):
+            raise EvaluationError(_OUT_OF_BUDGET) from error
         raise EvaluationError(_failed_expression(program.text.strip(), error.message)) from error
 
 
@@ -321,14 +322,6 @@ def _aggregated(unmet: Unmet) -> str:
     """Return the errors of match conditions as the API server lists them."""
     texts = tuple(dict.fromkeys(map(_failed_expression, unmet.expressions, unmet.errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-
-
-def _has_run_out(session: CelSession, error: PyvernoError) -> bool:
-    """Tell whether an error ends the evaluation of the policy.
-
-    Kubernetes: an expression that costs more than one may is an error like others while the policy's budget lasts.
-    """
-    return isinstance(error, BudgetExceededError) and (error.resource != "cost" or session.meter.left < 0)
 
 
 def _message(session: CelSession, validation: CelValidation) -> str:

@@ -310,6 +310,19 @@ def test_an_expression_that_costs_too_much_is_an_error_of_its_own_while_the_budg
     assert [("error", OVER)] == verdicts(native(validations=validations("false", *[DEAR] * 10)), resource=LARGE)
 
 
+def test_conditions_and_mutations_that_cost_too_much_are_told_with_their_expression():
+    """A condition that is false still wins; what uses up the budget ends the policy."""
+    cancelled = f"expression '{DEAR}' resulted in error: operation cancelled: actual cost limit exceeded"
+    checks = {"validations": validations("true")}
+    assert [("error", cancelled)] == verdicts(native(matchConditions=conditions(DEAR), **checks), resource=LARGE)
+    lenient = native(matchConditions=conditions(DEAR, "false"), **checks)
+    assert [("skip", "match conditions aren't met")] == verdicts(lenient, resource=LARGE)
+    assert [("error", OVER)] == verdicts(native(matchConditions=conditions(*[DEAR] * 3), **checks), resource=LARGE)
+    dear = f"{DEAR} ? Object{{}} : Object{{}}"
+    told = f"expression '{dear}' resulted in error: operation cancelled: actual cost limit exceeded"
+    assert [("error", told)] == verdicts(mutating(mutation(dear)), resource=LARGE)
+
+
 @pytest.mark.parametrize("expression", ["true", "false"])
 def test_messages_that_use_up_the_budget_deny_whatever_was_found(expression):
     """All are evaluated, of validations that passed too; one that is dear by itself is only left out."""
