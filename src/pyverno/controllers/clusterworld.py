@@ -82,6 +82,7 @@ class ClusterWorld:
             settings.exceptions,
             http_in_namespaces=settings.surroundings.allows_http_in_namespaces,
             forces_ignore=settings.webhooks.forces_ignore,
+            background_account=settings.background_account,
         )
         self.changed = asyncio.Event()
         self._client = client

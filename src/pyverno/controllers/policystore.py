@@ -58,11 +58,14 @@ class PolicyStore:
         *,
         http_in_namespaces: bool = False,
         forces_ignore: bool = False,
+        background_account: str = "",
     ) -> None:
         """Take where exceptions may live (none are used by default), and whether namespaced policies may use HTTP.
 
-        With `forces_ignore` every policy is judged as one with failurePolicy `Ignore`.
+        With `forces_ignore` every policy is judged as one with failurePolicy `Ignore`; `background_account` is the user
+        that changes objects on account of policies.
         """
+        self._background_account = background_account
         self._forces_ignore = forces_ignore
         self.policies = Policies(knows=self.knows)
         self._exceptions = exceptions or ExceptionSettings()
@@ -150,7 +153,12 @@ class PolicyStore:
         policies = [item.policy for item in items if item.policy is not None]
         exceptions = [item.exception for item in items if item.exception is not None and self._is_used(item)]
         written = [item.written for item in items if isinstance(item.written, ClusterPolicy)]
-        self.policies = Policies(PolicySet(policies, exceptions), own_paths(written), self.knows)
+        self.policies = Policies(
+            PolicySet(policies, exceptions),
+            own_paths(written),
+            self.knows,
+            background_account=self._background_account,
+        )
         for listener in self._listeners:
             listener()
 

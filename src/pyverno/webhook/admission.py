@@ -132,8 +132,8 @@ def answer(
         missing = known.missing(route, question.namespace)
         if missing:
             _check_are_gone(missing, host)
-        policies = known.deciding(route) if defers else known.on(route)
         later = known.telling(route) if defers else None
+        policies = known.deciding(route) if later else known.asked_by(route, request.user.username)
         if not len(policies) and not later:
             return ALLOWED
         asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host

@@ -15,6 +15,7 @@ from pyverno.webhook.routes import Door, Route
 __all__ = ["Policies"]
 
 _MEMO_LIMIT = 1024
+_MUTATING_KINDS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
 _SIDES = (False, True)
 _LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _NAMESPACED = "Namespaced"
@@ -37,15 +38,22 @@ class Policies:
     0
     """
 
-    __slots__ = ("_knows", "_memo", "_missing", "_split", "all", "own_paths")
+    __slots__ = ("_account", "_for_account", "_knows", "_memo", "_missing", "_split", "all", "own_paths")
 
     def __init__(
         self,
         policies: PolicySet | None = None,
         own_paths: Iterable[tuple[str, str]] = (),
         knows: Knows | None = None,
+        *,
+        background_account: str = "",
     ) -> None:
-        """Take the set of all policies, invalid ones included: their rules yield errors."""
+        """Take the set of all policies, invalid ones included: their rules yield errors.
+
+        `background_account` is the user that changes objects on account of policies ("" = nobody).
+        """
+        self._account = background_account
+        self._for_account: dict[Route, PolicySet] = {}
         self.all = policies if policies is not None else PolicySet()
         self.own_paths = frozenset(own_paths)
         self._knows = knows or self._has
@@ -70,6 +78,22 @@ class Policies:
                 self._memo = {}
             self._memo[route] = found
         return found
+
+    def asked_by(self, route: Route, username: str) -> PolicySet:
+        """Return the policies that are asked on a route about requests of a user.
+
+        Kyverno: what the background controller writes is mutated only by policies in CEL that say so.
+        """
+        found = self.on(route)
+        if not self._account or username != self._account or not route.kinds & _MUTATING_KINDS:
+            return found
+        known = self._for_account.get(route)
+        if known is None:
+            asked = [each for each in found.policies if not all(rule.skips_background_requests for rule in each.rules)]
+            if len(self._for_account) >= _MEMO_LIMIT:  # see `on`
+                self._for_account = {}
+            known = self._for_account[route] = PolicySet(asked, found.exceptions)
+        return known
 
     def deciding(self, route: Route) -> PolicySet:
         """Return the policies of a route without those that only tell: none of their rules can deny or warn."""

@@ -81,6 +81,42 @@ def test_only_policies_that_can_not_change_an_answer_are_put_off(
     assert (deciding, telling) == (names(found.deciding(route)), names(found.telling(route)))
 
 
+@pytest.mark.parametrize(
+    ("username", "path", "expected"),
+    [
+        ("alice", "/mpol/always/usual", ["always", "usual"]),
+        ("worker", "/mpol/always/usual", ["always"]),
+        ("worker", "/validate/fail", ["deny"]),
+    ],
+)
+def test_the_account_that_changes_objects_is_mutated_only_where_a_policy_says_so(
+    username: str, path: str, expected: list[str]
+) -> None:
+    """By default its changes stay as they are; what it does is judged all the same."""
+
+    def mutating(name: str, **evaluation: object) -> JSONObject:
+        rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
+        patch = "[JSONPatch{op: 'add', path: '/data', value: {'a': 'b'}}]"
+        return {
+            "apiVersion": "policies.kyverno.io/v1",
+            "kind": "MutatingPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": rules},
+                "evaluation": evaluation,
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+            },
+        }
+
+    found = Policies(
+        compiled(mutating("usual"), mutating("always", skipBackgroundRequests=False), policy("deny", "Enforce")),
+        background_account="worker",
+    )
+    route = read_route(path)
+    assert route is not None
+    assert expected == names(found.asked_by(route, username))
+
+
 class Told:
     """Who is told of what was judged, and of what was not."""
 
