@@ -141,14 +141,15 @@ class _Writer:
         if "\n" in text:
             if text.endswith(" ") or " \n" in text:
                 return _double_quoted(text)
-            return self.literal(text, max(self.deeper(column), self.indent))
+            return self.literal(text, max(self.deeper(column), self.indent), max(column, 0))
         if not _reads_as_text(text):
             return _double_quoted(text)
         return text if _is_plain(text) else _single_quoted(text)
 
-    def literal(self, text: str, column: int) -> str:
-        """A block text (`|`), with the marks for its indentation and its last line breaks."""
-        hint = str(self.indent) if text[0] in " \n" else ""
+    def literal(self, text: str, column: int, parent: int) -> str:
+        """A block text (`|`) at a column, with the marks for its indentation below its parent and its last breaks."""
+        # go-yaml writes the width of its layout, which is wrong for collections in lists where that is not 2
+        hint = str(column - parent) if text[0] in " \n" else ""
         body = text.rstrip("\n")
         chomp = "-" if not text.endswith("\n") else "" if text.endswith("\n") and body and text == body + "\n" else "+"
         margin = " " * column

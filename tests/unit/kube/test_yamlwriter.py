@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
 from pyverno.errors import DocumentError
 from pyverno.kube.documents import load_documents
+from pyverno.kube.json import JSON
 from pyverno.kube.yamlwriter import dump_yaml
 
 LAYOUT: dict[str, tuple[object, str]] = {
@@ -77,3 +79,26 @@ def test_deep_values_are_written() -> None:
     for _ in range(3000):
         value = [value]
     assert "- " * 3000 + "1\n" == dump_yaml(value)
+
+
+@pytest.mark.parametrize("value", ["\n x", "\n---", " a\nb"])
+@pytest.mark.parametrize("layout", [(2, False), (2, True), (4, True)])
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda text: {"a": text},
+        lambda text: [text],
+        lambda text: [[text]],
+        lambda text: [{"a": text}],
+        lambda text: [{text: [1]}],
+        lambda text: {"a": [{"b": [[text]]}]},
+        lambda text: {"a": {text: {"b": text}}},
+    ],
+)
+def test_block_texts_that_begin_with_blanks_read_back_anywhere(
+    place: Callable[[str], JSON], layout: tuple[int, bool], value: str
+) -> None:
+    """The mark for their indentation counts from what they stand in, whatever the width of the layout."""
+    document = place(value)
+    text = dump_yaml(document, indent=layout[0], indent_lists=layout[1])
+    assert [document] == [each.value for each in load_documents(text)]
