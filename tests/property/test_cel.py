@@ -147,7 +147,7 @@ def test_evaluation_never_changes_its_input() -> None:
 
 def test_evaluating_twice_gives_the_same_value_and_cost() -> None:
     """Evaluation is deterministic, cost included."""
-    for seed in range(EXAMPLES // 2):
+    for seed in range(examples(750)):
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         text, values = Expressions(random).make(), bindings(random)
         try:
@@ -162,7 +162,7 @@ def test_evaluating_twice_gives_the_same_value_and_cost() -> None:
 
 def test_a_traced_run_ends_with_the_value_of_the_expression() -> None:
     """The last entry of a trace is the whole expression."""
-    for seed in range(EXAMPLES // 5):
+    for seed in range(examples(300)):
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         program = OBJECTS.compile(policy(random))
         values = {"object": document(random)}
@@ -173,8 +173,8 @@ def test_a_traced_run_ends_with_the_value_of_the_expression() -> None:
 
 def test_what_the_pass_check_passes_is_true() -> None:
     """The generated tier says True only where the closures do, and says so for most of what is true."""
-    passed = true = 0
-    for seed in range(EXAMPLES * 2):
+    passed = true = tried = 0
+    for seed in range(EXAMPLES * 2 // 3):
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         text = policy(random)
         program = OBJECTS.compile(text)
@@ -187,19 +187,25 @@ def test_what_the_pass_check_passes_is_true() -> None:
             assert not fast or answer, (text, values)
             passed += fast
             true += answer
+            tried += 1
     assert passed > 0.9 * true
+    assert tried >= EXAMPLES
 
 
 def test_a_fused_pass_check_is_the_conjunction_of_its_parts() -> None:
     """One function for several expressions passes only where all of them are true."""
-    for seed in range(EXAMPLES // 2):
+    tried = 0
+    for seed in range(EXAMPLES // 4):
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         programs = [OBJECTS.compile(policy(random)) for _ in range(3)]
         passes = compile_pass_check(*(program.checked for program in programs))
         assert passes is not None
-        values = {"object": document(random)}
-        if passes(values):
-            assert [outcome(program, values) for program in programs] == [("value", True)] * 3
+        for _ in range(4):
+            values = {"object": document(random)}
+            if passes(values):
+                assert [outcome(program, values) for program in programs] == [("value", True)] * 3
+            tried += 1
+    assert tried >= EXAMPLES
 
 
 def test_random_expressions_obey_the_pass_check_law() -> None:
@@ -218,7 +224,7 @@ def test_random_expressions_obey_the_pass_check_law() -> None:
 
 def test_the_bound_of_a_pass_check_is_never_below_the_cost() -> None:
     """What passes under a limit costs the closures no more than that limit."""
-    for seed in range(EXAMPLES):
+    for seed in range(EXAMPLES // 2):  # two expressions each
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         program, values = OBJECTS.compile(policy(random)), {"object": document(random)}
         assert not _passes_below_cost(program, values), program.text

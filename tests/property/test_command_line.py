@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from pyverno.cli.apply import apply
 from pyverno.cli.apply_flags import FLAGS
 from pyverno.cli.flags import read_plainly
-from tests.property.profile import examples
+from tests.property import inputs as st
+from tests.property.inputs import law
 
 NAMES = [name for flag in FLAGS for name in flag.names]
 WORDS = st.one_of(
@@ -20,16 +18,16 @@ WORDS = st.one_of(
         ["-", "--", "--help", "--resource=a", "-r=a", "-ra", "-pt", '"a,b"', "--v=4", "-v", "--table=false"]
     ),
 )
-PAIRS = st.sampled_from([flag for flag in FLAGS if flag.kind != "switch"]).flatmap(
-    lambda flag: st.tuples(st.sampled_from(flag.names), st.sampled_from(["a", "b,c", "json", "7", "2h30m"]))
+PAIRS = st.tuples(
+    st.sampled_from([name for flag in FLAGS if flag.kind != "switch" for name in flag.names]),
+    st.sampled_from(["a", "b,c", "json", "7", "2h30m"]),
 )
 LINES = st.lists(st.one_of(WORDS.map(lambda word: (word,)), PAIRS), max_size=6).map(
     lambda parts: [word for part in parts for word in part]
 )
 
 
-@settings(max_examples=examples(400), deadline=None)
-@given(LINES)
+@law(LINES, few=400)
 def test_what_is_read_plainly_is_what_click_reads(words: list[str]) -> None:
     """Arguments and values are equal, by type too; what click refuses is never answered."""
     found = read_plainly(FLAGS, words)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from pyverno.errors import DocumentError
 from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, equal
 from pyverno.kube.yaml_blocks import BlockReader
 from pyverno.kube.yaml_events import build_value
 from pyverno.kube.yamlwriter import dump_yaml
-from tests.property.profile import examples
+from tests.property import inputs as st
+from tests.property.inputs import law
 
 WORDS = st.sampled_from(
     [
@@ -44,7 +42,7 @@ FRAGMENTS = st.lists(
 ).map("".join)
 TEXTS = FRAGMENTS.filter(lambda text: not any("\ud800" <= character <= "\udfff" for character in text))
 # Whole floats beyond 2**53 read back as the integer that their shortest digits name, as in Go.
-FLOATS = st.floats(allow_nan=False, allow_infinity=False).filter(lambda f: abs(f) < 2**53 or abs(f) > 2**63)
+FLOATS = st.floats().filter(lambda f: abs(f) < 2**53 or abs(f) > 2**63)
 NUMBERS = st.one_of(st.integers(-(2**63), 2**63 - 1), FLOATS, st.sampled_from([1e21, 1e-7]))
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS),
@@ -58,16 +56,14 @@ def read(text: str) -> JSON:
     return documents[0].value if documents else None
 
 
-@settings(max_examples=examples(300), deadline=None)
-@given(VALUES, st.booleans(), st.sampled_from([(2, False), (2, True), (4, True)]))
+@law(VALUES, st.booleans(), st.sampled_from([(2, False), (2, True), (4, True)]), few=300)
 def test_written_yaml_reads_back(value: JSON, sort_keys: bool, layout: tuple[int, bool]) -> None:
     """load(dump(x)) == x, by value, in every layout."""
     text = dump_yaml(value, sort_keys=sort_keys, indent=layout[0], indent_lists=layout[1])
     assert equal(value, read(text))
 
 
-@settings(max_examples=examples(200), deadline=None)
-@given(st.one_of(st.dictionaries(TEXTS, VALUES, max_size=4), st.lists(VALUES, max_size=4)))
+@law(st.one_of(st.dictionaries(TEXTS, VALUES, max_size=4), st.lists(VALUES, max_size=4)), few=200)
 def test_json_reads_as_itself(value: JSON) -> None:
     """JSON text is a document with the same value."""
     assert equal(value, read(json.dumps(value)))
@@ -81,8 +77,7 @@ LINES = st.lists(
 ).map("\n".join)
 
 
-@settings(max_examples=examples(300), deadline=None)
-@given(LINES)
+@law(LINES, few=300)
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever the text, the answer is documents or a DocumentError, and every document knows its place."""
     with contextlib.suppress(DocumentError):
@@ -127,8 +122,7 @@ BLOCK_LINES = st.lists(
 ).map(lambda lines: "\n".join(lines) + "\n")
 
 
-@settings(max_examples=examples(1000), deadline=None)
-@given(BLOCK_LINES)
+@law(BLOCK_LINES, few=1000)
 def test_fast_reader_agrees_with_libyaml(text: str) -> None:
     """Where the block reader answers, libyaml's events give the same value with the same types."""
     reader = BlockReader()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 from contextlib import suppress
+from typing import Any
 
 import jmespath
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from jmespath.exceptions import JMESPathError
+from jmespath.visitor import TreeInterpreter
 
 from pyverno.errors import PyvernoError, UnknownKeyError
 from pyverno.kube.json import equal
 from pyverno.lang.jmespath import compile_expression, dump
 from pyverno.lang.runtime import Budget, Runtime
-from tests.property.profile import examples
+from tests.property import inputs as st
+from tests.property.inputs import Inputs, law
 
 FAILED = object()
 
@@ -38,7 +39,7 @@ COMPARISONS = st.sampled_from(
 FUNCTIONS = st.sampled_from(["length", "type", "to_array", "reverse", "sort", "max", "not_null", "abs", "ceil"])
 
 
-def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def larger(inner: Inputs[str]) -> Inputs[str]:
     """Combine expressions in the ways of the grammar."""
     return st.one_of(
         st.tuples(inner, NAMES).map(lambda pair: f"({pair[0]}).{pair[1]}"),
@@ -63,14 +64,24 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 EXPRESSIONS = st.recursive(NAMES | LITERALS | st.just("@"), larger, max_leaves=8)
 
 
-@settings(max_examples=examples(400), deadline=None)
-@given(EXPRESSIONS, DOCUMENTS)
+class _Reference(TreeInterpreter):
+    """The library without what it adds to the language: there, and in Go, only numbers have an order."""
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        if node["value"] not in ("eq", "ne") and any(
+            isinstance(self.visit(side, value), str) for side in node["children"]
+        ):
+            return None
+        return super().visit_comparator(node, value)
+
+
+@law(EXPRESSIONS, DOCUMENTS, few=400)
 def test_it_agrees_with_the_reference_library_where_no_key_is_missing(text, document):
     """Same result; where the library fails, anything typed is accepted (the fork swallows some errors)."""
     before = copy.deepcopy(document)
     expression = compile_expression(text)
     try:
-        expected = jmespath.search(text, document)
+        expected = _Reference(jmespath.Options()).visit(jmespath.compile(text).parsed, document)
     except (JMESPathError, TypeError):
         expected = FAILED
     try:
@@ -91,8 +102,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=examples(400), deadline=None)
-@given(st.lists(PIECES, max_size=30).map("".join) | st.text(max_size=30), DOCUMENTS)
+@law(st.lists(PIECES, max_size=30).map("".join) | st.text(max_size=30), DOCUMENTS, few=400)
 def test_no_text_and_no_document_crashes(text, document):
     """Whatever is written, the answer is a value or a typed error."""
     try:

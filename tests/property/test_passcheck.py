@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
@@ -22,13 +18,11 @@ from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.jmespath.shortcut import NoShortcutError, write_expression
 from pyverno.lang.pattern.outcome import Status
-from pyverno.lang.pattern.validate import compile_pattern
+from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.runtime import Runtime
-from tests.property.profile import examples
-from tests.property.test_patterns import PAIRS, PATTERNS, RESOURCES
-
-quick = settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-slower = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+from tests.property import inputs as st
+from tests.property.inputs import Draw, Inputs, law
+from tests.property.test_patterns import CASES, EACH, PATTERNS, RESOURCES
 
 
 class SupplyingHost(NoHost):
@@ -40,20 +34,27 @@ class SupplyingHost(NoHost):
 # --- the parts: paths of patterns, values of expressions ------------------------------------------------------------
 
 
-@quick
-@given(PAIRS, st.booleans())
-def test_a_generated_path_is_that_of_the_exact_match(pair: tuple[JSON, JSON], float_numbers: bool) -> None:
+@law(CASES, st.booleans(), few=150, each=EACH)
+def test_a_generated_path_is_that_of_the_exact_match(case: tuple[JSON, list[JSON]], float_numbers: bool) -> None:
     """A path means a FAIL at that path, no path means PASS, an exception means nothing."""
-    pattern, resource = pair
+    pattern, resources = case
     compiled = compile_pattern(pattern, float_numbers=float_numbers)
     if compiled.failing_path is None:
         return
+    for resource in resources:
+        path = _failing_path(compiled, resource)
+        if path is not None:
+            outcome = compiled.match(resource)
+            assert (path, outcome.status) == (outcome.path, Status.FAIL if path else Status.PASS)
+
+
+def _failing_path(compiled: Pattern, resource: JSON) -> str | None:
+    """Return what the generated function says; None when it raises, because then the exact match is asked."""
+    assert compiled.failing_path is not None
     try:
-        path = compiled.failing_path(resource)
-    except Exception:  # then the exact match is asked
-        return
-    outcome = compiled.match(resource)
-    assert (path, outcome.status) == (outcome.path, Status.FAIL if path else Status.PASS)
+        return compiled.failing_path(resource)
+    except Exception:
+        return None
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -83,8 +84,7 @@ DATA = st.recursive(
 OBJECTS = st.dictionaries(NAMES, DATA, max_size=3)
 
 
-@quick
-@given(EXPRESSIONS, OBJECTS)
+@law(EXPRESSIONS, OBJECTS, few=300)
 def test_generated_source_gives_the_value_of_the_expression(text: str, data: JSONObject) -> None:
     """Where the generated function returns a value, the expression returns the same."""
     expression = compile_expression(f"top.{text}")
@@ -112,12 +112,12 @@ OPERATORS = st.sampled_from(
 VALUES = st.one_of(SCALARS, st.lists(st.sampled_from(["a", "ab", "a*", "b", "5"]), max_size=3))
 
 
-def variables(root: str) -> st.SearchStrategy[str]:
+def variables(root: str) -> Inputs[str]:
     """Generate texts that are one variable below a root."""
     return EXPRESSIONS.map(lambda text: "{{ " + f"{root}.{text}" + " }}")
 
 
-def conditions(root: str) -> st.SearchStrategy[JSON]:
+def conditions(root: str) -> Inputs[JSON]:
     """Generate conditions whose sides are fixed or variables."""
     sides = st.tuples(variables(root), VALUES) | st.tuples(VALUES, variables(root))
     sides |= st.tuples(variables(root), variables("request.object"))
@@ -146,17 +146,23 @@ CHECKS = st.one_of(
 )
 
 
-@st.composite
-def rules_and_objects(draw: Callable[..., JSON]) -> tuple[list[JSONObject], JSONObject]:
-    """Generate the checks of a few rules with an object that has much of what they ask for."""
+OBJECTS_EACH = 8
+"""How many objects are judged by the same policies: compiling these costs more than judging."""
+
+MAPS = RESOURCES.filter(lambda value: isinstance(value, dict))
+
+
+def _rules_and_objects(draw: Draw) -> tuple[list[JSONObject], list[JSONObject]]:
+    """Draw the checks of a few rules with objects that have much of what they ask for."""
     checks = [{"message": draw(MESSAGES), **draw(CHECKS)} for _ in range(draw(st.integers(1, 3)))]
-    body = draw(OBJECTS | RESOURCES.filter(lambda value: isinstance(value, dict)))
+    bodies = [draw(OBJECTS | MAPS) for _ in range(OBJECTS_EACH)]
     if draw(st.booleans()):
-        pattern, resource = draw(PAIRS)
-        if isinstance(pattern, dict) and isinstance(resource, dict):
+        pattern, resources = draw(CASES)
+        if isinstance(pattern, dict):
             checks.append({"message": draw(MESSAGES), "pattern": pattern})
-            body = {**body, **resource}
-    return checks, body
+            related = [resource for resource in resources if isinstance(resource, dict)] or [{}]
+            bodies = [{**body, **related[index % len(related)]} for index, body in enumerate(bodies)]
+    return checks, bodies
 
 
 def policy(checks: list[JSONObject], *, apply_one: bool, action: str) -> Document:
@@ -174,35 +180,48 @@ def policy(checks: list[JSONObject], *, apply_one: bool, action: str) -> Documen
     return load_documents(encode(written))[0]
 
 
-@slower
-@given(rules_and_objects(), st.booleans(), st.sampled_from(["Audit", "Enforce"]), st.sampled_from(["CREATE", "UPDATE"]))
+@law(
+    st.composite(_rules_and_objects),
+    st.booleans(),
+    st.sampled_from(["Audit", "Enforce"]),
+    st.sampled_from(["CREATE", "UPDATE"]),
+    few=75,
+    each=OBJECTS_EACH,
+)
 def test_both_tiers_give_the_same_results(
-    drawn: tuple[list[JSONObject], JSONObject], apply_one: bool, action: str, operation: str
+    drawn: tuple[list[JSONObject], list[JSONObject]], apply_one: bool, action: str, operation: str
 ) -> None:
     """With and without fast tiers a policy says the same: status, text, detail and action of all rules, in order."""
-    checks, body = drawn
-    manifest = {**body, "apiVersion": "v1", "kind": "ConfigMap"}
+    checks, bodies = drawn
     policies = PolicySet(compile_documents([policy(checks, apply_one=apply_one, action=action)]).policies)
-    request = Request.from_manifest(manifest, operation=Operation(operation))
-    fast, exact = (_said(Engine(policies, host), request) for host in (NoHost(), SupplyingHost()))
-    assert fast == exact
+    assert len(bodies) == OBJECTS_EACH
+    for body in bodies:
+        manifest = {**body, "apiVersion": "v1", "kind": "ConfigMap"}
+        request = Request.from_manifest(manifest, operation=Operation(operation))
+        fast, exact = (_said(Engine(policies, host), request) for host in (NoHost(), SupplyingHost()))
+        assert fast == exact
 
 
-@slower
-@given(st.lists(PATTERN_MAPS, min_size=2, max_size=6), RESOURCES.filter(lambda value: isinstance(value, dict)))
-def test_fused_policies_give_the_same_results(patterns: list[JSON], body: JSONObject) -> None:
+@law(
+    st.lists(PATTERN_MAPS, min_size=2, max_size=6),
+    st.lists(MAPS, min_size=OBJECTS_EACH, max_size=OBJECTS_EACH),
+    few=75,
+    each=OBJECTS_EACH,
+)
+def test_fused_policies_give_the_same_results(patterns: list[JSON], bodies: list[JSONObject]) -> None:
     """Policies that share one pass-check say the same as each of them alone, in whatever order."""
-    manifest = {**body, "apiVersion": "v1", "kind": "ConfigMap"}
     documents = []
     for index, pattern in enumerate(patterns):
         document = policy([{"pattern": pattern}], apply_one=False, action="Audit")
         document.value["metadata"]["name"] = f"generated-{index}"
         documents.append(document)
     policies = PolicySet(compile_documents(documents).policies)
-    request = Request.from_manifest(manifest)
-    fast, exact = (_said(Engine(policies, host), request) for host in (NoHost(), SupplyingHost()))
     key = lambda result: result.rule.policy.name  # noqa: E731 - said once, used twice
-    assert sorted(fast, key=key) == sorted(exact, key=key)
+    assert len(bodies) == OBJECTS_EACH
+    for body in bodies:
+        request = Request.from_manifest({**body, "apiVersion": "v1", "kind": "ConfigMap"})
+        fast, exact = (_said(Engine(policies, host), request) for host in (NoHost(), SupplyingHost()))
+        assert sorted(fast, key=key) == sorted(exact, key=key)
 
 
 def _said(engine: Engine, request: Request) -> list[RuleResult]:

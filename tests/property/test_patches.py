@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON, equal
 from pyverno.kube.jsonpatch import apply_patch, create_patch
 from pyverno.kube.mergepatch import apply_merge_patch, create_merge_patch
 from pyverno.kube.strategicmerge import strategic_merge
-from tests.property.profile import examples
+from tests.property import inputs as st
+from tests.property.inputs import law
 
 KEYS = st.sampled_from(["a", "b", "c/d", "e~f", "0", "name", "spec", "containers", "$patch", ""])
 SCALARS = st.one_of(st.booleans(), st.integers(0, 3), st.sampled_from([0.5, 1.0, "x", "delete", "replace"]))
@@ -41,8 +39,7 @@ OPERATIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(200), deadline=None)
-@given(VALUES, VALUES)
+@law(VALUES, VALUES, few=200)
 def test_created_json_patch_applies(before: JSON, after: JSON) -> None:
     """apply(create(a, b), a) == b."""
     operations = create_patch(before, after)
@@ -51,15 +48,13 @@ def test_created_json_patch_applies(before: JSON, after: JSON) -> None:
     assert equal(after, apply_patch(before, operations))
 
 
-@settings(max_examples=examples(200), deadline=None)
-@given(SOLID, SOLID)
+@law(SOLID, SOLID, few=200)
 def test_created_merge_patch_applies(before: JSON, after: JSON) -> None:
     """apply(create(a, b), a) == b for values without null."""
     assert equal(after, apply_merge_patch(before, create_merge_patch(before, after)))
 
 
-@settings(max_examples=examples(200), deadline=None)
-@given(OBJECTS, st.lists(OPERATIONS, max_size=4), st.booleans())
+@law(OBJECTS, st.lists(OPERATIONS, max_size=4), st.booleans(), few=200)
 def test_patching_never_changes_its_input(document: JSON, operations: list[JSON], lenient: bool) -> None:
     """A patch applies or raises PatchError, and the document and the operations stay as they were."""
     before = copy.deepcopy((document, operations))
@@ -68,8 +63,7 @@ def test_patching_never_changes_its_input(document: JSON, operations: list[JSON]
     assert before == (document, operations)
 
 
-@settings(max_examples=examples(200), deadline=None)
-@given(OBJECTS, OBJECTS)
+@law(OBJECTS, OBJECTS, few=200)
 def test_strategic_merge_never_changes_its_input(document: JSON, patch: JSON) -> None:
     """A strategic merge applies or raises PatchError, and an empty one gives the document."""
     pod = {**document, "apiVersion": "v1", "kind": "Pod"}

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable
-
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON
@@ -17,7 +13,8 @@ from pyverno.lang.pattern.mutate import compile_overlay
 from pyverno.lang.pattern.outcome import Status
 from pyverno.lang.pattern.validate import compile_pattern
 from tests.bench.naive import naive_match
-from tests.property.profile import examples
+from tests.property import inputs as st
+from tests.property.inputs import Draw, Inputs, law
 
 KEYS = st.sampled_from(["a", "b", "c", "name", "metadata", "labels", "annotations"])
 LABEL_KEYS = st.sampled_from(["a", "ab", "abc", "b", "a*", "?b", "*"])
@@ -39,13 +36,13 @@ LEAVES = st.one_of(
 )
 
 
-def anchored(keys: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def anchored(keys: Inputs[str]) -> Inputs[str]:
     """Generate keys of which half carry an anchor."""
     plain_or_anchored = st.tuples(st.booleans(), MODIFIERS, keys)
     return plain_or_anchored.map(lambda drawn: f"{drawn[1]}({drawn[2]})" if drawn[0] else drawn[2])
 
 
-def patterns_over(children: st.SearchStrategy[JSON]) -> st.SearchStrategy[JSON]:
+def patterns_over(children: Inputs[JSON]) -> Inputs[JSON]:
     """Generate maps and lists around patterns, labels with wildcard keys among them."""
     labels = st.dictionaries(anchored(LABEL_KEYS), LEAVES, max_size=3)
     metadata = st.dictionaries(
@@ -70,29 +67,28 @@ RESOURCES = st.recursive(
 )
 
 
-@st.composite
-def related(draw: Callable[..., JSON]) -> tuple[JSON, JSON]:
-    """Generate a pattern with a resource of much the same shape, so that many pairs pass or nearly do."""
+EACH = 4
+"""How many resources one pattern is held against: making the pattern costs more than judging by it."""
+
+_RARELY, _MOSTLY, _SHORT = st.integers(0, 11), st.integers(0, 4), st.integers(0, 3)
+_OTHER = st.sampled_from([1, 3, "a", "ab", True, False, "60s", None, "1Gi"])
+
+
+def _case(draw: Draw) -> tuple[JSON, list[JSON]]:
+    """Draw a pattern with resources, most of them of much the same shape: many pass or nearly do."""
     pattern = draw(PATTERNS)
-    return pattern, _shaped(draw, pattern)
+    return pattern, [*(_shaped(draw, pattern) for _ in range(EACH - 1)), draw(RESOURCES)]
 
 
-def _shaped(draw: Callable[..., JSON], pattern: JSON) -> JSON:
-    if draw(st.integers(0, 11)) == 0:
+def _shaped(draw: Draw, pattern: JSON) -> JSON:
+    if draw(_RARELY) == 0:
         return draw(RESOURCES)
     if isinstance(pattern, dict):
-        return {
-            _plain(key): _shaped(draw, value)
-            for key, value in pattern.items()
-            if draw(st.integers(0, 4)) or _is_bare(key)
-        }
+        return {_plain(key): _shaped(draw, value) for key, value in pattern.items() if draw(_MOSTLY) or _is_bare(key)}
     if isinstance(pattern, list):
-        return (
-            [_shaped(draw, pattern[index % len(pattern)]) for index in range(draw(st.integers(0, 3)))]
-            if pattern
-            else []
-        )
-    return draw(st.sampled_from([pattern, 1, 3, "a", "ab", True, False, "60s", None, [pattern], "1Gi"]))
+        return [_shaped(draw, pattern[index % len(pattern)]) for index in range(draw(_SHORT))] if pattern else []
+    chosen = draw(_RARELY)
+    return pattern if chosen < 2 else [pattern] if chosen == 2 else draw(_OTHER)
 
 
 def _is_bare(key: str) -> bool:
@@ -104,57 +100,64 @@ def _plain(key: str) -> str:
     return (key if anchor is None else anchor.key).replace("*", "x").replace("?", "y")
 
 
-PAIRS = st.one_of(related(), st.tuples(PATTERNS, RESOURCES))
-quick = settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CASES = st.composite(_case)
 
 
-@quick
-@given(PAIRS, st.booleans())
-def test_compiled_and_naive_agree(pair: tuple[JSON, JSON], float_numbers: bool) -> None:
+@law(CASES, st.booleans(), few=200, each=EACH)
+def test_compiled_and_naive_agree(case: tuple[JSON, list[JSON]], float_numbers: bool) -> None:
     """The closures give the status, path and message of the plain interpreter."""
-    pattern, resource = pair
-    outcome = compile_pattern(pattern, float_numbers=float_numbers).match(resource)
-    expected = naive_match(pattern, resource, float_numbers=float_numbers)
-    assert (outcome.status.value, outcome.path, outcome.message) == expected
-
-
-@quick
-@given(PAIRS, st.booleans())
-def test_a_passed_check_means_that_the_pattern_passes(pair: tuple[JSON, JSON], float_numbers: bool) -> None:
-    """The generated tier never says "passes" where the exact tier does not."""
-    pattern, resource = pair
+    pattern, resources = case
     compiled = compile_pattern(pattern, float_numbers=float_numbers)
-    if compiled.passes is not None and compiled.passes(resource) is True:
-        assert compiled.match(resource).status is Status.PASS
+    for resource in resources:
+        outcome = compiled.match(resource)
+        expected = naive_match(pattern, resource, float_numbers=float_numbers)
+        assert (outcome.status.value, outcome.path, outcome.message) == expected
 
 
-@quick
-@given(st.lists(PATTERNS, min_size=1, max_size=3), st.data())
-def test_fused_checks_keep_the_law(patterns: list[JSON], data: st.DataObject) -> None:
+@law(CASES, st.booleans(), few=200, each=EACH)
+def test_a_passed_check_means_that_the_pattern_passes(case: tuple[JSON, list[JSON]], float_numbers: bool) -> None:
+    """The generated tier never says "passes" where the exact tier does not."""
+    pattern, resources = case
+    compiled = compile_pattern(pattern, float_numbers=float_numbers)
+    for resource in resources:
+        if compiled.passes is not None and compiled.passes(resource) is True:
+            assert compiled.match(resource).status is Status.PASS
+
+
+def _several(draw: Draw) -> tuple[list[JSON], list[JSON]]:
+    """Draw patterns with resources that have something of each of them."""
+    patterns = draw(st.lists(PATTERNS, min_size=1, max_size=3))
+    return patterns, [*(_merged(draw, patterns) for _ in range(EACH - 1)), draw(RESOURCES)]
+
+
+@law(st.composite(_several), few=200, each=EACH)
+def test_fused_checks_keep_the_law(case: tuple[list[JSON], list[JSON]]) -> None:
     """A fused check passes only where every pattern passes, a check of alternatives only where one does."""
-    resource = data.draw(RESOURCES | st.just(_merged(data.draw, patterns)))
+    patterns, resources = case
     compiled = [compile_pattern(pattern) for pattern in patterns]
-    statuses = [pattern.match(resource).status for pattern in compiled]
     together, either = passcheck.fuse(compiled), passcheck.compile_any(compiled)
-    if together is not None and together(resource) is True:
-        assert set(statuses) == {Status.PASS}
-    if either is not None and either(resource) is True:
-        assert Status.PASS in statuses
+    for resource in resources:
+        statuses = [pattern.match(resource).status for pattern in compiled]
+        if together is not None and together(resource) is True:
+            assert set(statuses) == {Status.PASS}
+        if either is not None and either(resource) is True:
+            assert Status.PASS in statuses
 
 
-def _merged(draw: Callable[..., JSON], patterns: list[JSON]) -> JSON:
+def _merged(draw: Draw, patterns: list[JSON]) -> JSON:
     shapes = [_shaped(draw, pattern) for pattern in patterns]
     maps = [shape for shape in shapes if isinstance(shape, dict)]
     return {key: value for shape in maps for key, value in shape.items()} if maps else shapes[0]
 
 
-@quick
-@given(PAIRS)
-def test_inputs_stay_as_they_are(pair: tuple[JSON, JSON]) -> None:
+@law(CASES, few=200, each=EACH)
+def test_inputs_stay_as_they_are(case: tuple[JSON, list[JSON]]) -> None:
     """Neither matching nor resolving an overlay changes pattern or resource, and nothing but a clean error escapes."""
-    before = copy.deepcopy(pair)
-    pattern, resource = pair
-    compile_pattern(pattern).match(resource)
-    with contextlib.suppress(PatchError):
-        compile_overlay(pattern).resolve(resource)
-    assert pair == before
+    before = copy.deepcopy(case)
+    pattern, resources = case
+    compiled, overlay = compile_pattern(pattern), compile_overlay(pattern)
+    for resource in resources:
+        compiled.match(resource)
+        with contextlib.suppress(PatchError):
+            overlay.resolve(resource)
+    assert case == before

@@ -6,15 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.patching import Patch
 from pyverno.sandbox.requests import JSON_PATCH, MERGE_PATCH, DeleteOptions, ListOptions
 from pyverno.sandbox.store import Store
-from tests.property.profile import examples
+from tests.property import inputs as st
+from tests.property.inputs import law
 from tests.unit.sandbox.serving import api_server, config_map, type_of, write
 
 NAMES = ("a", "b", "c")
@@ -203,8 +201,7 @@ class History:
         await asyncio.gather(*(task for _, task in self.watchers), return_exceptions=True)
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(st.lists(STEPS, max_size=25))
+@law(st.lists(STEPS, max_size=25), few=60)
 def test_every_watcher_converges_on_what_the_model_says(steps: list[Step]) -> None:
     """Whatever happens in whatever order, with finalizers, stale writes, selectors and late watchers."""
     server = api_server(Store())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from pyverno.kube.fieldset import FieldSet
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.serverside import ApplyConflictError, apply, schema_tree_for, track
 from pyverno.kube.typedvalue import compare, fields_of, merge
-from tests.property.profile import examples
+from tests.property import inputs as st
+from tests.property.inputs import law
 
 POD = schema_tree_for(schema_set("1.35"), GVK("", "v1", "Pod"))
 # Nothing here is empty: Go's structs know no difference between an empty part and none, which blurs the laws.
@@ -72,8 +70,7 @@ def without_managers(body: JSONObject) -> JSON:
     return {**body, "metadata": metadata}
 
 
-@settings(max_examples=examples(100), deadline=None)
-@given(pods, pods)
+@law(pods, pods, few=100)
 def test_applying_twice_is_applying_once(first: JSONObject, second: JSONObject) -> None:
     """The second time nothing changes, whatever was there before."""
     live = applied(None, first, "one")
@@ -82,16 +79,14 @@ def test_applying_twice_is_applying_once(first: JSONObject, second: JSONObject) 
     assert once == applied(once, second, "two")
 
 
-@settings(max_examples=examples(100), deadline=None)
-@given(pods, pods)
+@law(pods, pods, few=100)
 def test_an_applied_configuration_is_in_the_object(first: JSONObject, second: JSONObject) -> None:
     """Laid over the result it changes nothing."""
     result = applied(applied(None, first, "one"), second, "two", force=True)
     assert without_managers(result) == merge(without_managers(result), second, POD)
 
 
-@settings(max_examples=examples(100), deadline=None)
-@given(pods, pods)
+@law(pods, pods, few=100)
 def test_what_two_apply_stays_when_one_lets_go(mine: JSONObject, theirs: JSONObject) -> None:
     """An empty configuration gives up one's own fields and nothing of the other."""
     both = applied(applied(None, mine, "one"), theirs, "two", force=True)
@@ -104,8 +99,7 @@ def test_what_two_apply_stays_when_one_lets_go(mine: JSONObject, theirs: JSONObj
     assert not lost.modified.intersection(owned(both, "two"))
 
 
-@settings(max_examples=examples(100), deadline=None)
-@given(pods, pods)
+@law(pods, pods, few=100)
 def test_conflicts_are_about_differences(made: JSONObject, body: JSONObject) -> None:
     """After an ordinary write an apply conflicts exactly where it sets a field to something else."""
     live = track(None, made, manager="writer", schema=POD, version="v1", time=TIME)
@@ -119,8 +113,7 @@ def test_conflicts_are_about_differences(made: JSONObject, body: JSONObject) -> 
     assert len(list(differing.paths())) == conflicts
 
 
-@settings(max_examples=examples(100), deadline=None)
-@given(pods, pods)
+@law(pods, pods, few=100)
 def test_managers_own_what_exists(before: JSONObject, after: JSONObject) -> None:
     """After any write nobody owns a field that is not there."""
     made = track(None, before, manager="one", schema=POD, version="v1", time=TIME)
@@ -130,8 +123,7 @@ def test_managers_own_what_exists(before: JSONObject, after: JSONObject) -> None
         assert not owned(written, manager).intersection(missing)
 
 
-@settings(max_examples=examples(100), deadline=None)
-@given(pods)
+@law(pods, few=100)
 def test_field_sets_survive_their_text(body: JSONObject) -> None:
     """FieldsV1 says everything about a set."""
     fields = fields_of(body, POD)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import json
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from pyverno.errors import PyvernoError
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import compile_template, has_variables
+from tests.property import inputs as st
+from tests.property.inputs import law
 
 CANARY = "{{ canary }}"
 
@@ -55,8 +54,7 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
-@given(documents, st.booleans(), st.booleans())
+@law(documents, st.booleans(), st.booleans(), few=300)
 def test_compiling_and_rendering_raise_typed_errors_only(document, rescan, delete_request):
     """Whatever the text, there is a value or an error of ours, and the document stays as it was."""
     before = copy.deepcopy(document)
@@ -70,8 +68,7 @@ def test_compiling_and_rendering_raise_typed_errors_only(document, rescan, delet
     assert before == document
 
 
-@settings(max_examples=200, deadline=None)
-@given(plain)
+@law(plain, few=200)
 def test_static_documents_render_to_themselves(document):
     """The very same object."""
     template = compile_template(document)
@@ -79,8 +76,7 @@ def test_static_documents_render_to_themselves(document):
     assert template.render({}, Runtime()) is document
 
 
-@settings(max_examples=200, deadline=None)
-@given(plain, names, st.booleans())
+@law(plain, names, st.booleans(), few=200)
 def test_data_is_never_evaluated(value, name, embedded):
     """A canary inside data comes out as it went in, and is never resolved."""
 
@@ -104,8 +100,7 @@ def test_data_is_never_evaluated(value, name, embedded):
         assert f"<{data}> {data}" == result["k"]
 
 
-@settings(max_examples=200, deadline=None)
-@given(texts, names)
+@law(texts, names, few=200)
 def test_inner_values_are_never_syntax(value, name):
     """A nested variable selects the field of that very name, or puts that very text into a string."""
     scope = {"f": {value: "found"}, name: value}
@@ -113,8 +108,7 @@ def test_inner_values_are_never_syntax(value, name):
     assert ["found", value] == template.render(scope, Runtime())
 
 
-@settings(max_examples=200, deadline=None)
-@given(documents)
+@law(documents, few=200)
 def test_forced_rendering_leaves_no_variable(document):
     """Stand-ins replace every variable."""
     template = compile_template(document)
@@ -130,8 +124,7 @@ fragments = st.sampled_from(
 )
 
 
-@settings(max_examples=500, deadline=None)
-@given(st.lists(fragments, max_size=10).map("".join))
+@law(st.lists(fragments, max_size=10).map("".join), few=500)
 def test_one_pass_at_load_finds_what_repeated_scanning_finds(text):
     """While values are plain names that the text does not hold, both modes give the same value or both fail."""
     scope = {"a": "Q", "b": "Z", "c": {"a": "Q", "b": "Z", "Q": "Q", "Z": "Z"}, "Q": "Z", "Z": "Q"}
