@@ -36,6 +36,10 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("cost of the match conditions of a policy", "engine.cel", "CONDITIONS_COST", "units"),
     ("variables inside of values of variables", "lang.template.syntax", "MAX_ROUNDS", "rounds"),
     ("lines of one generated pass-check", "lang.codegen", "MAX_LINES", ""),
+    ("text that `gzip.decompress` makes in CEL", "lang.cel.libraries.kyverno_data", "MAX_DECOMPRESSED", "bytes"),
+    ("the same in relation to the data", "lang.cel.libraries.kyverno_data", "MAX_RATIO", "times"),
+    ("values of one AdmissionReview", "webhook.question", "MAX_VALUES", ""),
+    ("text of a denial in an answer of the webhook", "webhook.question", "MAX_MESSAGE_BYTES", "bytes"),
     ("plans that a policy set remembers", "engine.policyset", "MEMO_LIMIT", ""),
 )
 

@@ -404,10 +404,42 @@ _LIMITED: Final = (
         ("webhook/connections.py", "if len(self.connections) > self._most_connections:", "if False:"),
     ),
     _guard(
+        "I9", "handshakes have a time", "admission::test_who_begins_with_tls_and_does_not_go_on_is_sent_away",
+        ("webhook/connections.py", "ssl_handshake_timeout=limit,", "ssl_handshake_timeout=limit and 300.0,"),
+    ),
+    _guard(
         "I9", "aliases of YAML have a size",
         "bad_input::test_a_bad_resource_is_one_error_and_the_others_are_judged[alias-bomb]",
         ("kube/yaml_events.py", "if self.spent > self.limit:", "if False:"),
         may_hang=True,
+    ),
+    _guard(
+        "I9", "reviews have so many values", "budgets::test_an_admission_review_has_so_many_values",
+        (_QUESTION, "    _check_count(body)\n", ""),
+    ),
+    _guard(
+        "I9", "denials have a length", "budgets::test_the_text_of_a_denial_has_a_length",
+        (_QUESTION, "if len(raw) <= MAX_MESSAGE_BYTES:", "if True:"),
+    ),
+    _guard(
+        "I9", "random texts have a length", "budgets::test_random_text_has_a_length",
+        ("lang/jmespath/functions/randomness.py", "if self.length > MAX_LENGTH:", "if False:"),
+    ),
+    _guard(
+        "I9", "regular expressions have a length", "budgets::test_a_regular_expression_has_a_length",
+        ("lang/jmespath/functions/regex.py", 'if len(pattern.encode("utf-8", "replace")) > MAX_PATTERN:', "if False:"),
+    ),
+    _guard(
+        "I9", "what is unpacked has a length", "budgets::test_gzip_does_not_grow_without_end",
+        ("lang/cel/libraries/kyverno_data.py", "min(MAX_DECOMPRESSED, max(len(data) * MAX_RATIO, 4096))", "MAX_DECOMPRESSED"),
+    ),
+    _guard(
+        "I9", "limits of the server are those of the reference", "budgets::test_the_server_takes_what_the_reference_says",
+        (_SERVER, "body_bytes: int = 7 * 1024 * 1024", "body_bytes: int = 1 << 40"),
+    ),
+    _guard(
+        "I9", "reviews have a depth", "budgets::test_deep_objects_are_within_the_limit_of_reviews",
+        ("kube/jsonscan.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
     ),
     _guard(
         "I9", "expressions in CEL have a cost", "cel_limits::test_an_expression_costs_so_much_and_no_more",

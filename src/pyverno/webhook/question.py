@@ -8,15 +8,24 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import orjson
 
 from pyverno.errors import DocumentError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode, encode
+from pyverno.regex import regex
 
-__all__ = ["Answer", "BadReviewError", "Question", "read_question"]
+__all__ = ["MAX_MESSAGE_BYTES", "MAX_VALUES", "Answer", "BadReviewError", "Question", "read_question", "shortened"]
 
+MAX_VALUES: Final = 1_000_000
+"""JSON values that one AdmissionReview may have: each becomes an object in memory many times its size."""
+
+MAX_MESSAGE_BYTES: Final = 8 * 1024
+"""Longest text of a denial, in UTF-8; what policies quote of an object could be as long as the object."""
+
+_STRING = regex(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _CONTENT_TYPE = "application/json"
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _MAPS = ("kind", "resource", "userInfo")
@@ -103,7 +112,7 @@ class Answer:
         """
         response: JSONObject = {"uid": question.uid, "allowed": self.allowed}
         if not self.allowed:
-            response["status"] = {"metadata": {}, "status": "Failure", "message": self.message}
+            response["status"] = {"metadata": {}, "status": "Failure", "message": shortened(self.message)}
         if self.patch and self.allowed:
             response["patchType"] = "JSONPatch"
             response["patch"] = base64.b64encode(encode(list(self.patch)).encode()).decode()
@@ -118,11 +127,24 @@ class Answer:
             return encode(review).encode()
 
 
+def shortened(message: str) -> str:
+    """Return the text of a denial as an answer carries it: one that is too long is cut, and says so.
+
+    >>> shortened("no"), len(shortened("n" * 9000)), shortened("n" * 9000)[-23:]
+    ('no', 8192, 'n (cut off, 9000 bytes)')
+    """
+    raw = message.encode("utf-8", "surrogatepass")
+    if len(raw) <= MAX_MESSAGE_BYTES:
+        return message
+    end = f" (cut off, {len(raw)} bytes)"
+    return raw[: MAX_MESSAGE_BYTES - len(end)].decode("utf-8", "ignore") + end
+
+
 def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> Question:
     """Read an AdmissionReview of version v1 (or v1beta1, which has the same form).
 
     Raises BadReviewError: 415 for another content type, 400 for an empty body or one without a request, 417 for what
-    is not JSON (the codes are Kyverno's).
+    is not JSON (the codes are Kyverno's), 413 for too many values.
 
     >>> body = b'{"kind": "AdmissionReview", "request": {"uid": "1", "operation": "CREATE", "kind": {"kind": "Pod"}}}'
     >>> read_question(body).kind.kind
@@ -132,6 +154,7 @@ def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> Question:
         raise BadReviewError(415, "invalid Content-Type")
     if not body:
         raise BadReviewError(400, "empty body")
+    _check_count(body)
     try:
         review = decode(body)
     except DocumentError as error:
@@ -146,6 +169,19 @@ def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> Question:
     except UsageError as error:
         raise BadReviewError(400, error.message) from None
     return Question(_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request)
+
+
+def _check_count(body: bytes) -> None:
+    """Refuse a body of too many values before they are made; a value takes two bytes at least."""
+    if len(body) <= 2 * MAX_VALUES or _most_values(body) <= MAX_VALUES:
+        return
+    # the marks may stand in texts, which are taken out only now
+    if _most_values(_STRING.sub(b"", body)) > MAX_VALUES:
+        raise BadReviewError(413, f"the admission review has more than {MAX_VALUES} values")
+
+
+def _most_values(body: bytes) -> int:
+    return 1 + body.count(b",") + body.count(b"{") + body.count(b"[")
 
 
 def _check(request: JSON) -> None:

@@ -27,6 +27,7 @@ from pyverno.offline.host import OfflineHost
 from pyverno.offline.library import compile_policies
 from pyverno.offline.objects import ObjectStore
 from pyverno.webhook.policies import Policies
+from pyverno.webhook.question import shortened
 from pyverno.webhook.routes import read_route
 
 __all__ = ["Asked", "Mixture", "is_refusal", "mixture"]
@@ -169,7 +170,9 @@ class Mixture:
         decision = review.decision
         patch = decision.patch if path.startswith("/mutate") and decision.allowed else ()
         asks = any(result.rule.policy.name == "teams-are-known" for result in review.results)
-        return Asked(path, request, b"", (decision.allowed, decision.message, patch, decision.warnings), asks)
+        return Asked(
+            path, request, b"", (decision.allowed, shortened(decision.message), patch, decision.warnings), asks
+        )
 
     def _engine(self, path: str) -> Engine:
         if path not in self._oracle:

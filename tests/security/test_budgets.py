@@ -1,0 +1,110 @@
+"""I9: limits of the security reference that no other module is about, each at N and one beyond."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyverno.engine.request import Request
+from pyverno.errors import BudgetExceededError, EvaluationError
+from pyverno.kube.json import JSONObject
+from pyverno.lang.cel.libraries.kyverno_data import MAX_RATIO
+from pyverno.lang.cel.presets import kyverno_environment
+from pyverno.lang.jmespath import compile_expression
+from pyverno.lang.jmespath.functions.randomness import MAX_LENGTH
+from pyverno.lang.jmespath.functions.regex import MAX_PATTERN, compile_pattern
+from pyverno.lang.runtime import Budget, Runtime
+from pyverno.webhook.question import (
+    MAX_MESSAGE_BYTES,
+    MAX_VALUES,
+    Answer,
+    BadReviewError,
+    Question,
+    read_question,
+    shortened,
+)
+from pyverno.webhook.server import Limits
+from tests.security.test_limits import Clock
+
+
+def _review(values: int, text: str = "") -> bytes:
+    """Return an AdmissionReview with so many JSON values, and a text of any length."""
+    review: JSONObject = {"request": {"uid": "1", "operation": "CREATE", "object": {"items": [], "text": text}}}
+    own = 7  # the maps, the list, and the three texts
+    review["request"]["object"]["items"] = [0] * (values - own)
+    return json.dumps(review, separators=(",", ":")).encode()
+
+
+def test_an_admission_review_has_so_many_values() -> None:
+    """A million; marks inside of texts are no values."""
+    assert "1" == read_question(_review(MAX_VALUES)).uid
+    with pytest.raises(BadReviewError, match="values") as refused:
+        read_question(_review(MAX_VALUES + 1))
+    assert 413 == refused.value.status
+    assert "1" == read_question(_review(7, ',{[\\"' * 700_000)).uid
+
+
+def test_the_text_of_a_denial_has_a_length() -> None:
+    """8 KiB; one character more and it is cut, at a whole character, and says so."""
+    exact, more = "é" * (MAX_MESSAGE_BYTES // 2), "é" * (MAX_MESSAGE_BYTES // 2) + "!"
+    assert exact == shortened(exact)
+    told = json.loads(Answer(allowed=False, message=more).to_bytes(Question("v1", "1", {})))
+    message = told["response"]["status"]["message"]
+    assert len(message.encode()) <= MAX_MESSAGE_BYTES
+    assert message.endswith(f"é (cut off, {MAX_MESSAGE_BYTES + 1} bytes)")
+
+
+def test_random_text_has_a_length() -> None:
+    """64 KiB."""
+    runtime = Runtime(Clock(), Budget())
+    whole = "[a]{1000}" * 65 + "[a]{536}"
+    assert MAX_LENGTH == len(compile_expression(f"random('{whole}')").evaluate({}, runtime))
+    with pytest.raises(BudgetExceededError):
+        compile_expression(f"random('{whole}b')").evaluate({}, runtime)
+
+
+def test_a_regular_expression_has_a_length() -> None:
+    """1 KiB."""
+    assert compile_pattern("a" * MAX_PATTERN).search(b"a" * MAX_PATTERN)
+    with pytest.raises(EvaluationError, match="longer than"):
+        compile_pattern("a" * (MAX_PATTERN + 1))
+
+
+def test_gzip_does_not_grow_without_end() -> None:
+    """A hundred times the data, and no more."""
+    environment = kyverno_environment("ValidatingPolicy")
+
+    def size(length: int) -> object:
+        text = "a" * length
+        return environment.compile(f"gzip.decompress(gzip.compress('{text}')).size()").evaluate({})
+
+    assert 4096 == size(4096)
+    with pytest.raises(EvaluationError, match="exceeds"):
+        size(10_000 * MAX_RATIO // 25)
+
+
+def test_the_server_takes_what_the_reference_says() -> None:
+    """7 MiB of a body and 64 MiB in work, 10 s for heads, bodies and reviews, 2,000 connections."""
+    limits = Limits()
+    assert (7 << 20, 64 << 20) == (limits.body_bytes, limits.bytes_in_work)
+    assert (10.0, 10.0, 10.0, 2000) == (
+        limits.head_seconds,
+        limits.body_seconds,
+        limits.review_seconds,
+        limits.connections,
+    )
+
+
+def test_deep_objects_are_within_the_limit_of_reviews() -> None:
+    """10,000 levels of a review are read, 10,001 are refused."""
+    opening = b'{"request": {"uid": "1", "operation": "CREATE", "object": {"a": '
+    for levels, is_good in ((9_997, True), (9_998, False)):
+        body = opening + b"[" * levels + b"]" * levels + b"}}}"
+        if is_good:
+            assert "1" == read_question(body).uid
+            continue
+        with pytest.raises(BadReviewError) as refused:
+            read_question(body)
+        assert 417 == refused.value.status
+    assert Request.from_admission_review(read_question(opening + b"1}}}").request).object == {"a": 1}
