@@ -19,7 +19,7 @@ from pyverno.sandbox.http_replies import Form, discovery_version, document_form,
 from pyverno.sandbox.openapi import SWAGGER_MEDIA, OpenApi, swagger
 from pyverno.sandbox.requests import Target
 
-__all__ = ["Paths", "nothing_here"]
+__all__ = ["NO_SNIFFING", "Paths", "nothing_here"]
 
 _HEALTH = ("healthz", "livez", "readyz")
 _CHECKS = ("ping", "log", "etcd")
@@ -27,6 +27,7 @@ _EXACT = frozenset({*_HEALTH, "openapi", "metrics"})
 """Paths that no slash may follow."""
 _PRETTY = Form(is_pretty=True)
 NO_SNIFFING: Mapping[str, str] = {"X-Content-Type-Options": "nosniff"}
+"""The header of texts and refusals: browsers take them for nothing else."""
 _GROUP_LIST = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 
 

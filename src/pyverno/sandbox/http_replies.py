@@ -66,12 +66,13 @@ def accepted_form(headers: Mapping[str, str], query: Mapping[str, str], *, is_li
         "pretty" not in query and agent.startswith(("curl/", "Wget/", "Mozilla/5.0"))
     )
     include = query.get("includeObject") or "Metadata"
-    is_known = False
-    for media, parameters in _ranges(header):
+    ranges = [*_ranges(header)]
+    if not any(media in (_JSON, _YAML, "*/*") for media, _ in ranges):
+        raise _no_representation((*_AVAILABLE, *_STREAMS) if is_list else _AVAILABLE)
+    for media, parameters in ranges:
         written = _WRITTEN.get(media)
         if written is None:
             continue
-        is_known = True
         wanted = parameters.get("as", "")
         if not wanted:
             return Form(written, Shape.PLAIN, "v1", include, is_pretty)
@@ -79,9 +80,7 @@ def accepted_form(headers: Mapping[str, str], query: Mapping[str, str], *, is_li
         version = parameters.get("v", "")
         if shape is not None and parameters.get("g") == _META and version in ("v1", "v1beta1"):
             return Form(written, shape, version, include, is_pretty)
-    if is_known:
-        raise not_acceptable(_AVAILABLE)
-    raise _no_representation((*_AVAILABLE, *_STREAMS) if is_list else _AVAILABLE)
+    raise not_acceptable(_AVAILABLE)
 
 
 def document_form(headers: Mapping[str, str], *, known: tuple[str, ...] = _AVAILABLE, is_routed: bool = True) -> Form:
@@ -138,7 +137,7 @@ def _ranges(header: str) -> Iterator[tuple[str, dict[str, str]]]:
             quality = float(parameters.get("q", "1"))
         except ValueError:
             quality = 1.0
-        found.append((quality, media.lower(), parameters))
+        found.append((quality, media, parameters))
     found.sort(key=lambda item: -item[0])
     return ((media, parameters) for _, media, parameters in found)
 

@@ -29,7 +29,7 @@ from pyverno.sandbox.http_call import Call
 from pyverno.sandbox.http_compression import compress
 from pyverno.sandbox.http_connections import Connections, unreadable
 from pyverno.sandbox.http_operations import operation_of
-from pyverno.sandbox.http_paths import Paths, nothing_here
+from pyverno.sandbox.http_paths import NO_SNIFFING, Paths, nothing_here
 from pyverno.sandbox.http_replies import accepted_form
 from pyverno.sandbox.identity import check_segment
 from pyverno.sandbox.requests import Target
@@ -117,6 +117,8 @@ class HttpServer:
             response = call.refuse(internal_error(type(error).__name__))
         if not response.prepared:
             await compress(request, response)
+            if response.status in (401, 403):
+                response.headers.update(NO_SNIFFING)
             response.headers.setdefault("Cache-Control", "no-cache, private")
         self._paths.answered[call.target.verb, response.status] += 1
         self._told(call, response.status, (perf_counter() - started) * 1000)

@@ -76,7 +76,9 @@ def test_paths_that_are_nobodys_are_plain_text(client: Client) -> None:
     ("accept", "path", "status", "kind"),
     [
         ("text/html", "/api/v1/nodes", 406, "application/json"),
-        ("application/*", "/api/v1/nodes", 200, "application/json"),
+        ("application/*", "/api/v1/nodes", 406, "application/json"),
+        ("application/JSON", "/api/v1/nodes", 406, "application/json"),
+        ("application/*,application/json;q=0.1", "/api/v1/nodes", 200, "application/json"),
         ("application/*", "/api/v1", 406, "application/json"),
         ("application/*", "/apis/apps", 200, "application/json"),
         ("text/html,*/*;q=0.1", "/api/v1", 200, "application/json"),
