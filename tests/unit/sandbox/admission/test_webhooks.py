@@ -574,15 +574,25 @@ def test_equivalent_webhooks_get_the_version_they_ask_for(tmp_path):
     run(main)
 
 
-def test_configurations_of_admission_are_never_shown(tmp_path):
+@pytest.mark.parametrize("kind", ["Validating", "Mutating"])
+@pytest.mark.parametrize(
+    "exempt",
+    [
+        f"{prefix}{what}"
+        for prefix in ("Validating", "Mutating")
+        for what in ("WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding")
+    ],
+)
+def test_configurations_of_admission_are_never_shown(tmp_path, kind, exempt):
     """No webhook can lock out those who would repair it."""
 
     async def main():
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+        version = "v1beta1" if exempt.startswith("MutatingAdmission") else "v1"
+        body = {"apiVersion": f"admissionregistration.k8s.io/{version}", "kind": exempt, "metadata": {"name": "other"}}
         async with serving(tmp_path, deny=lambda review: answer(review, allowed=False)) as served:
-            hooks = configuration("Validating", webhook(served.client("deny"), rules=[rule]))
-            _, view = cluster(hooks)
-            await sent(view, request(configuration("Mutating", name="other")))
+            _, view = cluster(configuration(kind, webhook(served.client("deny"), rules=[rule])))
+            assert body == await sent(view, request(body))
         assert [] == served.asked
 
     run(main)
