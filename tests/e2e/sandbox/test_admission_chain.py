@@ -54,7 +54,7 @@ def webhooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder: Path = tmp_path_factory.mktemp("webhooks")
 
     async def main(ended: asyncio.Event) -> None:
-        async with serving(folder, **REPLIES) as served:
+        async with serving(folder, **REPLIES) as served:  # type: ignore[arg-type]  # all are replies
             found.append(served)
             ready.set()
             await ended.wait()
