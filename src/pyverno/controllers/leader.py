@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -154,10 +154,11 @@ class Leader:
             self._world.changed.set()
             await asyncio.sleep(_LATER_SECONDS)
             return
+        placed = tuple(self._world.store.compiled().values())
         await self._configure()
         self._configured = True
         self._generated = await self._generating.reconcile(self._world.store.in_use(), self._world.kinds)
-        await self._write_status()
+        await self._write_status(placed)
         self._is_written = True
         self._failures = 0
         self.ready.set()
@@ -217,9 +218,10 @@ class Leader:
         bundle = self.certificates.bundle
         return Endpoint(settings.service, settings.namespace, settings.service_port, settings.server, bundle)
 
-    async def _write_status(self) -> None:
+    async def _write_status(self, placed: Iterable[Compiled]) -> None:
+        """Write the status of the policies whose webhooks are in place; one that came meanwhile has another round."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for compiled in tuple(self._world.store.compiled().values()):
+        for compiled in placed:
             body = compiled.document.value
             gvr = self._world.policy_resource(body)
             if gvr is None or compiled.written is None:

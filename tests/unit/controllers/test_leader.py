@@ -32,6 +32,7 @@ from pyverno.webhook.observers import Observers
 
 VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 MUTATING = GVR("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
+POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 RESOURCES = "kyverno-resource-validating-webhook-cfg"
 
@@ -107,11 +108,55 @@ def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypa
     asyncio.run(run())
 
 
-def test_a_configuration_is_changed_and_never_made_anew() -> None:
-    """Between its end and its beginning everything would pass."""
-    policies = GVR("kyverno.io", "v1", "clusterpolicies")
+def test_a_policy_that_comes_while_webhooks_are_written_is_not_ready_before_its_own_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who waits for it would be told too early."""
+    said: list[object] = []
+    register = WebhookRegistration.register
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+
+            async def registered(registration: WebhookRegistration, sources: Sources) -> Mapping[PolicyKey, str]:
+                names = [policy.name for policy in sources.legacy]
+                if "late" in names:
+                    said.append((await client.get(POLICIES, "late")).get("status"))
+                elif "first" in names and not said:
+                    made = await client.create(POLICIES, named("late"))
+                    version = made["metadata"]["resourceVersion"]
+                    await until(lambda: _seen(cluster, "late", version))
+                return await register(registration, sources)
+
+            monkeypatch.setattr(WebhookRegistration, "register", registered)
+            await client.create(POLICIES, named("first"))
+
+            async def is_ready() -> bool:
+                return bool((await client.get(POLICIES, "first")).get("status")) and bool(said)
+
+            await until(is_ready)
+
+    asyncio.run(run())
+    assert [None] == said[:1]
+
+
+async def _seen(cluster: PolicySandbox, name: str, version: str) -> bool:
+    return cluster.controller.has_seen(POLICIES, name, "", version)
+
+
+def named(name: str) -> JSONObject:
+    """Return a policy that everything passes."""
     match = {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}
     check = {"name": "rule", "match": match, "validate": {"pattern": {"metadata": {"name": "?*"}}}}
+    metadata = {"name": name}
+    return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {"rules": [check]}}
+
+
+def test_a_configuration_is_changed_and_never_made_anew() -> None:
+    """Between its end and its beginning everything would pass."""
     notices: list[Notice] = []
 
     async def run() -> None:
@@ -124,11 +169,10 @@ def test_a_configuration_is_changed_and_never_made_anew() -> None:
             watching = asyncio.create_task(informer.run())
             await informer.synced.wait()
             for name in ("a", "b"):
-                body = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": name}}
-                await client.create(policies, {**body, "spec": {"rules": [check]}})
+                await client.create(POLICIES, named(name))
                 await cluster.settle()
-            await client.delete(policies, "a")
-            await client.delete(policies, "b")
+            await client.delete(POLICIES, "a")
+            await client.delete(POLICIES, "b")
             await cluster.settle()
 
             async def is_empty() -> bool:
