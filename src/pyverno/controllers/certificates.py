@@ -34,6 +34,7 @@ _AUTHORITY_NAME: Final = "*.kyverno.svc"
 _AUTHORITY_DAYS: Final = 365
 _LEAF_DAYS: Final = 150
 _TRIES: Final = 5
+_NOT_OURS: Final = "tls is not valid but certificates are not managed by kyverno, we can't renew them"
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 
@@ -83,10 +84,21 @@ class CertificateSettings:
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """Certificates (PEM, the newest first) and the private key (PEM, PKCS#8) of the newest."""
+    """Certificates (PEM, the newest first) and the private key (PEM, PKCS#8) of the newest.
+
+    One that is not managed was put there by somebody else, who sees to its names and its end; an authority of that kind
+    needs no key.
+    """
 
     certificates: bytes
     key: bytes
+    is_managed: bool = True
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether one of the certificates has not ended."""
+        now = datetime.now(UTC)
+        return any(each.not_valid_after_utc > now for each in self.parsed())
 
     def parsed(self) -> list[x509.Certificate]:
         """Return the certificates."""
@@ -198,13 +210,18 @@ def renewed_bundle(authority: KeyPair, settings: CertificateSettings, now: datet
 
 
 def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSettings, now: datetime) -> bool:
-    """Tell whether a leaf is signed by the authority, has its names and key, and lasts long enough."""
+    """Tell whether a leaf is signed by the authority, has its names and key, and lasts long enough.
+
+    One that somebody else sees to may have any names, and is good until it ends.
+    """
+    is_ours = settings.manages and leaf.is_managed
     try:
         certificate = leaf.parsed()[0]
-        if not _lasts(certificate, settings, now) or certificate.public_key() != leaf.private_key().public_key():
+        lasts = _lasts(certificate, settings, now) if is_ours else certificate.not_valid_after_utc > now
+        if not lasts or certificate.public_key() != leaf.private_key().public_key():
             return False
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        if not set(settings.names) <= set(names.get_values_for_type(x509.DNSName)):
+        if is_ours and not set(settings.names) <= set(names.get_values_for_type(x509.DNSName)):
             return False
     except (ValueError, IndexError, x509.ExtensionNotFound, UnsupportedAlgorithm):
         return False
@@ -253,7 +270,9 @@ class CertificateController:
 
     async def _authority(self, now: datetime) -> KeyPair:
         settings = self._settings
-        secret, pair = await self._read(settings.ca_name)
+        secret, pair = await self._read(settings.ca_name, is_authority=True)
+        if pair is not None and pair.is_alive and not (settings.manages and pair.is_managed):
+            return pair
         fresh = make_authority(settings.algorithm, now) if pair is None else renewed_bundle(pair, settings, now)
         if fresh is None and pair is not None:
             return pair
@@ -264,16 +283,18 @@ class CertificateController:
         secret, pair = await self._read(settings.tls_name)
         if pair is not None and is_good_leaf(pair, authority, settings, now):
             return pair
+        if not authority.key:
+            raise HostError(_NOT_OURS)
         return await self._write(settings.tls_name, secret, make_leaf(authority, settings, now))
 
-    async def _read(self, name: str) -> tuple[JSONObject | None, KeyPair | None]:
+    async def _read(self, name: str, *, is_authority: bool = False) -> tuple[JSONObject | None, KeyPair | None]:
         try:
             secret = await self._client.get(SECRETS, name, self._settings.namespace)
         except StatusError as error:
             if error.status == 404:
                 return None, None
             raise
-        return secret, read_pair(secret)
+        return secret, read_pair(secret, is_authority=is_authority)
 
     async def _write(self, name: str, secret: JSONObject | None, pair: KeyPair) -> KeyPair:
         namespace = self._settings.namespace
@@ -281,6 +302,8 @@ class CertificateController:
             "tls.crt": base64.b64encode(pair.certificates).decode(),
             "tls.key": base64.b64encode(pair.key).decode(),
         }
+        if not self._settings.manages or (secret is not None and not _is_managed(secret)):
+            raise HostError(_NOT_OURS)
         if secret is None:
             metadata = {"name": name, "namespace": namespace, "labels": MANAGED}
             body = {
@@ -292,23 +315,27 @@ class CertificateController:
             }
             await self._client.create(SECRETS, body, namespace)
             return pair
-        labels = secret["metadata"].get("labels") or {}
-        if not self._settings.manages or labels.get("cert.kyverno.io/managed-by") != "kyverno":
-            raise HostError("tls is not valid but certificates are not managed by kyverno, we can't renew them")
         await self._client.update(SECRETS, {**secret, "data": data}, namespace)
         return pair
 
 
-def read_pair(secret: JSONObject) -> KeyPair | None:
+def _is_managed(secret: JSONObject) -> bool:
+    labels = secret.get("metadata", {}).get("labels") or {}
+    return MANAGED.items() <= labels.items()
+
+
+def read_pair(secret: JSONObject, *, is_authority: bool = False) -> KeyPair | None:
     """Return what a Secret of type kubernetes.io/tls holds, None when it can not be used."""
     data = secret.get("data") or {}
     try:
         pair = KeyPair(
             base64.b64decode(data.get("tls.crt") or data.get("rootCA.crt") or "", validate=True),
             base64.b64decode(data.get("tls.key") or "", validate=True),
+            _is_managed(secret),
         )
         pair.parsed()
-        pair.private_key()
+        if pair.key or pair.is_managed or not is_authority:
+            pair.private_key()
     except (ValueError, TypeError, binascii.Error, UnsupportedAlgorithm):
         return None
     return pair

@@ -159,7 +159,10 @@ class ServingCertificates:
             self._changed.clear()
             if self._leads:  # then `lead` sees to it
                 continue
-            authority, leaf = (self._read(informer, name) for informer, name in self._secrets)
+            authority, leaf = (
+                self._read(informer, name, is_authority=name == self._settings.ca_name)
+                for informer, name in self._secrets
+            )
             if authority is None or leaf is None:
                 continue
             if not is_good_leaf(leaf, authority, self._settings, datetime.now(UTC)):
@@ -169,9 +172,9 @@ class ServingCertificates:
             self._authority = authority
             self._serve(leaf)
 
-    def _read(self, informer: Informer, name: str) -> KeyPair | None:
+    def _read(self, informer: Informer, name: str, *, is_authority: bool) -> KeyPair | None:
         secret = informer.get(name, self._settings.namespace)
-        return None if secret is None else read_pair(secret)
+        return None if secret is None else read_pair(secret, is_authority=is_authority)
 
     def _ends(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Yield for each Secret when the newest certificate in it ends, in seconds since 1970."""

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
 
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
 from pyverno.controllers.certificates import (
+    SECRETS,
+    CertificateController,
     CertificateSettings,
     KeyPair,
     is_good_leaf,
@@ -17,6 +25,9 @@ from pyverno.controllers.certificates import (
     read_pair,
     renewed_bundle,
 )
+from pyverno.errors import HostError
+from pyverno.kube.json import JSONObject
+from pyverno.sandbox import Sandbox
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SETTINGS = CertificateSettings()
@@ -82,3 +93,61 @@ def test_a_leaf_of_another_service_or_key_is_not_good() -> None:
 def test_a_secret_that_holds_no_pair_is_none(data: dict[str, str]) -> None:
     """It is then made again, or left to its owner."""
     assert read_pair({"data": data}) is None
+
+
+def secret_of(name: str, pair: KeyPair, **labels: str) -> JSONObject:
+    """Return a Secret with a pair."""
+    data = {"tls.crt": base64.b64encode(pair.certificates).decode(), "tls.key": base64.b64encode(pair.key).decode()}
+    metadata = {"name": name, "labels": labels}
+    body = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "data": data}
+    return body if pair.key else {**body, "type": "Opaque", "data": {"tls.crt": data["tls.crt"]}}
+
+
+def play(scene: Callable[[Client], Awaitable[None]]) -> None:
+    """Play a scene with the Secrets of a sandbox."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            await scene(client)
+
+    asyncio.run(run())
+
+
+def test_certificates_of_somebody_else_are_served_until_they_end() -> None:
+    """With names of their own, by an authority without a key, and though they end in less than fifteen days."""
+    now = datetime.now(UTC)
+    authority = make_authority("ECDSA", now)
+    leaf = make_leaf(authority, CertificateSettings(service="other"), now - timedelta(days=145))
+    given = CertificateSettings(namespace="default")
+
+    async def scene(client: Client) -> None:
+        await client.create(SECRETS, secret_of(given.ca_name, KeyPair(authority.certificates, b"")), "default")
+        await client.create(SECRETS, secret_of(given.tls_name, leaf), "default")
+        for settings in (given, replace(given, manages=False)):
+            _, found = await CertificateController(client, settings).reconcile()
+            assert leaf.certificates == found.certificates
+        old = make_leaf(authority, given, now - timedelta(days=151))
+        found_secret = await client.get(SECRETS, given.tls_name, "default")
+        await client.update(SECRETS, {**found_secret, "data": secret_of("", old)["data"]}, "default")
+        with pytest.raises(HostError, match="not managed by kyverno"):
+            await CertificateController(client, given).reconcile()
+        assert old.certificates == base64.b64decode(
+            (await client.get(SECRETS, given.tls_name, "default"))["data"]["tls.crt"]
+        )
+
+    play(scene)
+
+
+def test_a_manager_that_is_switched_off_makes_nothing() -> None:
+    """What is not there has to be put there by whoever sees to it."""
+
+    async def scene(client: Client) -> None:
+        settings = CertificateSettings(namespace="default", manages=False)
+        with pytest.raises(HostError, match="not managed by kyverno"):
+            await CertificateController(client, settings).reconcile()
+        assert [] == (await client.list(SECRETS, "default"))["items"]
+
+    play(scene)
