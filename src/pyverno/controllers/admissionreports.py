@@ -17,6 +17,7 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.circuitbreaker import CircuitBreaker
 from pyverno.controllers.counting import Count
 from pyverno.controllers.outbox import Outbox
+from pyverno.engine.engine import Review
 from pyverno.engine.request import Request
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType
 from pyverno.engine.rule import PolicyInfo
@@ -63,13 +64,18 @@ class ReportSettings:
     most_waiting: int = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Noted:
-    """One report that is to be written."""
+    """What is to be reported of one answer; `left` are the results of each report that is not written yet.
 
-    about: Reported
-    results: tuple[RuleResult, ...]
+    They are sorted out when they are written: answers come faster than reports can be.
+    """
+
+    question: Question
+    review: Review
     seconds: int
+    about: Reported | None = None
+    left: list[tuple[RuleResult, ...]] | None = None
 
 
 class AdmissionReports:
@@ -98,6 +104,7 @@ class AdmissionReports:
         )
         self._outbox = Outbox(self._write, lost=self._lose, most=settings.most_waiting)
         self._is_served = True
+        self._seen: KindTable | None = None
         self._has_lost = False
 
     @property
@@ -112,14 +119,8 @@ class AdmissionReports:
             return
         if question.is_dry_run or question.operation == "DELETE" or not review.results:
             return
-        about = _about(question, review.request)
-        if about is None:
-            return
-        now = int(self._clock())
-        for results in self._groups(review.results, question, has_uid=bool(about.uid)):
-            if not self._has_kinds():
-                return
-            self._outbox.put(_Noted(about, results, now))
+        if self._has_kinds():
+            self._outbox.put(_Noted(question, review, int(self._clock())))
 
     def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Do the same for policies that were asked after the answer."""
@@ -170,6 +171,9 @@ class AdmissionReports:
 
     def _has_kinds(self) -> bool:
         kinds = self._kinds()
+        if kinds is self._seen:
+            return self._is_served
+        self._seen = kinds
         is_served = all(kinds.by_resource(gvr) is not None for gvr in EPHEMERAL_REPORTS)
         if self._is_served and not is_served:
             log.error("there are no kinds of ephemeral reports: admission requests are not reported on")
@@ -177,10 +181,20 @@ class AdmissionReports:
         return is_served
 
     async def _write(self, noted: _Noted) -> None:
+        about = noted.about = noted.about or _about(noted.question, noted.review.request)
+        if about is None:
+            return
+        if noted.left is None:
+            noted.left = list(self._groups(noted.review.results, noted.question, has_uid=bool(about.uid)))
+        while noted.left:
+            await self._write_one(about, noted.left[0], noted.seconds)
+            noted.left.pop(0)
+
+    async def _write_one(self, about: Reported, results: tuple[RuleResult, ...], seconds: int) -> None:
         if not self._breaker.passes():
             return
-        body = admission_report(noted.about, noted.results, noted.seconds, version_of=self._version_of)
-        namespace = noted.about.resource.namespace
+        body = admission_report(about, results, seconds, version_of=self._version_of)
+        namespace = about.resource.namespace
         try:
             await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)
         except StatusError as error:
@@ -198,7 +212,7 @@ class AdmissionReports:
         if self._metrics is not None:
             self._metrics.gave_up(_NAME)
         if not self._has_lost:
-            fields = {"resource": str(noted.about.resource), "error": reason}
+            fields = {"resource": str(ResourceRef.of(noted.review.request.object)), "error": reason}
             log.error("a report on an admission request could not be written", extra={"fields": fields})
         self._has_lost = True
 
