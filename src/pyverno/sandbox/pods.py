@@ -52,8 +52,25 @@ async def evict(server: ApiServer, write: Write, eviction: JSONObject) -> Outcom
     phase = (pod.body.get("status") or {}).get("phase")
     if phase not in _UNPROTECTED and not metadata_of(pod.body).get("deletionTimestamp"):
         _disrupt(server, pod, is_dry=options.dry_run)
+    if not options.dry_run:
+        _mark(server, pod)
     await server.delete(replace(write, subresource=""), options)
     return Outcome(_DONE, 201)
+
+
+def _mark(server: ApiServer, pod: Stored) -> None:
+    """Say in the status of a pod why it is deleted; policies of Jobs and budgets go by that."""
+    status: JSONObject = pod.body.get("status") or {}
+    others = [item for item in status.get("conditions") or () if item.get("type") != "DisruptionTarget"]
+    condition: JSONObject = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(server.now()),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    server.store.put(pod.key, {**pod.body, "status": {**status, "conditions": [*others, condition]}})
 
 
 def _disrupt(server: ApiServer, pod: Stored, *, is_dry: bool) -> None:

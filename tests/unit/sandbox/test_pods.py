@@ -55,6 +55,8 @@ def test_an_eviction_deletes_the_pod() -> None:
     body = state(server)
     assert body is not None
     assert 30 == body["metadata"]["deletionGracePeriodSeconds"]
+    reasons = [item["reason"] for item in body["status"]["conditions"] if item["type"] == "DisruptionTarget"]
+    assert ["EvictionByEvictionAPI"] == reasons
     evicted(server, gracePeriodSeconds=0)
     assert state(server) is None
 

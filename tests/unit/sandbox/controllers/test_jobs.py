@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pyverno.engine.request import User
 from pyverno.kube.json import JSONObject
 from pyverno.sandbox.controllers.podends import EXIT_CODE
+from pyverno.sandbox.pods import evict
+from pyverno.sandbox.writes import Write
 from tests.unit.sandbox.controllers.cluster import Cluster, in_cluster, pod_template
 
 JOBS = "jobs.batch"
@@ -243,3 +246,17 @@ async def test_what_is_taken_away_at_the_end_has_not_failed_for_good(cluster: Cl
     await cluster.settle()
     status = cluster.get(JOBS, "work")["status"]
     assert ("0,1", 4) == (status["failedIndexes"], status["failed"])
+
+
+@in_cluster(kubelet=False)
+async def test_evicted_pods_may_be_left_out_of_the_count(cluster: Cluster) -> None:
+    """A disruption is not the fault of the Job."""
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    await cluster.create(JOBS, job(podFailurePolicy={"rules": [rule]}, backoffLimit=0))
+    name = cluster.names("pods")[0]
+    pods = cluster.server.table.versions_of("pods")[0]
+    write = Write(pods, "default", name, User("admin", ("system:masters",)), subresource="eviction")
+    await evict(cluster.server, write, {"metadata": {"name": name, "namespace": "default"}})
+    await cluster.settle(31)
+    status = cluster.get(JOBS, "work")["status"]
+    assert (None, {}, True) == (status.get("failed"), conditions(cluster), cluster.names("pods") != [name])
