@@ -176,7 +176,7 @@ class ApiServer:
             # upstream gives no reason and calls it an error of its own
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         found = self.schemas.default(type, identity.wiped(identity.placed(type, write.namespace, found)))
-        found = self._managers.tracked(type, None, found, manager=write.manager)
+        found = self._managers.tracked(type, None, found, manager=write.manager, empty=self._empty(type))
         return await self._created(replace(write, name=metadata_of(found).get("name") or ""), found)
 
     async def _created(self, write: Write, body: JSONObject) -> Outcome:
@@ -464,7 +464,14 @@ class ApiServer:
     def tracked(self, write: Write, kind: GVK, body: JSONObject, before: JSONObject | None = None) -> JSONObject:
         """Return an object of a kind that is never stored (Scale, Binding) with who manages its fields."""
         type = replace(write.type, group=kind.group, version=kind.version, kind=kind.kind, subresources=(), crd="")
-        return self._managers.tracked(type, before, body, manager=write.manager, subresource=write.subresource)
+        manager, part = write.manager, write.subresource
+        return self._managers.tracked(type, before, body, manager=manager, subresource=part, empty=self._empty(type))
+
+    def _empty(self, type: ResourceType) -> JSONObject | None:
+        """Return a new object of a built-in type that says nothing; custom ones have no fields of their own accord."""
+        if type.is_custom:
+            return None
+        return self.schemas.decode(type, {"apiVersion": type.api_version, "kind": type.kind, "metadata": {}}).body
 
     def _check(self, type: ResourceType, body: JSONObject, old: JSONObject | None, subresource: str = "") -> None:
         """Raise 422 with everything that is wrong with an object."""

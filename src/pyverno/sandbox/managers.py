@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from pyverno.kube.fieldset import FieldSet
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSONObject, equal
 from pyverno.kube.schemas import SchemaSet
 from pyverno.kube.serverside import SchemaTree, apply, reset_fields, schema_tree_for, schema_tree_of, track
 from pyverno.sandbox.objects import timestamp
@@ -19,6 +19,8 @@ from pyverno.sandbox.resources import ResourceType
 __all__ = ["Managers"]
 
 _FIELDS = ("metadata", "spec", "status")
+_SERVER_SPECS = frozenset({"certificatesigningrequests.certificates.k8s.io"})
+"""Resources whose spec is the server's as soon as it is there: nobody manages it."""
 
 
 class Managers:
@@ -38,12 +40,22 @@ class Managers:
         self._trees: dict[ResourceType, tuple[str, SchemaTree]] = {}
 
     def tracked(
-        self, type: ResourceType, before: JSONObject | None, after: JSONObject, *, manager: str, subresource: str = ""
+        self,
+        type: ResourceType,
+        before: JSONObject | None,
+        after: JSONObject,
+        *,
+        manager: str,
+        subresource: str = "",
+        empty: JSONObject | None = None,
     ) -> JSONObject:
-        """Return the object after an ordinary write with its managed fields."""
-        return track(
+        """Return the object after an ordinary write with its managed fields.
+
+        `empty` is a new object of the type that says nothing: what is as in there nobody has set.
+        """
+        found = track(
             before,
-            after,
+            after if before is not None or empty is None else _without(after, empty),
             manager=manager,
             schema=self._tree(type),
             version=type.api_version,
@@ -51,6 +63,7 @@ class Managers:
             subresource=subresource,
             ignored=_ignored(type, subresource),
         )
+        return {**after, "metadata": found["metadata"]} if "metadata" in found else found
 
     def applied(
         self,
@@ -85,8 +98,26 @@ class Managers:
         return known[1]
 
 
+def _without(value: JSONObject, empty: JSONObject) -> JSONObject:
+    """Return an object without what is as in another one, metadata left aside."""
+    kept: JSONObject = {}
+    for key, item in value.items():
+        other = empty.get(key)
+        if key == "metadata" or key not in empty:
+            kept[key] = item
+        elif isinstance(item, dict) and isinstance(other, dict):
+            inner = _without(item, other)
+            if inner or (other and not item):
+                kept[key] = inner
+        elif not equal(item, other):
+            kept[key] = item
+    return kept
+
+
 def _ignored(type: ResourceType, subresource: str) -> FieldSet:
     """Return what can not be changed there: the status through the object, the spec through the status."""
+    if type.key in _SERVER_SPECS and not subresource:
+        return FieldSet.of((f"f:{name}",) for name in ("spec", "status"))
     return reset_fields(_FIELDS, subresource, has_status="status" in type.subresources)
 
 

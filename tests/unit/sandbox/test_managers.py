@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pyverno.kube.json import JSONObject
 from pyverno.sandbox.apiserver import ApiServer
+from pyverno.sandbox.managers import Managers
 from pyverno.sandbox.patching import Patch
 from pyverno.sandbox.requests import APPLY_PATCH, MERGE_PATCH
+from pyverno.sandbox.schema.schemas import ObjectSchemas
 from tests.unit.sandbox.serving import api_server, definition, deployment, run, widget, write
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -69,3 +71,22 @@ def test_a_changed_definition_changes_how_lists_merge() -> None:
     run(server.update(write(server, CRDS, "", made["metadata"]["name"]), {**made, "spec": changed}))
     both = applied(server, [{"name": "b", "value": "2"}], "two")
     assert ["a", "b"] == [item["name"] for item in both["spec"]["items"]]
+
+
+def test_nobody_manages_what_a_new_object_has_of_itself() -> None:
+    """Fields that Go writes although they are empty count only when they say something."""
+    server = api_server()
+    event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "default"}, "reason": "R"}
+    (entry,) = run(server.create(write(server, "events"), event)).body["metadata"]["managedFields"]
+    assert {"f:involvedObject": {}, "f:reason": {}} == entry["fieldsV1"]
+
+
+def test_the_spec_of_a_signing_request_is_the_servers() -> None:
+    """Those who send one manage nothing of it."""
+    server = api_server()
+    spec = {"signerName": "example.com/x", "usages": ["client auth"], "request": "LS0="}
+    requests = write(server, "certificatesigningrequests.certificates.k8s.io", "")
+    made = Managers(ObjectSchemas("1.35").definitions, clock=server.now, definition=lambda _: None)
+    body = {"metadata": {"name": "r"}, "spec": spec}
+    found = made.tracked(requests.type, None, body, manager="me")
+    assert not found["metadata"].get("managedFields")
