@@ -27,6 +27,7 @@ from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.scaling import SCALE, get_scale, update_scale
 from pyverno.sandbox.submissions import connected, submitted
 from pyverno.sandbox.urls import values_of
+from pyverno.sandbox.warning_headers import warning_headers
 from pyverno.sandbox.writes import Outcome, Write
 
 __all__ = ["OPERATIONS", "Operation", "operation_of"]
@@ -54,6 +55,8 @@ async def _watch(call: Call, kind: ResourceType) -> web.StreamResponse:
     events = await anext(groups)
     headers = {"Content-Type": call.form.media_type, "Cache-Control": "no-cache, private"}
     response = web.StreamResponse(headers=headers)
+    for header in warning_headers(call.notes.warnings):
+        response.headers.add("Warning", header)
     await response.prepare(call.request)
     is_first = True
     try:

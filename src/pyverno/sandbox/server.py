@@ -25,6 +25,7 @@ from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.audit import AuditLog, AuditRecord
 from pyverno.sandbox.authentication import Authenticator, impersonated
 from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, forbidden_access
+from pyverno.sandbox.deprecations import deprecation
 from pyverno.sandbox.http_call import Call
 from pyverno.sandbox.http_compression import compress
 from pyverno.sandbox.http_connections import Connections, unreadable
@@ -152,6 +153,9 @@ class HttpServer:
         operation = operation_of(kind, target.verb, target.subresource) if _is_allowed(kind, target) else None
         if operation is None or call.request.method == "HEAD":
             raise not_allowed()
+        warning = deprecation(kind, self._server.kube_version, self._server.definition_of(kind))
+        if warning:
+            call.notes.warn(warning)
         check_segment(target.name)
         if target.verb != "watch":
             return await operation(call, kind)

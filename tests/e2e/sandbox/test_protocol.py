@@ -97,6 +97,21 @@ def test_forms_that_can_not_be_written_are_refused(
         assert "NotAcceptable" == answer.body["reason"]
 
 
+def test_kinds_on_their_way_out_say_so(client: Client, namespace: str) -> None:
+    """With every request, also those that are refused, and by watches."""
+    text = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+    for path in ("endpoints", "endpoints/nothing", "endpoints?watch=1&timeoutSeconds=1"):
+        assert (text,) == client.get(f"{namespace}/{path}").warnings
+    assert () == client.get(f"{namespace}/configmaps").warnings
+    old = {"name": "v0", "served": True, "storage": False, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    crd = definition("oldies", "Oldie")
+    crd["metadata"]["name"], crd["spec"]["group"] = "oldies.old.example.com", "old.example.com"
+    crd["spec"]["versions"] += [{**old, "deprecated": True}]
+    client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    found = [client.get(f"/apis/old.example.com/{version}/oldies").warnings for version in ("v0", "v1")]
+    assert [('299 - "old.example.com/v0 Oldie is deprecated"',), ()] == found
+
+
 def test_a_version_that_is_still_to_come_is_waited_for(client: Client, namespace: str) -> None:
     """By reads of one object, too; one that is no number is none."""
     client.post(f"{namespace}/configmaps", config_map("a"))
