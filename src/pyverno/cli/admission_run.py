@@ -94,7 +94,7 @@ def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics) -> Iterato
         endpoint = _endpoint(given.collector, given.port)
         yield MetricsPush(metrics, Collector(endpoint, given.collector_secret, _namespace(os.environ)), access)
     else:
-        yield MetricsPort(metrics.exposition, given.host, given.port, metrics_tls(flags, access, os.environ))
+        yield MetricsPort(metrics.scrape, given.host, given.port, metrics_tls(flags, access, os.environ))
 
 
 def _traces_collector(flags: AdmissionFlags) -> Collector:

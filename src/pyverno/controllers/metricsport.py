@@ -6,7 +6,7 @@ This module must never know what is counted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -39,7 +39,7 @@ class MetricsPort:
     """Serves what `expose` makes, at the path `/metrics`; an async context manager. Port 0 lets the system choose."""
 
     def __init__(
-        self, expose: Callable[[], bytes], address: str = "", port: int = 8000, tls: MetricsTls | None = None
+        self, expose: Callable[[], Awaitable[bytes]], address: str = "", port: int = 8000, tls: MetricsTls | None = None
     ) -> None:
         """Take what makes the text, where to listen, and the certificates for HTTPS."""
         self._expose = expose
@@ -65,7 +65,7 @@ class MetricsPort:
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         if request.path != _PATH:
             return web.Response(status=404, text=f"metrics are at {_PATH}\n")
-        return web.Response(body=self._expose(), headers={"Content-Type": _CONTENT_TYPE})
+        return web.Response(body=await self._expose(), headers={"Content-Type": _CONTENT_TYPE})
 
 
 async def _context(tls: MetricsTls, stack: AsyncExitStack) -> object:

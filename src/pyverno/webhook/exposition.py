@@ -1,62 +1,83 @@
 """Readings of instruments in Prometheus' text format, with what the process itself uses.
 
-This module must never open a port.
+A large cluster has tens of thousands of lines, which are read again and again while requests wait: this is written for
+speed, and can be done by another thread. This module must never open a port.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
+from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
 
-from pyverno.webhook.instruments import Reading
+from pyverno.webhook.instruments import Labels, Reading
 
-__all__ = ["CONTENT_TYPE", "Exposition"]
+__all__ = ["Exposition", "written"]
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ESCAPED: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_TOTAL: Final = "_total"
 
 
 class Exposition:
-    """Writes readings as text; a collector of prometheus_client."""
+    """Writes readings and the metrics of the process as text."""
 
-    def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
-        """Take what gives the readings of a moment."""
-        self._read = read
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        ProcessCollector(registry=self._registry)
+    def __init__(self) -> None:
+        """Begin; nothing is looked at before somebody asks."""
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
 
-    def describe(self) -> Iterable[Metric]:
-        """Name nothing beforehand: what there is depends on the settings."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the readings as families."""
-        return map(_family, self._read())
-
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, readings: Iterable[Reading]) -> bytes:
         """Return everything as text."""
-        return generate_latest(self._registry)
+        return written(readings).encode(errors="backslashreplace") + generate_latest(self._process)
 
 
-def _family(reading: Reading) -> Metric:
-    match reading.kind:
-        case "counter":
-            counter = CounterMetricFamily(reading.name, reading.help, labels=reading.labels)
-            for labels, value in reading.numbers.items():
-                counter.add_metric(labels, value)
-            return counter
-        case "gauge":
-            gauge = GaugeMetricFamily(reading.name, reading.help, labels=reading.labels)
-            for labels, value in reading.numbers.items():
-                gauge.add_metric(labels, value)
-            return gauge
-    histogram = HistogramMetricFamily(reading.name, reading.help, labels=reading.labels)
-    bounds = [str(floatToGoString(bound)) for bound in (*reading.bounds, float("inf"))]  # type: ignore[no-untyped-call]  # it has no hints
+def written(readings: Iterable[Reading]) -> str:
+    """Return readings as text, labels in the order of their names.
+
+    >>> print(written([Reading("a", "What.", "counter", ("y", "x"), {("1", 'b"'): 2})]), end="")
+    # HELP a_total What.
+    # TYPE a_total counter
+    a_total{x="b\\"",y="1"} 2.0
+    """
+    return "".join(line for reading in readings for line in _lines(reading))
+
+
+def _lines(reading: Reading) -> Iterator[str]:
+    name = reading.name.removesuffix(_TOTAL) + _TOTAL if reading.kind == "counter" else reading.name
+    yield f"# HELP {name} {reading.help}\n# TYPE {name} {reading.kind}\n"
+    if reading.kind == "histogram":
+        yield from _histogram(reading)
+        return
+    write = _writer(reading.labels)
+    for labels, value in reading.numbers.items():
+        shown = write(labels)
+        yield f"{name}{{{shown}}} {float(value)}\n" if shown else f"{name} {float(value)}\n"
+
+
+def _histogram(reading: Reading) -> Iterator[str]:
+    name = reading.name
+    before = tuple(label for label in reading.labels if label < "le")
+    # the label of the bucket has its place among the others
+    write_before, write_after = _writer(reading.labels, before), _writer(reading.labels, before, others=True)
+    write = _writer(reading.labels)
+    bounds = [f'le="{float(bound)}"' for bound in reading.bounds] + ['le="+Inf"']
     for labels, spread in reading.spreads.items():
-        buckets = [(bound, float(count)) for bound, count in zip(bounds, accumulate(spread.counts), strict=True)]
-        histogram.add_metric(labels, buckets, spread.total)
-    return histogram
+        first, last, shown = write_before(labels), write_after(labels), write(labels)
+        begin = f"{name}_bucket{{{first}," if first else f"{name}_bucket{{"
+        end = f",{last}}}" if last else "}"
+        counts = list(accumulate(spread.counts))
+        for bound, count in zip(bounds, counts, strict=True):
+            yield f"{begin}{bound}{end} {float(count)}\n"
+        place = f"{{{shown}}}" if shown else ""
+        yield f"{name}_count{place} {float(counts[-1])}\n{name}_sum{place} {float(spread.total)}\n"
+
+
+def _writer(names: Labels, chosen: Labels | None = None, *, others: bool = False) -> Callable[[Labels], str]:
+    """Return what writes the values of labels with their names, of those chosen or of the others only."""
+    places = sorted(range(len(names)), key=names.__getitem__)
+    if chosen is not None:
+        places = [place for place in places if (names[place] in chosen) is not others]
+    parts = [(place, f'{names[place]}="') for place in places]
+    return lambda values: ",".join([f'{begin}{values[place].translate(_ESCAPED)}"' for place, begin in parts])

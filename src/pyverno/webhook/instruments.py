@@ -39,6 +39,12 @@ class Spread:
         self.counts[bisect_left(bounds, value)] += 1
         self.total += value
 
+    def copy(self) -> Spread:
+        """Return what was counted until now."""
+        made = Spread(0)
+        made.counts, made.total = self.counts[:], self.total
+        return made
+
     def merge(self, other: Spread, times: int = 1) -> None:
         """Count what another one of the same buckets has counted."""
         for position, count in enumerate(other.counts):
@@ -173,7 +179,10 @@ class Histogram(_Series):
 
     def read(self) -> Reading:
         """Return all series."""
-        return Reading(self.name, self.help, "histogram", self.labels, {}, dict(self._series), self.bounds)
+        return Reading(self.name, self.help, "histogram", self.labels, {}, self._copied(), self.bounds)
+
+    def _copied(self) -> dict[Labels, Spread]:
+        return {labels: spread.copy() for labels, spread in self._series.items()}
 
     def _spread(self, labels: Labels) -> Spread | None:
         if not self.is_enabled:

@@ -6,6 +6,7 @@ to their series when somebody reads. This module must never open a port.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -231,11 +232,18 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
+        return self._writer().to_bytes(self.read())
+
+    async def scrape(self) -> bytes:
+        """Return the same, written by another thread: requests do not wait for thousands of lines."""
+        return await asyncio.to_thread(self._writer().to_bytes, tuple(self.read()))
+
+    def _writer(self) -> Exposition:
         if self._exposition is None:
             from pyverno.webhook.exposition import Exposition  # a sandbox counts and is never asked
 
-            self._exposition = Exposition(self.read)
-        return self._exposition.to_bytes()
+            self._exposition = Exposition()
+        return self._exposition
 
     def _count_results(self, results: Sequence[RuleResult], about: _About, seconds: float) -> None:
         """Put results off to be counted: those of rules that pass are the same objects in every review.

@@ -20,11 +20,16 @@ from pyverno.sandbox import Sandbox, Settings
 TEXT = b"# TYPE a counter\na_total 1.0\n"
 
 
+async def text() -> bytes:
+    """Return what is served."""
+    return TEXT
+
+
 def test_metrics_are_text_at_their_path() -> None:
     """And nothing is anywhere else."""
 
     async def run() -> None:
-        async with MetricsPort(lambda: TEXT, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
+        async with MetricsPort(text, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
             async with session.get(f"http://127.0.0.1:{port.port}/metrics") as reply:
                 assert (200, TEXT) == (reply.status, await reply.read())
                 assert "text/plain; version=0.0.4; charset=utf-8" == reply.headers["Content-Type"]
@@ -38,9 +43,9 @@ def test_a_port_that_is_taken_is_told() -> None:
     """Before any work begins."""
 
     async def run() -> None:
-        async with MetricsPort(lambda: TEXT, "127.0.0.1", 0) as port:
+        async with MetricsPort(text, "127.0.0.1", 0) as port:
             with pytest.raises(HostError, match=f"nobody can listen at `127.0.0.1:{port.port}`: .*already in use"):
-                async with MetricsPort(lambda: TEXT, "127.0.0.1", port.port):
+                async with MetricsPort(text, "127.0.0.1", port.port):
                     pass
 
     asyncio.run(run())
@@ -59,7 +64,7 @@ def test_with_certificates_metrics_are_read_by_https() -> None:
                 more_services=("kyverno-svc-metrics",),
             )
             async with (
-                MetricsPort(lambda: TEXT, "127.0.0.1", 0, MetricsTls(access, settings)) as port,
+                MetricsPort(text, "127.0.0.1", 0, MetricsTls(access, settings)) as port,
                 Client(access) as client,
                 aiohttp.ClientSession() as session,
             ):

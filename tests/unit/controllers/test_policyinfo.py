@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.policyinfo import PolicyInfo
 from pyverno.kube.documents import Document
-from pyverno.webhook.exposition import Exposition
+from pyverno.webhook.exposition import written
 from pyverno.webhook.instruments import Instruments
 from pyverno.webhook.metricsettings import Namespaces
 
@@ -32,7 +32,7 @@ def _series(namespaces: Namespaces, **metadata: str) -> list[str]:
     )
     instruments = Instruments()
     PolicyInfo(instruments, lambda: [compiled], lambda: namespaces)
-    lines = Exposition(instruments.read).to_bytes().decode().splitlines()
+    lines = written(instruments.read()).splitlines()
     return [line for line in lines if line.startswith("kyverno_policy_rule_info_total{")]
 
 
