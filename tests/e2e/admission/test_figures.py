@@ -22,9 +22,11 @@ from tests.e2e.admission.deployment import CONFIG_MAPS, POLICIES, SECRETS, Deplo
 from tests.e2e.admission.load import Load, config_map, team_labels
 from tests.e2e.admission.mixture import mixture
 from tests.e2e.admission.scene import ADD, IS_FULL, REQUIRE, apply, apply_all, note, play, pool
+from tests.e2e.admission.users import Users
 
 _ROLLS = 20 if IS_FULL else 1
 _ENDS = 50 if IS_FULL else 1
+_CHANGES = 20 if IS_FULL else 1
 _ROTATIONS = 20 if IS_FULL else 1
 _AWAY_SECONDS = 35.0 if IS_FULL else 2.0
 _REVIEWS = 10_000 if IS_FULL else 300
@@ -103,6 +105,37 @@ def test_no_request_fails_when_replicas_are_told_to_end(tmp_path: Path) -> None:
         assert [] == load.wrong, deployment.complaints(load.wrong)
 
     play(scene, tmp_path, replicas=4 if IS_FULL else 2)
+
+
+def test_nothing_forbidden_gets_in_while_everything_changes(tmp_path: Path) -> None:
+    """Users ask the API server; replicas are told to end, leaders change, policies come and go.
+
+    What is forbidden never gets in, whatever else fails; and what is good gets in as long as a replica is ready.
+    """
+
+    async def scene(client: Client, deployment: Deployment) -> None:
+        await apply(client, REQUIRE)
+        async with Users(client, "the label team is required") as users:
+            for number in range(_CHANGES):
+                other = {**ADD, "metadata": {"name": f"add-tier-{number}"}}
+                await apply(client, other)
+                fresh = await deployment.start()
+                old = deployment.replicas[0]
+                old.terminate()
+                assert 0 == await deployment.forget(old)
+                await deployment.ready(*fresh)
+                await client.delete(POLICIES, f"add-tier-{number}")
+        note(
+            "users of the API server",
+            changes=_CHANGES,
+            requests=users.asked,
+            denied=users.denied,
+            wrong=len(users.wrong),
+        )
+        assert [] == users.wrong, deployment.complaints(users.wrong)
+        assert users.denied > 0
+
+    play(scene, tmp_path, replicas=2)
 
 
 def test_no_handshake_fails_while_certificates_are_rotated(tmp_path: Path) -> None:
