@@ -98,6 +98,7 @@ class ApiServer:
         self._new_uid = new_uid
         self._choose = choose
         self._builtin = schema_set(kube_version)
+        self._empties: dict[ResourceType, JSONObject] = {}
         self.now = clock
         """The time of this server."""
         self.on_withdrawn: Callable[[str], None] = lambda _name: None
@@ -471,7 +472,11 @@ class ApiServer:
         """Return a new object of a built-in type that says nothing; custom ones have no fields of their own accord."""
         if type.is_custom:
             return None
-        return self.schemas.decode(type, {"apiVersion": type.api_version, "kind": type.kind, "metadata": {}}).body
+        found = self._empties.get(type)
+        if found is None:
+            head = {"apiVersion": type.api_version, "kind": type.kind, "metadata": {}}
+            found = self._empties[type] = self.schemas.decode(type, head).body
+        return found
 
     def _check(self, type: ResourceType, body: JSONObject, old: JSONObject | None, subresource: str = "") -> None:
         """Raise 422 with everything that is wrong with an object."""

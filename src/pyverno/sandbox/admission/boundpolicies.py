@@ -7,6 +7,7 @@ judge a request.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from pyverno.engine.constraints import ConstraintMatcher
@@ -17,7 +18,7 @@ from pyverno.kube.status import internal_error
 from pyverno.sandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
 from pyverno.sandbox.attributes import Attributes
 from pyverno.sandbox.requests import go_quote
-from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.resources import ResourceTable, ResourceType
 from pyverno.sandbox.view import ClusterView
 from pyverno.value import dataclass, replace
 
@@ -99,6 +100,8 @@ class BoundPolicies:
         self._cluster = cluster
         self._made_at: tuple[int, ...] = ()
         self._policies: tuple[BoundPolicy, ...] = ()
+        self._table: ResourceTable | None = None
+        self._about: dict[tuple[object, ...], tuple[BoundPolicy, ...]] = {}
 
     def current(self) -> tuple[BoundPolicy, ...]:
         """Return the policies that something binds, those that changed compiled anew."""
@@ -106,7 +109,21 @@ class BoundPolicies:
         if revisions != self._made_at:
             self._policies = tuple(self._compiled())
             self._made_at = revisions
+            self._about = {}
         return self._policies
+
+    def about(self, attributes: Attributes) -> tuple[BoundPolicy, ...]:
+        """Return the policies that may be about a request, as far as their rules tell without names and selectors."""
+        policies, table = self.current(), self._cluster.table
+        if not policies:
+            return ()
+        if table is not self._table:
+            self._table, self._about = table, {}
+        key = (attributes.type, attributes.subresource, attributes.operation, bool(attributes.namespace))
+        found = self._about.get(key)
+        if found is None:
+            found = self._about[key] = tuple(policy for policy in policies if _may_be_about(policy, attributes, table))
+        return found
 
     def _compiled(self) -> Iterator[BoundPolicy]:
         policies, bindings = ([stored.body for stored in self._cluster.all(resource)] for resource in self._resources)
@@ -117,6 +134,15 @@ class BoundPolicies:
             bound = by_policy.get(body["metadata"]["name"])
             if bound:
                 yield _bound(body, bound)
+
+
+def _may_be_about(policy: BoundPolicy, attributes: Attributes, table: ResourceTable) -> bool:
+    matcher, type = policy.matcher, attributes.type
+    if (type.group, type.plural) in matcher.never:
+        return False
+    rules = [replace(rule, names=frozenset()) for rule in matcher.rules]
+    is_equivalent = matcher.is_equivalent
+    return not rules or matched_type(rules, attributes, table, is_equivalent=is_equivalent) is not None
 
 
 def _bound(body: JSONObject, bindings: Sequence[JSONObject]) -> BoundPolicy:
@@ -149,9 +175,12 @@ def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
     """Return a rule that runs on whatever it is given, and what its only binding narrows it to."""
     from pyverno.engine.actions.admission import AdmissionMutation, AdmissionValidation
 
-    action, matcher = rule.action, None
+    action, matcher, shortcut = rule.action, None, None
     if isinstance(action, AdmissionMutation | AdmissionValidation):
         (binding,) = action.bindings
         matcher = binding.matcher
         action = replace(action, bindings=(replace(binding, matcher=None),), tells_all=True)
-    return replace(rule, matcher=_EVERYTHING, action=action, shortcut=None), matcher
+    if isinstance(action, AdmissionValidation):
+        # the fast tier only says that everything passes
+        shortcut = cache(partial(action.shortcut, rule.info, rule.failure_action))
+    return replace(rule, matcher=_EVERYTHING, action=action, shortcut=shortcut), matcher

@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.selector import LabelTest, compile_selector
 from pyverno.kube.status import forbidden, internal_error
 from pyverno.sandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
-from pyverno.sandbox.admission.questions import Versions, kind_in, question
+from pyverno.sandbox.admission.questions import Versions, kind_in
 from pyverno.sandbox.attributes import Attributes
 from pyverno.sandbox.authorization.access import Authorizer
 from pyverno.sandbox.resources import ResourceTable, ResourceType
@@ -165,7 +165,7 @@ class HookSource:
             return None
         if hook.conditions is not None:
             try:
-                if not hook.conditions.hold(await question(versions, type), self._authorizer):
+                if not hook.conditions.hold(await versions.question(type), self._authorizer):
                     return None
             except EvaluationError as error:
                 if hook.ignores_failures:

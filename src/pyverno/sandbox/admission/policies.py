@@ -14,7 +14,7 @@ from pyverno.kube.json import JSON, equal
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import Cause, StatusError, forbidden, internal_error
 from pyverno.sandbox.admission.boundpolicies import Bound, BoundPolicies, BoundPolicy
-from pyverno.sandbox.admission.questions import Versions, go_struct, question, shown_name
+from pyverno.sandbox.admission.questions import Versions, go_struct, shown_name
 from pyverno.sandbox.admission.rounds import Rounds
 from pyverno.sandbox.admission.webhooks import Redefault, is_exempt
 from pyverno.sandbox.attributes import Attributes, Notes
@@ -100,7 +100,7 @@ class AdmissionPolicies:
         """Return the request with the object as the mutating policies want it; raises 403."""
         if attributes.object is None or is_exempt(attributes):
             return attributes
-        policies = self._mutating.current()
+        policies = self._mutating.about(attributes)
         if not policies:
             return attributes
         rounds.begin(rounds.policies, attributes.object)
@@ -153,7 +153,7 @@ class AdmissionPolicies:
         """Judge a request by the validating policies; raises the StatusError of the first denial."""
         if is_exempt(attributes):
             return
-        policies = self._validating.current()
+        policies = self._validating.about(attributes)
         if not policies:
             return
         versions, judgement = Versions(attributes, self._cluster), _Judgement()
@@ -223,7 +223,10 @@ class AdmissionPolicies:
         host = StoreHost(self._cluster, self._authorizer, versions.attributes.user, self._served_kinds())
         if binding.params is not None:
             await host.prepare(binding.params)
-        review = Engine(binding.policies, host).review(await question(versions, type, object=object), phases)
+        asked = await versions.question(type)
+        if object is not None and object is not asked.object:
+            asked = asked.with_object(object)
+        review = Engine(binding.policies, host).review(asked, phases)
         return review.results, review.resource
 
     def _served_kinds(self) -> KindTable:

@@ -16,7 +16,7 @@ from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.store import Key
 from pyverno.sandbox.view import ClusterView
 
-__all__ = ["Versions", "go_struct", "kind_in", "labels_of", "namespace_object", "question", "refused", "shown_name"]
+__all__ = ["Versions", "go_struct", "kind_in", "labels_of", "namespace_object", "refused", "shown_name"]
 
 
 class Versions:
@@ -25,18 +25,14 @@ class Versions:
     Objects of subresources' own kinds (Scale, Eviction) have one version.
     """
 
-    __slots__ = ("_cluster", "_found", "attributes")
+    __slots__ = ("_cluster", "_found", "_questions", "attributes")
 
     def __init__(self, attributes: Attributes, cluster: ClusterView) -> None:
         """Take the request and who converts."""
         self.attributes = attributes
         self._cluster = cluster
         self._found: dict[tuple[str, bool], JSONObject] = {}
-
-    @property
-    def cluster(self) -> ClusterView:
-        """What may be seen of the cluster."""
-        return self._cluster
+        self._questions: dict[ResourceType, Request] = {}
 
     async def new(self, type: ResourceType) -> JSON:
         """Return the object as it is going to be; raises StatusError 500 when it can not be converted."""
@@ -54,6 +50,35 @@ class Versions:
         """Return an object that is in the version of another type in the request's own."""
         return await self._cluster.in_version(self.attributes.type, body) if self._differs(type) else body
 
+    async def question(self, type: ResourceType) -> Request:
+        """Return the request as a question to the engine, in the version of a type.
+
+        Raises StatusError 500 for objects that can not be converted.
+        """
+        found = self._questions.get(type)
+        if found is None:
+            found = self._questions[type] = await self._question(type)
+        return found
+
+    async def _question(self, type: ResourceType) -> Request:
+        attributes = self.attributes
+        namespace = namespace_object(attributes, self._cluster)
+        return Request(
+            operation=attributes.operation,
+            object=await self.new(type),
+            old=await self.old(type),
+            gvk=kind_in(attributes, type),
+            gvr=type.gvr,
+            subresource=attributes.subresource,
+            name=attributes.name,
+            namespace=attributes.namespace,
+            user=attributes.user,
+            namespace_labels=None if namespace is None else labels_of(namespace),
+            namespace_object=namespace,
+            dry_run=attributes.dry_run,
+            admission=_admission(attributes),
+        )
+
     def _differs(self, type: ResourceType) -> bool:
         own = self.attributes.type
         return type is not own and self.attributes.kind == own.gvk
@@ -65,31 +90,6 @@ class Versions:
         if key not in self._found:
             self._found[key] = await self._cluster.in_version(type, body)
         return self._found[key]
-
-
-async def question(versions: Versions, type: ResourceType, *, object: JSON = None) -> Request:
-    """Return the request as a question to the engine, in the version of a type.
-
-    `object` is what stands for the object where it has been converted before. Raises StatusError 500 for objects that
-    can not be converted.
-    """
-    attributes = versions.attributes
-    found = namespace_object(attributes, versions.cluster)
-    return Request(
-        operation=attributes.operation,
-        object=object if object is not None else await versions.new(type),
-        old=await versions.old(type),
-        gvk=kind_in(attributes, type),
-        gvr=type.gvr,
-        subresource=attributes.subresource,
-        name=attributes.name,
-        namespace=attributes.namespace,
-        user=attributes.user,
-        namespace_labels=None if found is None else labels_of(found),
-        namespace_object=found,
-        dry_run=attributes.dry_run,
-        admission=_admission(attributes),
-    )
 
 
 def _admission(attributes: Attributes) -> JSONObject:

@@ -18,7 +18,7 @@ from pyverno.engine.request import Operation, Request, User
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
 from pyverno.sandbox.admission.chain import Admission
-from pyverno.sandbox.admission.questions import Versions, question
+from pyverno.sandbox.admission.questions import Versions
 from pyverno.sandbox.attributes import Attributes, Notes
 from pyverno.sandbox.authorization.access import EverythingAllowed
 from pyverno.sandbox.certificates import Authority
@@ -131,7 +131,7 @@ async def admitted(chain: Admission, attributes: Attributes, notes: Notes | None
 
 def asked(attributes: Attributes, view: StoreView, type: ResourceType | None = None) -> Request:
     """Return a request as a question to the engine, in the version of a type."""
-    return asyncio.run(question(Versions(attributes, view), type or attributes.type))
+    return asyncio.run(Versions(attributes, view).question(type or attributes.type))
 
 
 # ------------------------------------------------------------------------------------------------------- webhooks

@@ -37,3 +37,24 @@ def test_policies_never_see_questions_about_access():
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {"name": ""}}
     assert found.type_seen(request(review), view) is None
     assert found.type_seen(request(config_map()), view) is not None
+
+
+def test_only_policies_that_may_be_about_a_request_are_looked_at():
+    """Names and selectors are asked later; what is served counts as soon as it changes."""
+    named = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    rules = {
+        "p1": {**named, "resourceNames": ["other"]},
+        "p2": {**named, "operations": ["DELETE"]},
+        "p3": {**named, "resources": ["pods"]},
+        "p4": named,
+    }
+    bodies = [
+        policy({"expression": "true"}, name=name, matchConstraints={"resourceRules": [rule]})
+        for name, rule in rules.items()
+    ]
+    store, view = cluster(*bodies, *(binding(f"b-{name}", name) for name in rules))
+    policies = BoundPolicies("validatingadmission", view)
+    assert ["p1", "p4"] == [each.name for each in policies.about(request(config_map()))]
+    assert policies.about(request(config_map())) is policies.about(request(config_map("d")))
+    in_store(store, policy({"expression": "true"}, name="p4", matchConstraints={"resourceRules": [rules["p3"]]}))
+    assert ["p1"] == [each.name for each in policies.about(request(config_map()))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pyverno.engine.host import AuthorizingHost
@@ -11,6 +13,8 @@ from pyverno.kube.gvk import GVK
 from pyverno.lang.cel.world import AuthorizationCheck
 from pyverno.sandbox.admission.host import StoreHost, kinds_of
 from pyverno.sandbox.authorization.access import EverythingAllowed
+from pyverno.sandbox.resources import ResourceType
+from pyverno.sandbox.store import Key
 from tests.unit.sandbox.admission.stage import TABLE, cluster, config_map, namespace
 
 
@@ -63,3 +67,34 @@ def test_all_served_kinds_are_known():
     deployment = kinds.find(GVK("apps", "v1", "Deployment"))
     assert ("deployments", True) == (deployment.plural, deployment.namespaced)
     assert kinds.is_namespaced(GVK("", "v1", "Node")) is False
+
+
+def test_parameters_that_only_a_webhook_converts_are_converted_before():
+    """The engine does not wait: what was not prepared is an error, never taken for an object of the version."""
+    versions = [
+        ResourceType(
+            "x.io",
+            version,
+            "widgets",
+            "Widget",
+            "widget",
+            namespaced=True,
+            crd="widgets.x.io",
+            storage="v1",
+            converts_by_webhook=True,
+        )
+        for version in ("v1", "v2")
+    ]
+    store, view = cluster(table=TABLE.with_types(versions))
+    store.put(
+        Key("widgets.x.io", "x", "w"),
+        {"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "x"}},
+    )
+    made = StoreHost(view, EverythingAllowed(), User("jane"), kinds_of(view.table))
+    with pytest.raises(HostError, match="Widget objects can not be converted here"):
+        made.get_object("x.io/v2", "Widget", "x", "w")
+    asyncio.run(made.prepare(GVK("x.io", "v2", "Widget")))
+    found = made.get_object("x.io/v2", "Widget", "x", "w")
+    assert found is not None
+    assert "x.io/v2" == found["apiVersion"]
+    assert [found] == list(made.list_objects("x.io/v2", "Widget", "x", None))
