@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import ssl
+import time
 from contextlib import suppress
 
 __all__ = ["Balancer"]
 
 _PROBE_SECONDS = 0.1
+_LATE_PROBES = 3
 _ASK = b"GET /health/readiness HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
 
 
@@ -26,6 +28,8 @@ class Balancer:
         self._ready: set[int] = set()
         self.said: dict[int, bytes] = {}
         """The last answer to a probe of every backend."""
+        self.troubles: list[tuple[float, str]] = []
+        """When connections could not be handed on, and why: what the backends know nothing of."""
         self._turn = itertools.count()
         self._connections: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -64,6 +68,7 @@ class Balancer:
     async def _probe(self, port: int) -> None:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        silent = 0
         while True:
             try:
                 async with asyncio.timeout(2):
@@ -74,7 +79,12 @@ class Balancer:
                         is_ready = b" 200 " in self.said[port].partition(b"\r\n")[0]
                     finally:
                         await _close(writer)
-            except (OSError, TimeoutError) as error:
+                silent = 0
+            except TimeoutError as error:
+                # like the kubelet: a probe may be late once or twice on a busy machine
+                self.said[port], silent = repr(error).encode(), silent + 1
+                is_ready = silent < _LATE_PROBES and port in self._ready
+            except OSError as error:
                 self.said[port], is_ready = repr(error).encode(), False
             (self._ready.add if is_ready else self._ready.discard)(port)
             await asyncio.sleep(_PROBE_SECONDS)
@@ -97,9 +107,14 @@ class Balancer:
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ready = sorted(self._ready)
         if not ready:
+            self.troubles.append((time.time(), f"no replica is ready: {self.said}"))
             return
         port = ready[next(self._turn) % len(ready)]
-        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError as error:
+            self.troubles.append((time.time(), f"{port}, which said that it is ready, can not be reached: {error!r}"))
+            return
         pumps = [asyncio.create_task(_pump(reader, to_writer)), asyncio.create_task(_pump(to_reader, writer))]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)

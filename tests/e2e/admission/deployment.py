@@ -127,7 +127,7 @@ class Deployment:
             *(sys.executable, "-m", "pyverno", "controller", "admission", "--kubeconfig", self._kubeconfig),
             *("--webhookServerHost", "127.0.0.1", "--webhookServerPort", str(port)),
             *("--serverIP", f"127.0.0.1:{self.balancer.port}", "--leaderElectionRetryPeriod", "500ms"),
-            *("--shutdownDelay", "2s", "--disableMetrics", "--loggingFormat", "json", "-v", "4"),
+            *("--disableMetrics", "--loggingFormat", "json", "-v", "4"),
         ]
         environment = {**os.environ, "KYVERNO_POD_NAME": f"replica-{self._number}"}
         with log.open("wb") as stream:
@@ -176,7 +176,8 @@ class Deployment:
     def complaints(self, wrong: Sequence[Wrong]) -> str:
         """Return the first wrong answers of a load with what explains them."""
         told = [f"{each.at:.3f} {each.uid}: {each.complaint}\n{self.evidence(each.uid)}" for each in wrong[:_MOST_TOLD]]
-        return "\n\n".join((f"{len(wrong)} wrong answers", *told))
+        troubles = "\n".join(f"{at:.3f} balancer: {text}" for at, text in self.balancer.troubles[:_MOST_KNOWN])
+        return "\n\n".join((f"{len(wrong)} wrong answers", *told, troubles))
 
     async def kill_all(self) -> None:
         """End all replicas at once and without notice."""
