@@ -1,7 +1,7 @@
 """`python -m tests.bench [--json FILE] [ID ...]`: measure the ratios that the project holds itself to.
 
-Prints a table and writes the ratios as a flat map. A limit that is missed is said clearly, and is no error: the figures
-are a report.
+Prints a table and writes the ratios as a flat map, with the machine that they were measured on under `machine`. A limit
+that is missed is said clearly, and is no error: the figures are a report.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import cel, commands, engine, sandbox, server
+from tests.bench.machine import described
 
 __all__ = ["BENCHMARKS", "main"]
 
@@ -62,6 +63,8 @@ BENCHMARKS = (
     Benchmark("B8", "that server / a TLS echo on the same server", server.floor_ratio, 3.0),
     Benchmark("B9", "p99 at a quarter of the load of one core / p50 of one connection", server.latency_ratio),
     Benchmark("B9.p99", "milliseconds at 50 connections that never pause", server.latency_milliseconds),
+    Benchmark("B9.second", "reviews a second of one process at 50 connections", server.throughput),
+    Benchmark("B9.pause", "longest pause for garbage collection in ms, 1,000 policies", server.longest_pause, 2),
     Benchmark("B13.policy", "KB of memory for each of 1,000 policies", server.policy_kilobytes, 24),
     Benchmark("B13", "MB of memory of the webhook with 17 policies", server.webhook_megabytes, 80),
     Benchmark("B10", "apply on 10,000 pods as YAML / CSafeLoader", commands.yaml_ratio, 0.8),
@@ -95,6 +98,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"no benchmark is called {', '.join(sorted(unknown))}\n")
         return 2
     found: dict[str, float] = {}
+    machine = described()
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
     print(f"{'id':<15} {'measured':>9} {'held':>8}  {'verdict':<8} {'took':>6}  what")
     for item in asked:
         started = time.monotonic()
@@ -102,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
         took = f"{time.monotonic() - started:.0f} s"
         print(f"{item.id:<15} {_shown(value):>9} {item.verdict(value)} {took:>6}  {item.what}", flush=True)
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(found, indent=2) + "\n")
+    options.json.write_text(json.dumps({"machine": machine, **found}, indent=2) + "\n")
     missed = [item.id for item in asked if not item.holds(found[item.id])]
     print(f"limits missed: {', '.join(missed)}" if missed else "all limits are held")
     return 0

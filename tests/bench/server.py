@@ -24,9 +24,11 @@ __all__ = [
     "floor_ratio",
     "latency_milliseconds",
     "latency_ratio",
+    "longest_pause",
     "policy_kilobytes",
     "reviews_per_second",
     "server_ratio",
+    "throughput",
     "webhook_megabytes",
 ]
 
@@ -34,6 +36,7 @@ CONNECTIONS = 50
 _ROUNDS = 7
 _REQUESTS = 2000
 _FEW = 400
+_MANY = 5_000
 
 
 class _Process:
@@ -125,6 +128,12 @@ def latency_milliseconds() -> float:
     return float(found[len(found) * 99 // 100] * 1000)
 
 
+def throughput() -> float:
+    """B9: reviews a second when fifty connections never pause, by the clock; the server has one core at most."""
+    with _server("full") as server, _client(server) as client:
+        return float(_MANY / client.ask(f"{_MANY} 0")["seconds"])
+
+
 def latency_ratio() -> float:
     """B9: the slowest of a hundred at a quarter of what one core can do, by the median over one connection."""
     with _server("full") as server:
@@ -134,6 +143,14 @@ def latency_ratio() -> float:
             pause = CONNECTIONS / (reviews_per_second() / 4)
             loaded = client.ask(f"{_REQUESTS} {pause:.6f}")["latencies"]
     return float(loaded[len(loaded) * 99 // 100] / alone[len(alone) // 2])
+
+
+def longest_pause() -> float:
+    """B9: the longest pause of the server for garbage collection while fifty connections never pause, in ms."""
+    with _server("full", "--policies", "1000") as server, _client(server) as client:
+        server.ask()
+        client.ask(f"{_MANY} 0")
+        return float(server.ask()["pause"] * 1000)
 
 
 def policy_kilobytes() -> float:

@@ -2,17 +2,19 @@
 
 `full` is the webhook as it runs in a cluster: all policies, roles, filters, metrics and logs. `constant` reads the
 review as JSON and always allows, `echo` sends the body back; all three on the same HTTP server with the same TLS.
-Prints its port and certificate as JSON; then each line on stdin is answered by the processor time and the resident
-memory. This module must never measure.
+Prints its port and certificate as JSON; then each line on stdin is answered by the processor time, the resident memory
+and the longest pause for garbage collection since the line before. This module must never judge what it tells.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,7 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from pyverno.controllers.garbage import keep_collections_short
 from pyverno.controllers.policystore import PolicyStore
 from pyverno.controllers.process import loop_factory
 from pyverno.controllers.roles import RoleIndex
@@ -134,12 +137,32 @@ async def _run(kind: str, policies: int) -> None:
         start = _full(tls, _watched(policies) if policies else Policies(PolicySet(compiled_policies())))
     else:
         start = _bare(tls, _BARE[kind])
+    rounds = asyncio.ensure_future(keep_collections_short())
     print(json.dumps({"port": await start, "certificate": certificate.certificate.decode()}), flush=True)
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    pauses = _Pauses()
+    gc.callbacks.append(pauses)
     while await reader.readline():
         times = os.times()
-        print(json.dumps({"seconds": times.user + times.system, "bytes": _resident()}), flush=True)
+        told = {"seconds": times.user + times.system, "bytes": _resident(), "pause": pauses.longest}
+        print(json.dumps(told), flush=True)
+        pauses.longest = 0.0
+    rounds.cancel()
+
+
+class _Pauses:
+    """Notes the longest collection of garbage, in seconds."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._began = 0.0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._began = time.perf_counter()
+        else:
+            self.longest = max(self.longest, time.perf_counter() - self._began)
 
 
 def _resident() -> int:

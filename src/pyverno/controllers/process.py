@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from pyverno.controllers.garbage import keep_collections_short
 from pyverno.errors import HostError
 from pyverno.webhook.connections import PatientServer, PatientSite
 
@@ -58,7 +59,11 @@ async def _run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], servi
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
-    await running
+    collecting = asyncio.ensure_future(keep_collections_short())
+    try:
+        await running
+    finally:
+        collecting.cancel()
 
 
 async def _serve_and_work(
