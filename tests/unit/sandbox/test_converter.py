@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from pyverno.kube.status import StatusError
+from pyverno.sandbox.local import LocalClient
 from pyverno.sandbox.patching import Patch
 from pyverno.sandbox.requests import MERGE_PATCH, ListOptions
 from pyverno.sandbox.scaling import get_scale
 from tests.unit.sandbox.admission.stage import STRANGER, answer, configuration, patching, serving, webhook
-from tests.unit.sandbox.serving import api_server, definition, widget, write
+from tests.unit.sandbox.serving import ADMIN, api_server, definition, widget, write
 
 WIDGETS = "widgets.example.com"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -355,3 +356,19 @@ def test_answers_that_are_no_reviews_are_told(tmp_path, change, text):
         assert refused.value.message.startswith(f"{SINGLE} failed: {text}"), refused.value.message
 
     served_by(tmp_path, use, lambda review: {**converted(review), **change})
+
+
+def test_controllers_work_in_the_version_that_is_kept(tmp_path):
+    """They read what is stored, and write it back without asking the webhook."""
+
+    async def use(server, served):
+        await server.create(through(server, "v1"), widget("a", color="red"))
+        client = LocalClient(server, ADMIN)
+        body = client.get("widgets.example.com", "a", "default")
+        assert body is not None
+        await client.update("widgets.example.com", {**body, "spec": {"color": "blue"}})
+        await client.patch("widgets.example.com", "a", "default", {"metadata": {"finalizers": []}})
+        assert {"color": "blue"} == server.get(of(server, "v1"), "default", "a").body["spec"]
+        assert [] == served.asked
+
+    served_by(tmp_path, use)
