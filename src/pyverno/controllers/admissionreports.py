@@ -102,7 +102,9 @@ class AdmissionReports:
         self._breaker = CircuitBreaker(
             "admission reports", lambda: self._count.value, most=settings.most, told=self._tell_breaker
         )
-        self._outbox = Outbox(self._write, lost=self._lose, most=settings.most_waiting)
+        self._outbox = Outbox(
+            self._write, lost=self._lose, most=settings.most_waiting, weigh=lambda noted: noted.question.size
+        )
         self._is_served = True
         self._seen: KindTable | None = None
         self._has_lost = False

@@ -69,7 +69,13 @@ class AuditPass:
         self._lost = lost
         self._has_lost = False
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="audit")
-        self._waiting = Outbox(self._judge, lost=self._lose, most=max(settings.most_waiting, 1), writers=workers)
+        self._waiting = Outbox(
+            self._judge,
+            lost=self._lose,
+            most=max(settings.most_waiting, 1),
+            writers=workers,
+            weigh=lambda put_off: put_off.question.size,
+        )
 
     @property
     def is_idle(self) -> bool:

@@ -33,7 +33,6 @@ from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.value import dataclass
 from pyverno.webhook.admission import AskingHost, Judged
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.inline import InlineHost, NeedsWorkerError
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.question import Question
 from pyverno.webhook.routes import Door, Route, read_route
@@ -96,10 +95,11 @@ class _Answered:
 
 @dataclass(slots=True)
 class _Wanted:
-    """Work to hand over, and the UpdateRequest that was made for it so far."""
+    """Work to hand over, its share of the bytes of its request, and the UpdateRequest that was made for it so far."""
 
     spec: UpdateRequestSpec
     subject: ResourceRef
+    size: int
     created: str = ""
 
 
@@ -126,9 +126,15 @@ class Handover:
         self._count = Count(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="handover")
         self._looking = Outbox(
-            self._look, lost=self._lose_request, most=settings.most_waiting, writers=settings.workers
+            self._look,
+            lost=self._lose_request,
+            most=settings.most_waiting,
+            writers=settings.workers,
+            weigh=lambda answered: answered.question.size,
         )
-        self._writing = Outbox(self._write, lost=self._lose_work, most=settings.most_waiting)
+        self._writing = Outbox(
+            self._write, lost=self._lose_work, most=settings.most_waiting, weigh=lambda wanted: wanted.size
+        )
         self._is_served = True
 
     def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
@@ -218,20 +224,16 @@ class Handover:
             if trigger.error:
                 self._lost(_policy(trigger), trigger.error, subject)
         for spec in wanted:
-            self._writing.put(_Wanted(spec, subject))
+            self._writing.put(_Wanted(spec, subject, answered.question.size // len(wanted)))
 
     async def _ask(self, answered: _Answered) -> tuple[Trigger, ...]:
-        """Ask on the loop what needs nothing of the world, the rest in a thread."""
+        """Ask in a thread: nobody waits for it, and the loop has answers to give."""
         triggers, request, host = answered.triggers, answered.request, self._host()
         deadline = time.monotonic() + _SECONDS
-        try:
-            return triggers.of(request, InlineHost(host), deadline=deadline)
-        except NeedsWorkerError:
-            asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
-            work = asyncio.get_running_loop().run_in_executor(
-                self._pool, lambda: triggers.of(request, asked, deadline=deadline)
-            )
-        return await work
+        asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, lambda: triggers.of(request, asked, deadline=deadline)
+        )
 
     async def _in_step(self, answered: _Answered) -> AsyncIterator[UpdateRequestSpec]:
         """Yield the work on what was made, and on the copies of what is copied, so that it is as its rule says."""

@@ -22,6 +22,9 @@ __all__ = ["Outbox"]
 _FIRST_PAUSE: Final = 0.5
 _GROWTH: Final = 1.5
 _LONGEST_PAUSE: Final = 10.0
+_MOST_BYTES: Final = 16 * 1024 * 1024
+"""A thousand requests of usual size are a third of that; in memory each byte of JSON takes several."""
+
 _LATER: Final = (401, 408, 409, 429, 500, 502, 503, 504)
 """Refusals that say nothing about what was to be written."""
 
@@ -40,17 +43,22 @@ class Outbox(Generic[Item]):
         most: int = 1000,
         writers: int = 4,
         patience: float = 120.0,
+        weigh: Callable[[Item], int] = lambda item: 0,
+        most_bytes: int = _MOST_BYTES,
     ) -> None:
         """Take what writes an item, and who is told of one that is given up, with the reason.
 
-        `most` items may wait; `patience` is for how many seconds an item is tried. `write` raises HostError or
-        StatusError.
+        `most` items may wait, and `most_bytes` by what `weigh` says of them be held, be it that one alone weighs more;
+        `patience` is for how many seconds an item is tried. `write` raises HostError or StatusError.
         """
         self._write = write
         self._lost = lost
         self._most = most
         self._writers = writers
         self._patience = patience
+        self._weigh = weigh
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._waiting: asyncio.Queue[tuple[float, Item]] = asyncio.Queue()
         self._in_work = 0
         self._empty = asyncio.Event()
@@ -61,9 +69,11 @@ class Outbox(Generic[Item]):
 
     def put(self, item: Item) -> bool:
         """Take an item; False when there are too many, which `lost` has then been told of."""
-        if self._waiting.qsize() >= self._most:
+        bytes_ = self._bytes + self._weigh(item)
+        if self._waiting.qsize() >= self._most or (len(self) and bytes_ > self._most_bytes):
             self._lost(item, "too many are waiting to be written")
             return False
+        self._bytes = bytes_
         self._empty.clear()
         self._waiting.put_nowait((time.monotonic() + self._patience, item))
         return True
@@ -82,6 +92,7 @@ class Outbox(Generic[Item]):
         except TimeoutError:
             while not self._waiting.empty():
                 _, item = self._waiting.get_nowait()
+                self._bytes -= self._weigh(item)
                 self._lost(item, "the process ends")
 
     async def _work(self) -> None:
@@ -92,6 +103,7 @@ class Outbox(Generic[Item]):
                 await self._deliver(item, until)
             finally:
                 self._in_work -= 1
+                self._bytes -= self._weigh(item)
                 if not len(self):
                     self._empty.set()
 

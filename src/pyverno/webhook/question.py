@@ -44,11 +44,12 @@ class BadReviewError(PyvernoError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An AdmissionReview that asks: its API version, its uid, and the `request` as it came."""
+    """An AdmissionReview that asks: its API version, its uid, the `request` as it came, and how many bytes it had."""
 
     api_version: str
     uid: str
     request: JSONObject
+    size: int = 0
 
     @property
     def kind(self) -> GVK:
@@ -168,7 +169,7 @@ def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> Question:
         _check(request)
     except UsageError as error:
         raise BadReviewError(400, error.message) from None
-    return Question(_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request)
+    return Question(_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request, len(body))
 
 
 def _check_count(body: bytes) -> None:

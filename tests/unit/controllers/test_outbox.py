@@ -104,6 +104,37 @@ def test_a_full_box_takes_nothing_more() -> None:
     assert (["a", "b"], [("c", "too many are waiting to be written")]) == (desk.written, desk.lost)
 
 
+def test_a_box_holds_no_more_bytes_than_it_may() -> None:
+    """Large requests must not fill the memory; one alone is taken however large it is, and room comes back."""
+    desk = Desk()
+    desk.gate.clear()
+    weights = {"large": 11, "a": 4, "b": 6, "c": 1}
+
+    async def act(box: Outbox[str]) -> None:
+        assert [True, False] == [box.put("large"), box.put("c")]
+        desk.gate.set()
+        await box.flush(10)
+        desk.gate.clear()
+        assert [True, True] == [box.put("a"), box.put("b")]
+        await asyncio.sleep(0)  # what is being written is held as well
+        assert not box.put("c")
+        desk.gate.set()
+        await box.flush(10)
+        assert box.put("c")
+        await box.flush(10)
+
+    async def run() -> None:
+        box = Outbox(desk.write, lost=desk.lose, weigh=weights.__getitem__, most_bytes=10)
+        running = asyncio.create_task(box.run())
+        await act(box)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+    assert ["large", "a", "b", "c"] == desk.written
+    assert [("c", "too many are waiting to be written")] * 2 == desk.lost
+
+
 def test_what_is_left_at_the_end_is_told_of() -> None:
     """What is being written as well as what waits."""
     desk = Desk()
