@@ -15,7 +15,7 @@ from pyverno.kube.status import FieldError
 from pyverno.sandbox.fielderrors import invalid, required
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.validation.check import Check
-from pyverno.sandbox.validation.kinds import UPDATE_CHECKS, Update, kind_checks
+from pyverno.sandbox.validation.kinds import ADDED_CHECKS, UPDATE_CHECKS, Update, kind_checks
 from pyverno.sandbox.validation.names import (
     Form,
     dns_label_1035_problems,
@@ -78,6 +78,9 @@ class BuiltinValidation:
             definition = self._schemas.kinds.get((type_.group, type_.version, type_.kind))
             if definition is not None:
                 self._required.check(definition, body, errors)
+        added = ADDED_CHECKS.get(type_.key)
+        if added is not None:
+            added(body, "", errors)
         return errors
 
 

@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.sandbox.customresources import definition_update_errors, validate_definition
-from pyverno.sandbox.validation import access, admission, jobs, plain, pods, services, storage, workloads
+from pyverno.sandbox.validation import access, admission, cluster, jobs, plain, pods, services, storage, workloads
 from pyverno.sandbox.validation.check import Check, Errors
 
-__all__ = ["UPDATE_CHECKS", "Update", "kind_checks"]
+__all__ = ["ADDED_CHECKS", "UPDATE_CHECKS", "Update", "kind_checks"]
 
 Update: TypeAlias = Callable[[JSONObject, JSONObject, str, Errors], bool]
 """The new object, the stored one, the subresource, and errors: tells whether nothing more is to be judged."""
@@ -81,6 +81,9 @@ def kind_checks(version: tuple[int, int]) -> Mapping[str, Check]:
         "services": partial(services.service, version=version),
     }
 
+
+ADDED_CHECKS: Final[Mapping[str, Check]] = {"events": cluster.event, "namespaces": cluster.namespace}
+"""Checks beside those of the schema."""
 
 UPDATE_CHECKS: Final[Mapping[str, Update]] = {
     "configmaps": plain.config_map_update,

@@ -11,7 +11,7 @@ from pyverno.kube.json import JSON, JSONObject, decode, equal
 from pyverno.kube.labelsyntax import label_key_problems
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.status import FieldError
-from pyverno.sandbox.fielderrors import forbidden, go_struct, invalid, required, too_long, unsupported
+from pyverno.sandbox.fielderrors import duplicate, forbidden, go_struct, invalid, required, too_long, unsupported
 from pyverno.sandbox.validation.check import Errors, form, immutable, label_selector, not_negative
 from pyverno.sandbox.validation.names import (
     address_problems,
@@ -166,9 +166,16 @@ _QUOTA_STARTS: Final = ("hugepages-", "requests.hugepages-", "count/")
 
 def limit_range(body: JSON, path: str, errors: Errors) -> None:
     """Check a LimitRange: minimum, default and maximum of every resource in order."""
+    seen: set[str] = set()
     for index, item in enumerate((body.get("spec") or {}).get("limits") or ()):
         place = f"spec.limits[{index}]"
         kind = str(item.get("type") or "")
+        if kind in seen:
+            errors.append(duplicate(f"{place}.type", kind))
+        seen.add(kind)
+        for key in ("default", "defaultRequest") if kind == "Pod" else ():
+            if item.get(key):
+                errors.append(forbidden(f"{place}.{key}", "may not be specified when `type` is 'Pod'"))
         problems = label_key_problems(kind)
         errors.extend(invalid(f"{place}.type", kind, problem) for problem in problems)
         if not problems and "/" not in kind and kind not in ("Pod", "Container", "PersistentVolumeClaim"):
