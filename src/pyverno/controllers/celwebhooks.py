@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from pyverno.compiler.autogen_cel import expand_cel
 from pyverno.compiler.webhookconditions import webhook_conditions
@@ -79,7 +80,7 @@ def _cel_hooks(route: Route, base: str, policies: Sequence[CelPolicy], sources: 
                     name=f"{base}-{failure.lower()}{suffix}",
                     door=route.door,
                     path=route.with_names(tuple(policy.name for policy in members)).path,
-                    rules=_cel_rules(asked),
+                    rules=_cel_rules(asked, sources),
                     failure_policy=failure,
                     policies=tuple(key_of(policy) for policy in asked),
                     namespace_selector=selectors.namespace,
@@ -96,7 +97,7 @@ def _own_hook(route: Route, base: str, policy: CelPolicy, conditions: tuple[JSON
         name=f"{base}-{failure.lower()}-finegrained-{place}",
         door=route.door,
         path=route.with_names((policy.name,)).path,
-        rules=_cel_rules([policy]),
+        rules=_cel_rules([policy], sources),
         failure_policy=failure,
         policies=(key_of(policy),),
         timeout=spec.timeout_seconds,
@@ -125,7 +126,7 @@ def _conditions(policy: CelPolicy, sources: Sources) -> tuple[JSONObject, ...] |
     spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
     if not spec.match_conditions or key_of(policy) in sources.unconditional:
         return None
-    found = webhook_conditions(policy)
+    found = sources.memo.get("conditions", policy, partial(webhook_conditions, policy))
     if found is None:
         return None
     most = _MOST_CONDITIONS - sources.settings.excludes_bootstrap
@@ -142,13 +143,15 @@ def _cel_failure(policy: CelPolicy, sources: Sources) -> str:
     return failure
 
 
-def _cel_rules(policies: Iterable[CelPolicy]) -> tuple[JSONObject, ...]:
-    rules: list[JSONObject] = []
-    for policy in policies:
-        operations = ALL_OPERATIONS if isinstance(policy, GeneratingPolicy) else ()
-        for constraints in _constraints(policy):
-            rules.extend(constraint_rules(constraints.resource_rules, operations))
-    return sorted_rules(rules)
+def _cel_rules(policies: Iterable[CelPolicy], sources: Sources) -> tuple[JSONObject, ...]:
+    found = (sources.memo.get("rules", policy, partial(_rules_of, policy)) for policy in policies)
+    return sorted_rules(rule for rules in found for rule in rules)
+
+
+def _rules_of(policy: CelPolicy) -> tuple[JSONObject, ...]:
+    operations = ALL_OPERATIONS if isinstance(policy, GeneratingPolicy) else ()
+    found = (constraint_rules(constraints.resource_rules, operations) for constraints in _constraints(policy))
+    return tuple(rule for rules in found for rule in rules)
 
 
 def _constraints(policy: CelPolicy) -> Iterator[MatchConstraints]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from pyverno.controllers.celwebhooks import cel_hooks
 from pyverno.controllers.webhookrules import ALL_OPERATIONS, Entry, legacy_entries, write_rules
@@ -177,7 +178,9 @@ def _legacy_hook(
     found: list[PolicyKey] = []
     timeout = sources.settings.timeout
     for policy in policies:
-        entries = legacy_entries(policy, route.door, sources.kinds)
+        entries = sources.memo.get(
+            route.door, policy, partial(legacy_entries, policy, route.door, sources.kinds), given=sources.kinds
+        )
         asked.update(entries)
         if entries:
             found.append(key_of(policy))

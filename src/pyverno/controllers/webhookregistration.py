@@ -6,12 +6,14 @@ other. Everything is tried as a dry run first. This module must never compute a 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from pyverno.controllers.policymemo import PolicyMemo
 from pyverno.controllers.webhookconfigurations import plan
 from pyverno.controllers.webhooks import REFUSALS, WebhookController
 from pyverno.controllers.webhooksources import Endpoint, PolicyKey, Sources, key_of
@@ -34,6 +36,7 @@ class WebhookRegistration:
         self._controller = controller
         self.in_place: dict[str, JSONObject] = {}
         """The configurations as they were written last, by kind."""
+        self._memo = PolicyMemo()
         self._refused: dict[PolicyKey, tuple[str, str]] = {}
         self._unconditional: dict[PolicyKey, str] = {}
         self._conditions = ""
@@ -44,6 +47,8 @@ class WebhookRegistration:
         Raises StatusError when even what is left is refused, and HostError.
         """
         self._forget_what_changed(sources)
+        self._memo.keep(_policies(sources))
+        sources = replace(sources, memo=self._memo)
         try:
             await self._write(self._taken(sources))
         except StatusError as error:
@@ -55,7 +60,8 @@ class WebhookRegistration:
         return {key: message for key, (_, message) in self._refused.items()}
 
     async def _write(self, sources: Sources) -> None:
-        for wanted in plan(sources).configurations:
+        planned = await asyncio.to_thread(plan, sources)  # it can take a second, and requests do not wait
+        for wanted in planned.configurations:
             whole = await self._with_kept(wanted, sources.endpoint)
             await self._controller.apply(whole, is_fixed=not sources.settings.updates)
             self.in_place[wanted["kind"]] = whole

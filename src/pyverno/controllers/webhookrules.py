@@ -8,6 +8,7 @@ thinned out and written again in one order. This module must never write an obje
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from pyverno.compiler.autogen import expand
@@ -172,6 +173,19 @@ def targets_of(text: str, kinds: KindTable) -> tuple[Target, ...]:
     >>> [(target.group, target.resource, target.subresource) for target in targets_of("Pod/exec", BUILTIN_KINDS)]
     [('', 'pods', 'exec')]
     """
+    memo = _targets(kinds)
+    if text not in memo:
+        memo[text] = _find_targets(text, kinds)
+    return memo[text]
+
+
+@lru_cache(maxsize=2)
+def _targets(kinds: KindTable) -> dict[str, tuple[Target, ...]]:
+    """Return what was found in a table before: policies are about few kinds, and a cluster serves hundreds."""
+    return {}
+
+
+def _find_targets(text: str, kinds: KindTable) -> tuple[Target, ...]:
     selector = parse_kind_selector(text)
     if selector.kind == "*" and (selector.group, selector.version) == ("*", "*"):
         return (Target("*", "*", "*", selector.subresource, None),)

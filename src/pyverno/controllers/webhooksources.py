@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 
+from pyverno.controllers.policymemo import PolicyKey, PolicyMemo, key_of
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.policy.celpolicy import CelPolicy
@@ -18,14 +19,6 @@ from pyverno.webhook.routes import Door
 __all__ = ["FAILURES", "Endpoint", "Hook", "PolicyKey", "Settings", "Sources", "key_of"]
 
 FAILURES = ("Ignore", "Fail")
-
-PolicyKey = tuple[str, str, str]
-"""Kind, namespace ("" for cluster-wide policies) and name."""
-
-
-def key_of(policy: ClusterPolicy | CelPolicy) -> PolicyKey:
-    """Return what tells a policy from all others."""
-    return policy.kind, (policy.namespace or "") if policy.is_namespaced else "", policy.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,7 @@ class Sources:
     """Everything that the configurations follow from.
 
     `unconditional` are CEL policies whose match conditions are left to the engine, because the API server does not take
-    them.
+    them. `memo` holds what was worked out for the same policies before.
     """
 
     legacy: tuple[ClusterPolicy, ...] = ()
@@ -92,6 +85,7 @@ class Sources:
     endpoint: Endpoint = field(default_factory=Endpoint)
     settings: Settings = field(default_factory=Settings)
     unconditional: frozenset[PolicyKey] = frozenset()
+    memo: PolicyMemo = field(default_factory=PolicyMemo)
 
     def only(self, key: PolicyKey) -> Sources:
         """Return the same for one policy."""
