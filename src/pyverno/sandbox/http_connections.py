@@ -15,7 +15,7 @@ from pyverno.kube.json import dump as dump_json
 from pyverno.kube.status import not_allowed
 from pyverno.regex import regex
 
-__all__ = ["Connections", "unreadable"]
+__all__ = ["Connections", "unmet", "unreadable"]
 
 _log = logging.getLogger(__name__)
 _MAX_HEADER = 1 << 20
@@ -69,6 +69,18 @@ class _Connection(web.RequestHandler):
             response.force_close()
             return response
         return unreadable(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if isinstance(exc, LineTooLong) else None)
+
+
+def unmet(request: web.BaseRequest) -> web.Response | None:
+    """Answer a request that wants its body handled in a way that nobody knows here; None for all others."""
+    expected, coding = request.headers.get("Expect", ""), request.headers.get("Transfer-Encoding", "")
+    if expected and expected.lower() != "100-continue":
+        return web.Response(status=HTTPStatus.EXPECTATION_FAILED)
+    if coding and coding.lower() != "chunked":
+        response = web.Response(status=HTTPStatus.NOT_IMPLEMENTED, text="Unsupported transfer encoding")
+        response.force_close()
+        return response
+    return None
 
 
 def unreadable(status: HTTPStatus | None = None) -> web.Response:

@@ -28,7 +28,7 @@ from pyverno.sandbox.authorization.access import AccessAttributes, Authorizer, f
 from pyverno.sandbox.deprecations import deprecation
 from pyverno.sandbox.http_call import Call
 from pyverno.sandbox.http_compression import compress
-from pyverno.sandbox.http_connections import Connections, unreadable
+from pyverno.sandbox.http_connections import Connections, unmet, unreadable
 from pyverno.sandbox.http_operations import operation_of
 from pyverno.sandbox.http_paths import NO_SNIFFING, Paths, nothing_here
 from pyverno.sandbox.http_replies import accepted_form
@@ -103,6 +103,9 @@ class HttpServer:
             call = Call(request, self._server, self._reviews)
         except ValueSyntaxError:
             return unreadable()
+        refused = unmet(request)
+        if refused is not None:
+            return refused
         try:
             response = await self._routed(call)
         except StatusError as error:

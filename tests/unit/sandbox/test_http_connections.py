@@ -15,9 +15,10 @@ from tempfile import TemporaryDirectory
 import orjson
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from pyverno.sandbox.certificates import Authority
-from pyverno.sandbox.http_connections import Connections
+from pyverno.sandbox.http_connections import Connections, unmet
 
 PIECE = b"x" * (1 << 20)
 ENOUGH = 64
@@ -220,3 +221,19 @@ def test_compressed_bodies_stay_as_they_are() -> None:
         assert (await told(port, head + b"\x1f\x8b\x08\x00")).endswith(b"POST 4")
 
     served(talk)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, None),
+        ({"Expect": "100-Continue"}, None),
+        ({"Expect": "200-ok"}, 417),
+        ({"Transfer-Encoding": "chunked"}, None),
+        ({"Transfer-Encoding": "gzip, chunked"}, 501),
+    ],
+)
+def test_bodies_are_handled_in_known_ways_only(headers: dict[str, str], status: int | None) -> None:
+    """What else a client wants is refused before anything is read."""
+    found = unmet(make_mocked_request("POST", "/", headers=headers))
+    assert status == (found and found.status)
