@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyverno.compiler.context import Parser, lower_context, lower_preconditions
+from pyverno.compiler.context import Parser
+from pyverno.compiler.elements import lower_elements
 from pyverno.compiler.validating import lower_check
 from pyverno.engine.actions.deny import DenyCheck
-from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.foreach import ForeachCheck, ForeachEntry
 from pyverno.lang.template import Template
 from pyverno.policy.rule import Rule
@@ -24,17 +24,9 @@ def lower_foreach(rule: Rule, written: Sequence[ValidateForeach], message: Templ
 
 
 def _entry(rule: Rule, each: ValidateForeach, message: Template, parser: Parser, depth: int) -> ForeachEntry | None:
-    query = parser.query(each.elements, (*each.path, "list"))
-    if query is None:
-        if not each.elements:
-            parser.report("foreach.list is required", (*each.path, "list"), code="foreach")
+    elements = lower_elements(each, parser, depth=depth)
+    if elements is None:
         return None
-    elements = Elements(
-        query,
-        lower_context(each.context, parser),
-        lower_preconditions(each.preconditions, parser, (*each.path, "preconditions")),
-        depth,
-    )
     if each.foreach:
         nested = tuple(_entry(rule, inner, message, parser, depth + 1) for inner in each.foreach)
         return ForeachEntry(elements, ForeachCheck(tuple(entry for entry in nested if entry is not None), nested=True))

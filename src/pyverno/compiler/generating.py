@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyverno.compiler.context import Parser, lower_context, lower_preconditions
-from pyverno.engine.actions.elements import Elements
+from pyverno.compiler.context import Parser
+from pyverno.compiler.elements import lower_elements
 from pyverno.engine.actions.generate import (
     CloneListSource,
     CloneSource,
@@ -56,14 +56,7 @@ def _source(pattern: GeneratePattern, path: Path, parser: Parser) -> Source:
 
 
 def _entry(each: GenerateForeach, parser: Parser) -> GenerateElements | None:
-    query = parser.query(each.elements, (*each.path, "list"))
-    if query is None:
-        if not each.elements:
-            parser.report("foreach.list is required", (*each.path, "list"), code="foreach")
+    elements = lower_elements(each, parser)
+    if elements is None:
         return None
-    elements = Elements(
-        query,
-        lower_context(each.context, parser),
-        lower_preconditions(each.preconditions, parser, (*each.path, "preconditions")),
-    )
     return GenerateElements(elements, _source(each.pattern, each.path, parser))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyverno.compiler.context import Parser, lower_context, lower_preconditions
-from pyverno.engine.actions.elements import Elements
+from pyverno.compiler.elements import lower_elements
 from pyverno.engine.actions.mutate import (
     Change,
     ForeachChange,
@@ -71,17 +71,9 @@ def _operations(text: str, path: Path, parser: Parser) -> PatchText | None:
 
 
 def _entry(each: MutateForeach, parser: Parser, depth: int) -> MutateElements | None:
-    query = parser.query(each.elements, (*each.path, "list"))
-    if query is None:
-        if not each.elements:
-            parser.report("foreach.list is required", (*each.path, "list"), code="foreach")
+    elements = lower_elements(each, parser, depth=depth)
+    if elements is None:
         return None
-    elements = Elements(
-        query,
-        lower_context(each.context, parser),
-        lower_preconditions(each.preconditions, parser, (*each.path, "preconditions")),
-        depth,
-    )
     nested = [_entry(inner, parser, depth + 1) for inner in each.foreach]
     merges = each.patch_strategic_merge is not None
     return MutateElements(
