@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pyverno.errors import DocumentError, EvaluationError
-from pyverno.kube.json import JSON, decode, equal, is_number
+from pyverno.errors import EvaluationError
+from pyverno.kube.json import JSON, equal, is_number
 from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
+from pyverno.lang.jmespath.chains import chain, item_at, sequence, walk_fields
 from pyverno.lang.jmespath.function import Function
-from pyverno.lang.jmespath.parser import BARE_HOLE
+from pyverno.lang.jmespath.holes import compile_key, filler, number_filler, text_filler
 from pyverno.lang.jmespath.tokens import HOLE
-from pyverno.lang.jmespath.values import ExpRef, Holes, Missing, Run, check_size, is_false, text_of, whole
+from pyverno.lang.jmespath.values import ExpRef, Holes, Missing, Run, check_size, is_false, whole
 from pyverno.lang.runtime import Runtime
 
 __all__ = ["compile_node", "field_names"]
@@ -97,7 +98,7 @@ class _Compiler:
         """Compile a node whose missing key is null."""
         names = field_names(node)
         if names is not None:
-            return _chain(names, quiet=True)
+            return chain(names, quiet=True)
         run = self.loud(node)
         if node.type in _NEVER_MISSING:
             return run
@@ -115,31 +116,31 @@ class _Compiler:
 
     def literal(self, node: Node) -> Run:
         constant = node.value
-        fill = _filler(constant)
+        fill = filler(constant)
         if fill is None:
             return lambda _value, _runtime, _holes: constant
         return lambda _value, runtime, holes: fill(runtime, holes)
 
     def field(self, node: Node) -> Run:
         if not HOLE.search(node.value):
-            return _chain((node.value,))
-        fill = _text_filler(node.value)
+            return chain((node.value,))
+        fill = text_filler(node.value)
 
         def field(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            return _walk(value, (fill(runtime, holes),))
+            return walk_fields(value, (fill(runtime, holes),))
 
         return field
 
     def index(self, node: Node) -> Run:
         if isinstance(node.value, str):
-            number = _number_filler(node.value)
-            return lambda value, runtime, holes: _item(value, number(runtime, holes))
+            number = number_filler(node.value)
+            return lambda value, runtime, holes: item_at(value, number(runtime, holes))
         constant: int = node.value
-        return lambda value, _runtime, _holes: _item(value, constant)
+        return lambda value, _runtime, _holes: item_at(value, constant)
 
     def slice(self, node: Node) -> Run:
         written: SliceParts = node.value
-        parts = [_number_filler(part) if isinstance(part, str) else part for part in written]
+        parts = [number_filler(part) if isinstance(part, str) else part for part in written]
 
         def slice_list(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
             if not isinstance(value, list):
@@ -161,12 +162,12 @@ class _Compiler:
                 names.append(step.value)
                 continue
             if names:
-                runs.append(_chain(tuple(names)))
+                runs.append(chain(tuple(names)))
                 names = []
             runs.append(self.loud(step))
         if names:
-            runs.append(_chain(tuple(names)))
-        return _sequence(tuple(runs))
+            runs.append(chain(tuple(names)))
+        return sequence(tuple(runs))
 
     # --- projections ------------------------------------------------------------------------------------------------
 
@@ -336,7 +337,7 @@ class _Compiler:
         return multi_select_list
 
     def multi_select_hash(self, node: Node) -> Run:
-        members = tuple((_key(child.value), self.quiet(child.children[0])) for child in node.children)
+        members = tuple((compile_key(child.value), self.quiet(child.children[0])) for child in node.children)
         measured = self.measured
 
         def multi_select_hash(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
@@ -411,142 +412,6 @@ _LOUD: Final[dict[NodeType, Callable[[_Compiler, Node], Run]]] = {
 }
 
 
-# --- fields and items ----------------------------------------------------------------------------------------------
-
-
-def _walk(value: JSON, names: tuple[str, ...]) -> JSON:
-    """Follow fields with all the care: a map must have the key, anything else gives null."""
-    for name in names:
-        if not isinstance(value, dict):
-            return None
-        try:
-            value = value[name]
-        except KeyError:
-            return Missing(name)
-    return value
-
-
-def _walk_quietly(value: JSON, names: tuple[str, ...]) -> JSON:
-    for name in names:
-        if value.__class__ is dict:
-            value = value.get(name)  # a document that loads lazily is of a subclass
-            continue
-        if not isinstance(value, dict):
-            return None
-        try:
-            value = value[name]
-        except KeyError:
-            return None
-    return value
-
-
-def _chain(names: tuple[str, ...], *, quiet: bool = False) -> Run:
-    """Compile a chain of fields: indexing straight on, and the careful walk when that fails."""
-    if quiet and len(names) == 1:
-        return _quiet_field(names)
-    walk = _walk_quietly if quiet else _walk
-    make = _CHAINS.get(len(names))
-    if make is not None:
-        return make(names, walk)
-
-    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
-        return walk(value, names)
-
-    return chain
-
-
-def _quiet_field(names: tuple[str, ...]) -> Run:
-    """Compile the most frequent chain, a single field that may well be missing."""
-    (name,) = names
-
-    def field(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
-        return value.get(name) if value.__class__ is dict else _walk_quietly(value, names)
-
-    return field
-
-
-_Walk = Callable[[JSON, tuple[str, ...]], JSON]
-
-
-def _chain_of_1(names: tuple[str, ...], walk: _Walk) -> Run:
-    (first,) = names
-
-    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
-        try:
-            return value[first]
-        except (KeyError, TypeError):
-            return walk(value, names)
-
-    return chain
-
-
-def _chain_of_2(names: tuple[str, ...], walk: _Walk) -> Run:
-    first, second = names
-
-    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
-        try:
-            return value[first][second]
-        except (KeyError, TypeError):
-            return walk(value, names)
-
-    return chain
-
-
-def _chain_of_3(names: tuple[str, ...], walk: _Walk) -> Run:
-    first, second, third = names
-
-    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
-        try:
-            return value[first][second][third]
-        except (KeyError, TypeError):
-            return walk(value, names)
-
-    return chain
-
-
-def _chain_of_4(names: tuple[str, ...], walk: _Walk) -> Run:
-    first, second, third, fourth = names
-
-    def chain(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
-        try:
-            return value[first][second][third][fourth]
-        except (KeyError, TypeError):
-            return walk(value, names)
-
-    return chain
-
-
-_CHAINS: Final = {1: _chain_of_1, 2: _chain_of_2, 3: _chain_of_3, 4: _chain_of_4}
-
-
-def _sequence(runs: tuple[Run, ...]) -> Run:
-    if len(runs) == 1:
-        return runs[0]
-    if len(runs) == 2:
-        first, second = runs
-
-        def pair(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            value = first(value, runtime, holes)
-            return value if value.__class__ is Missing else second(value, runtime, holes)
-
-        return pair
-
-    def sequence(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-        for run in runs:
-            value = run(value, runtime, holes)
-            if value.__class__ is Missing:
-                break
-        return value
-
-    return sequence
-
-
-def _item(value: JSON, index: int) -> JSON:
-    if isinstance(value, list) and -len(value) <= index < len(value):
-        return value[index]
-    return None
-
-
 # --- comparisons ---------------------------------------------------------------------------------------------------
 
 
@@ -564,85 +429,3 @@ _COMPARATORS: Final[dict[str, Callable[[JSON, JSON], JSON]]] = {
     "tGT": lambda left, right: left > right if is_number(left) and is_number(right) else None,
     "tGTE": lambda left, right: left >= right if is_number(left) and is_number(right) else None,
 }
-
-
-# --- holes ---------------------------------------------------------------------------------------------------------
-
-_Fill = Callable[[Runtime, Holes], JSON]
-
-
-def _hole(holes: Holes, index: int) -> JSON:
-    if index >= len(holes):
-        raise EvaluationError(f"no value was given for the nested variable {index}")
-    return holes[index]
-
-
-def _bare(value: JSON) -> JSON:
-    """Return a hole's value where a JSON literal has a whole value: the text of a label may well be a number."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return decode(value)
-    except DocumentError as error:
-        raise EvaluationError(error.message) from error
-
-
-def _key(text: str) -> str | Callable[[Runtime, Holes], str]:
-    return _text_filler(text) if HOLE.search(text) else text
-
-
-def _text_filler(text: str) -> Callable[[Runtime, Holes], str]:
-    """Compile a text with holes: values are inserted as data, after all parsing is done."""
-    pieces = HOLE.split(text)
-    literals, indices = pieces[::2], [int(piece) for piece in pieces[1::2]]
-
-    def fill(runtime: Runtime, holes: Holes) -> str:
-        result = [literals[0]]
-        for index, literal in zip(indices, literals[1:], strict=True):
-            result.append(text_of(_hole(holes, index)))
-            result.append(literal)
-        runtime.budget.check_text(sum(map(len, result)))
-        return "".join(result)
-
-    return fill
-
-
-def _number_filler(text: str) -> Callable[[Runtime, Holes], int]:
-    fill = _text_filler(text)
-
-    def number(runtime: Runtime, holes: Holes) -> int:
-        shown = fill(runtime, holes)
-        digits = shown.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
-            raise EvaluationError(f"an index must be a whole number but got: {shown[:64]}")
-        return int(shown)
-
-    return number
-
-
-def _filler(value: JSON) -> _Fill | None:
-    """Compile a literal with holes in its texts and keys; None when it has none."""
-    if isinstance(value, str):
-        bare = BARE_HOLE.fullmatch(value)
-        if bare is not None:
-            index = int(bare.group(1))
-            return lambda _runtime, holes: _bare(_hole(holes, index))
-        return _text_filler(value) if HOLE.search(value) else None
-    if isinstance(value, list):
-        items = [(item, _filler(item)) for item in value]
-        if all(fill is None for _, fill in items):
-            return None
-        return lambda runtime, holes: [fill(runtime, holes) if fill else item for item, fill in items]
-    if isinstance(value, dict):
-        return _object_filler(value)
-    return None
-
-
-def _object_filler(value: dict[str, JSON]) -> _Fill | None:
-    members = [(_key(key), item, _filler(item)) for key, item in value.items()]
-    if all(isinstance(key, str) and fill is None for key, _, fill in members):
-        return None
-    return lambda runtime, holes: {
-        (key if isinstance(key, str) else key(runtime, holes)): fill(runtime, holes) if fill else item
-        for key, item, fill in members
-    }
