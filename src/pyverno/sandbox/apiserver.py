@@ -360,13 +360,13 @@ class ApiServer:
         wrong = typed_problems(wanted, schema, self._builtin)
         # upstream's schemas give keys that are left out their zero value, and validation has its say later
         if wrong and _NO_KEYS not in wrong:
-            raise not_typed(type.gvk, wanted, write.name, wrong)
+            raise not_typed(type.gvk, wanted, wrong)
         try:
             decoded = self.schemas.decode(type, wanted, subresource=write.subresource)
         except StatusError as error:
-            raise not_converted(type.gvk, wanted, write.name, error) from None
+            raise not_converted(type.gvk, wanted, error) from None
         if decoded.problems:
-            raise undeclared(type.gvk, wanted, write.name, decoded.problems)
+            raise undeclared(type.gvk, wanted, decoded.problems)
         # what was decoded holds the empty parts that its kind can not be without; nobody applied those
         return wanted
 

@@ -86,35 +86,37 @@ def bad_patch_result(value: JSON, why: str) -> StatusError:
     return invalid("", "", "", [FieldError("patch", "Invalid value", why, go_quote(encode(value)))])
 
 
-def undeclared(kind: GVK, applied: JSONObject, name: str, problems: Sequence[str]) -> StatusError:
+def undeclared(kind: GVK, applied: JSONObject, problems: Sequence[str]) -> StatusError:
     """Return the error of applied fields that the schema does not know; `problems` are those of strict decoding.
 
-    >>> print(undeclared(GVK("", "v1", "ConfigMap"), {}, "a", ['unknown field "dat"']))
+    >>> print(undeclared(GVK("", "v1", "ConfigMap"), {"metadata": {"name": "a"}}, ['unknown field "dat"']))
     failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dat: field not declared in schema
     """
     paths = sorted(text.partition('"')[2].rstrip('"') for text in problems)
     lines = [f".{path}: field not declared in schema" for path in paths]
-    return not_typed(kind, applied, name, lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines)))
+    return not_typed(kind, applied, lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines)))
 
 
-def not_typed(kind: GVK, applied: JSONObject, name: str, why: str) -> StatusError:
+def not_typed(kind: GVK, applied: JSONObject, why: str) -> StatusError:
     """Return the error of an applied configuration that does not fit the schema of its kind."""
     # upstream gives no reason and calls it an error of its own
-    return StatusError(500, "", f"failed to create typed patch object ({_object(kind, applied, name)}): {why}")
+    return StatusError(500, "", f"failed to create typed patch object ({_object(kind, applied)}): {why}")
 
 
-def not_converted(kind: GVK, applied: JSONObject, name: str, error: StatusError) -> StatusError:
+def not_converted(kind: GVK, applied: JSONObject, error: StatusError) -> StatusError:
     """Return the error of an applied configuration with a value that its kind can not hold."""
     _, found, why = error.message.partition(f" cannot be handled as a {kind.kind}: ")
     what = f"unable to convert unstructured object to {kind.group}/{kind.version}, Kind={kind.kind}"
-    where = _object(kind, applied, name)
+    where = _object(kind, applied)
     text = f"failed to convert new object ({where}) to proper version: {what}: {why}"
     return StatusError(500, "", text) if found and error.status == 400 else error
 
 
-def _object(kind: GVK, applied: JSONObject, name: str) -> str:
-    namespace = (applied.get("metadata") or {}).get("namespace", "")
-    return f"{namespace}/{name}; {kind.group}/{kind.version}, Kind={kind.kind}"
+def _object(kind: GVK, applied: JSONObject) -> str:
+    metadata = applied.get("metadata")
+    place = metadata if isinstance(metadata, dict) else {}
+    where = f"{place.get('namespace') or ''}/{place.get('name') or ''}"
+    return f"{where}; {kind.group}/{kind.version}, Kind={kind.kind}"
 
 
 def read_patch(data: bytes, media_type: str, *, is_custom: bool) -> Patch:

@@ -121,7 +121,7 @@ class HttpServer:
             response = call.refuse(internal_error(type(error).__name__))
         if not response.prepared:
             await compress(request, response)
-            if response.status in (401, 403):
+            if response.status == 403:
                 response.headers.update(NO_SNIFFING)
             response.headers.setdefault("Cache-Control", "no-cache, private")
         self._paths.answered[call.target.verb, response.status] += 1
