@@ -22,7 +22,7 @@ from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel.checker import Checked
 from pyverno.lang.cel.passcost import BeyondError, end_unit
 from pyverno.lang.cel.passtruths import TruthWriter
-from pyverno.lang.cel.passvalues import TOP
+from pyverno.lang.cel.passvariables import TOP
 from pyverno.lang.cel.values import Value
 from pyverno.lang.codegen import Source
 from pyverno.value import dataclass

@@ -13,7 +13,8 @@ from pyverno.lang.cel import ast
 from pyverno.lang.cel.checker import Resolution
 from pyverno.lang.cel.passcost import BeyondError
 from pyverno.lang.cel.passtrees import literal
-from pyverno.lang.cel.passvalues import LONGEST_TEXT, TOP, ValueWriter
+from pyverno.lang.cel.passvalues import LONGEST_TEXT, ValueWriter
+from pyverno.lang.cel.passvariables import TOP
 from pyverno.lang.cel.regex import compile_pattern
 from pyverno.lang.cel.values import MISSING
 
