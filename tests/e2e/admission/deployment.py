@@ -33,7 +33,7 @@ NAMESPACES = GVR("", "v1", "namespaces")
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 _DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_SECONDS = 60.0
+_SECONDS = 180.0
 _MOST_KNOWN, _MOST_TOLD = 20, 5
 
 
