@@ -68,11 +68,11 @@ class _Reference(TreeInterpreter):
     """The library without what it adds to the language: there, and in Go, only numbers have an order."""
 
     def visit_comparator(self, node: Any, value: Any) -> Any:
-        if node["value"] not in ("eq", "ne") and any(
-            isinstance(self.visit(side, value), str) for side in node["children"]
-        ):
-            return None
-        return super().visit_comparator(node, value)
+        found = super().visit_comparator(node, value)
+        is_order = node["value"] not in ("eq", "ne")
+        return (
+            None if is_order and any(isinstance(self.visit(side, value), str) for side in node["children"]) else found
+        )
 
 
 @law(EXPRESSIONS, DOCUMENTS, few=400)
