@@ -184,6 +184,12 @@ class UnknownKeyError(EvaluationError):
         self.key = key
 
 
+class ContextEntryError(EvaluationError):
+    """A variable that a rule declares in its context can not be computed."""
+
+    code = "context"
+
+
 class SubstitutionError(ExpressionError):
     """A `{{ variable }}` or `$(reference)` can not be resolved."""
 

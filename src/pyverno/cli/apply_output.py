@@ -18,7 +18,7 @@ from pyverno.cli.errors import report_error
 from pyverno.cli.style import style_for
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
-from pyverno.engine.rule import Stage
+from pyverno.engine.rule import PolicyInfo, Stage
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.report.summary import Summary, reported_status
 
@@ -75,13 +75,14 @@ class Output:
         if not self._has_objects:
             return
         path = _path(item.ref)
+        current: JSON = item.manifest
         for policy in self._mutating:
             own = [
                 result
                 for result in item.results
                 if result.rule.type is RuleType.MUTATION and result.rule.policy.key == policy.key
             ]
-            self._mutated(item, policy.name, path, own)
+            current = self._mutated(policy, path, own, current)
         for result in item.results:
             for effect in result.effects:
                 if isinstance(effect, CreateEffect):
@@ -89,25 +90,34 @@ class Output:
         if self._options.stdin and item.resource is not item.manifest and isinstance(item.resource, dict):
             self._yaml(item.resource)
 
-    def _mutated(self, item: JudgedResource, policy: str, path: str, results: Sequence[RuleResult]) -> None:
+    def _mutated(self, policy: PolicyInfo, path: str, results: Sequence[RuleResult], current: JSON) -> JSON:
+        """Show the object as a policy left it, changed or not, and the targets that it patched; return the object.
+
+        Kyverno: rules are told of every object, policies in CEL of those that they are about. One that errs leaves
+        nothing that could be used.
+        """
         passed = [result for result in results if result.status is Status.PASS]
-        own: JSON = next((result.patched for result in reversed(passed) if result.target is None), item.manifest)
+        patched = (result.patched for result in reversed(passed) if result.target is None)
+        own: JSON = next((document for document in patched if document is not None), current)
         targets = [result.patched for result in passed if result.target is not None]
+        has_failed = any(result.status is Status.ERROR for result in results)
+        is_told = not has_failed and (bool(results) or policy.kind in _RULE_KINDS)
         if self._files is not None:
-            if passed:
+            if is_told:
                 for document in [own, *targets]:
                     self._files.write_mutated(document)
         elif self._options.stdin:
             for target in targets:
                 self._yaml(target)
-        elif passed and not self._options.is_machine_output:
-            self._line(f"\npolicy {policy} applied to {path}:\n{_yaml_text(own)}\n---")
+        elif is_told and not self._options.is_machine_output:
+            self._line(f"\npolicy {policy.name} applied to {path}:\n{_yaml_text(own)}\n---")
             if targets:
                 self._line("patched targets: ")
                 for target in targets:
                     self._line(f"\n{_yaml_text(target)}\n---")
         if not self._options.is_machine_output:
             self._stream.write("\n\nMutation:\nMutation has been applied successfully.")
+        return own
 
     def _generated(self, policy: str, path: str, resource: JSONObject) -> None:
         if self._files is not None:
@@ -172,8 +182,7 @@ class Output:
         name = failed[0].rule.policy.name
         yield f"policy {name} -> resource {path} {'failed as audit warning' if audited else 'failed'}:\n"
         for number, result in enumerate(failed, 1):
-            yield f"{number} - {result.rule.name} {result.message or 'validation failed'}\n"
-        yield "\n"
+            yield f"{number} - {result.rule_name} {result.message or 'validation failed'}\n"
 
     def _errors(self, judged: Iterable[JudgedResource]) -> None:
         """Say on stderr why rules could not be judged: upstream only counts them."""

@@ -254,7 +254,7 @@ def lower_validations(validations: Sequence[CelExpression], compiler: CelCompile
             )
         if program is not None:
             text = each.message.strip()
-            compiled.append(CelValidation(program, each.expression.strip(), text, message, each.reason))
+            compiled.append(CelValidation(program, each.expression, text, message, each.reason))
     return tuple(compiled)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyverno.engine.guards import Preconditions
     from pyverno.lang.template.expression_text import ExpressionText
 
-__all__ = ["Parser", "lower_conditions", "lower_context", "lower_preconditions"]
+__all__ = ["Parser", "lower_conditions", "lower_context", "lower_preconditions", "place_of"]
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Parser:
 
     def template(self, document: JSON, path: Path) -> Template:
         """Compile a document with variables that stands at `path`."""
-        template = compile_template(document, path=_pointer(path))
+        template = compile_template(document, path=place_of(path))
         for error in template.errors:
             self.report(error.message, path, code="expression-syntax")
         return template
@@ -60,7 +60,7 @@ class Parser:
         self.errors.append(PolicyError(message, location=locate(self.source, path), path=path_text(path), code=code))
 
 
-def _pointer(path: Path) -> str:
+def place_of(path: Path) -> str:
     """Return the path inside a rule: templates name places by it (`/mutate/patchStrategicMerge`)."""
     inside = path[3:] if path[:2] == ("spec", "rules") else path
     if inside[:2] == ("mutate", "foreach"):  # Kyverno: the places of an entry begin with the entry

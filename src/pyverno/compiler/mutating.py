@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyverno.compiler.context import Parser, lower_context, lower_preconditions
+from pyverno.compiler.context import Parser, lower_context, lower_preconditions, place_of
 from pyverno.compiler.elements import lower_elements
 from pyverno.engine.actions.mutate import (
     Change,
@@ -61,7 +61,7 @@ def _patch(written: Mutate | MutateForeach, path: Path, parser: Parser) -> Patch
 
 def _operations(text: str, path: Path, parser: Parser) -> PatchText | None:
     try:
-        operations = compile_patch_text(text)
+        operations = compile_patch_text(text, place_of(path))
     except ExpressionError as error:
         parser.report(error.message, path, code="patch")
         return None

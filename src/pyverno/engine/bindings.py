@@ -15,8 +15,8 @@ from pyverno.engine.host import HttpCall
 from pyverno.engine.rule import Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import merged
-from pyverno.errors import EvaluationError, HostError, PyvernoError
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.errors import ContextEntryError, EvaluationError, HostError, PyvernoError
+from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.value import dataclass, field
@@ -69,7 +69,7 @@ class VariableBinding:
     def _load(self, run: Run) -> JSON:
         value = self._found(run)
         if value is None:
-            raise EvaluationError(f"failed to add context entry for variable {self.name} since it evaluated to nil")
+            raise ContextEntryError(f"failed to add context entry for variable {self.name} since it evaluated to nil")
         return _charged(run, value)
 
     def _found(self, run: Run) -> JSON:
@@ -82,24 +82,26 @@ class VariableBinding:
             try:
                 return self.query.evaluate(value, run.scope, run.runtime)
             except EvaluationError as error:
-                return self._default_or(run, error)
+                return self._default_or(run, error, encode(value), error.message)
         assert self.query is not None  # noqa: S101 - compiled entries have a value or a query
         try:
             found = self.query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
         except EvaluationError as error:
-            return self._default_or(run, error)
+            return self._default_or(run, error, "<nil>", f"JMESPath query failed: {error.message}")
         return self._render_default(run) if found is None and self.default is not None else found
 
     def _named(self, query: ExpressionText, run: Run) -> JSON:
         """Return the text that a `jmesPath` which is one variable yields: Kyverno refuses other values there."""
         value = query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(value, str):
-            raise EvaluationError(f"jmespath value must be a string {self.name} {query.text}")
+            raise ContextEntryError(f"jmespath value must be a string {self.name} {query.text}")
         return value
 
-    def _default_or(self, run: Run, error: PyvernoError) -> JSON:
+    def _default_or(self, run: Run, error: PyvernoError, value: str, reason: str) -> JSON:
         if self.default is None:
-            raise EvaluationError(f"failed to evaluate variable {self.name}: {error.message}") from error
+            assert self.query is not None  # noqa: S101 - only a query fails here
+            text = f"failed to apply jmespath {self.query.text} to variable {value}: {reason}"
+            raise ContextEntryError(text) from error
         return self._render_default(run)
 
     def _render_default(self, run: Run) -> JSON:

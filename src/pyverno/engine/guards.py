@@ -25,11 +25,15 @@ class Preconditions:
     conditions: Conditions
 
     def check(self, run: Run) -> Verdict | None:
-        """Evaluate the conditions."""
+        """Evaluate the conditions; the error of one says that it is about preconditions."""
         try:
-            outcome = self.conditions.check(run.scope, run.runtime, delete_request=run.is_delete)
+            return self.unmet(run)
         except ExpressionError as error:
             raise EvaluationError(f"failed to evaluate preconditions: {error.message}") from error
+
+    def unmet(self, run: Run) -> Verdict | None:
+        """Evaluate the conditions; errors come as they are."""
+        outcome = self.conditions.check(run.scope, run.runtime, delete_request=run.is_delete)
         if outcome.met:
             return None
         return Verdict(Status.SKIP, joined("preconditions not met", outcome.message))

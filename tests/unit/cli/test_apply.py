@@ -350,11 +350,11 @@ def test_generated_objects_are_printed(cli: Run) -> None:
 
 
 def test_output_folder_takes_objects_by_name(cli: Run, folder: Path) -> None:
-    """Changed objects by their own name, generated ones by their policy's; runs append."""
+    """Objects by their own name, changed or not, generated ones by their policy's; runs append."""
     for _ in range(2):
         cli("apply", "label.yaml", "generate.yaml", "-r", "good.yaml,namespace.yaml", "-o", "out", "-s", f"{TEAM}=a")
     written = {path.name: path.read_text() for path in (folder / "out").iterdir()}
-    assert {"good-mutated.yaml", "quota-generated.yaml"} == set(written)
+    assert {"good-mutated.yaml", "quota-generated.yaml", "shop-mutated.yaml"} == set(written)
     assert 2 == written["good-mutated.yaml"].count("\n---\n\n")
     assert 0o600 == (folder / "out" / "good-mutated.yaml").stat().st_mode & 0o777
 

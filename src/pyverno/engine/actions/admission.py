@@ -336,7 +336,7 @@ def _message(session: CelSession, validation: CelValidation) -> str:
         is_one_line = "\n" not in found and "\r" not in found
         if found and is_one_line and len(found.encode()) <= MAX_MESSAGE:
             return str(found)
-    return validation.message or f"failed expression: {validation.text}"
+    return validation.message or f"failed expression: {validation.text.strip()}"
 
 
 @dataclass(frozen=True, slots=True)

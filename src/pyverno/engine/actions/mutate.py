@@ -95,7 +95,7 @@ def _apply_elements(number: int, entry: MutateElements, values: list[JSON], docu
     for _, _, inner in entry.elements.visit(run, values, reverse=entry.reverse):
         if entry.elements.preconditions is not None:
             try:
-                if entry.elements.preconditions.check(inner) is not None:
+                if entry.elements.preconditions.unmet(inner) is not None:
                     continue
             except (BudgetExceededError, HostError):
                 raise

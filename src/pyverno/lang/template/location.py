@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from pyverno.regex import regex
 
-__all__ = ["join_path", "parse_path", "path_expression"]
+__all__ = ["join_path", "parse_path", "path_expression", "place_expression", "shown_path"]
 
 _MAX_INDEX = 2**64 - 1
 _INDEX = regex(r"[0-9]+")
+_OUTER = regex(r"/(?:mutate/foreach/\d+(?:/foreach/\d+)*(?=/)|validate(?:/foreach/\d+)*/(?:pattern|anyPattern)(?=/|$))")
+_PATCH = regex(r"^((?:/mutate)?/patchesJson6902)/[\s\S]*$")
 _PLAIN = regex(r"[A-Za-z_][A-Za-z0-9_)]*")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -76,6 +78,16 @@ def path_expression(segments: tuple[str, ...]) -> str:
 def _quoted(segment: str) -> str:
     characters = (_ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in segment)
     return '"' + "".join(characters) + '"'
+
+
+def shown_path(path: str) -> str:
+    """Return the path as error texts name it: within the pattern, or the entry of a mutation's foreach, that it is in.
+
+    >>> shown_path("/validate/foreach/0/pattern/spec"), shown_path("/mutate/patchStrategicMerge/a")
+    ('/spec', '/mutate/patchStrategicMerge/a')
+    """
+    found = _OUTER.match(path)
+    return _PATCH.sub(r"\1", path[found.end() :] if found else path)
 
 
 def place_expression(path: str, root: str) -> str:

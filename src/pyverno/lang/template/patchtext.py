@@ -70,8 +70,10 @@ def _parsed(text: str) -> JSON:
         raise EvaluationError(f"patchesJson6902 is not JSON: {error.message}") from error
 
 
-def compile_patch_text(text: str) -> PatchText:
+def compile_patch_text(text: str, path: str = "") -> PatchText:
     """Compile the text of `patchesJson6902`; raises ExpressionSyntaxError when it is neither YAML nor JSON.
+
+    `path` is where the text stands: it begins every path in error texts.
 
     >>> patch = compile_patch_text('- {op: add, path: /a, value: "{{ n }}"}')
     >>> patch.render({"n": 5}, Runtime())
@@ -87,7 +89,7 @@ def compile_patch_text(text: str) -> PatchText:
         raise ExpressionSyntaxError(f"invalid patchesJson6902: expected one list of operations, found {len(documents)}")
     plain: set[tuple[str | int, ...]] = set()
     document = _unmark(documents[0].value, tokens, (), plain)
-    return PatchText(compile_template(document), frozenset(plain), _QUOTED in marked)
+    return PatchText(compile_template(document, path=path), frozenset(plain), _QUOTED in marked)
 
 
 def _mark(text: str, tokens: list[str]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.errors import (
     BudgetExceededError,
+    ContextEntryError,
     EvaluationError,
     ExpressionSyntaxError,
     PyvernoError,
@@ -17,7 +18,7 @@ from pyverno.errors import (
 )
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.runtime import Runtime
-from pyverno.lang.template.location import place_expression
+from pyverno.lang.template.location import place_expression, shown_path
 from pyverno.lang.template.syntax import HOLE, Occurrence
 from pyverno.value import dataclass
 
@@ -54,6 +55,8 @@ class Query:
             return expression.evaluate(scope, runtime, holes)
         except BudgetExceededError:
             raise
+        except ContextEntryError as error:
+            raise self.failure(error.message, holes, path) from error
         except EvaluationError as error:
             raise self.failure(f"JMESPath query failed: {error.message}", holes, path) from error
         except PyvernoError as error:
@@ -63,7 +66,7 @@ class Query:
 
     def failure(self, reason: str, holes: Sequence[JSON], path: str) -> SubstitutionError:
         """Return the error that this variable can not be resolved."""
-        return SubstitutionError(f"failed to resolve {_filled(self.text, holes)} at path {path}: {reason}")
+        return SubstitutionError(f"failed to resolve {_filled(self.text, holes)} at path {shown_path(path)}: {reason}")
 
 
 def _filled(text: str, holes: Sequence[JSON]) -> str:
