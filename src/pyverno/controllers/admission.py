@@ -33,7 +33,8 @@ from pyverno.webhook.server import Observer, WebhookServer
 
 __all__ = ["AdmissionController", "AdmissionSettings"]
 
-_FLUSH_SECONDS: Final = 5.0
+_FLUSH_SECONDS: Final = 10.0
+"""Together with what the server lingers and drains this ends before the pod's grace period does."""
 
 
 class AdmissionController:
