@@ -169,12 +169,7 @@ class TruthWriter(ValueWriter):
         return result
 
     def _ternary_truth(self, node: ast.Ternary, indent: int) -> str:
-        result = f"v{self.source.variable()}"
-        self.line(indent, f"if {self.truth(node.condition, indent)}:")
-        self.line(indent + 1, f"{result} = {self.truth(node.truthy, indent + 1)}")
-        self.line(indent, "else:")
-        self.line(indent + 1, f"{result} = {self.truth(node.falsy, indent + 1)}")
-        return result
+        return self.chosen(node, self.truth, indent)
 
     def _has_truth(self, node: ast.Has, indent: int) -> str:
         operand = self.named(indent, self.value(node.operand, indent))

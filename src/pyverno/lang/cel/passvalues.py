@@ -311,11 +311,15 @@ class ValueWriter(VariableWriter):
         return self.constant(found)
 
     def _ternary(self, node: ast.Ternary, indent: int) -> str:
+        return self.chosen(node, self._any_value, indent)
+
+    def chosen(self, node: ast.Ternary, write: Callable[[ast.Node, int], str], indent: int) -> str:
+        """Return the variable that holds one of two branches, each written where it is taken."""
         result = f"v{self.source.variable()}"
         self.line(indent, f"if {self.truth(node.condition, indent)}:")
-        self.line(indent + 1, f"{result} = {self._any_value(node.truthy, indent + 1)}")
+        self.line(indent + 1, f"{result} = {write(node.truthy, indent + 1)}")
         self.line(indent, "else:")
-        self.line(indent + 1, f"{result} = {self._any_value(node.falsy, indent + 1)}")
+        self.line(indent + 1, f"{result} = {write(node.falsy, indent + 1)}")
         return result
 
     def _test(self, node: ast.Node, indent: int) -> str:
