@@ -10,9 +10,9 @@ import asyncio
 import cProfile
 import gc
 import io
-import marshal
 import pstats
 import sys
+import tempfile
 import threading
 import traceback
 import tracemalloc
@@ -118,8 +118,9 @@ def _written(profile: cProfile.Profile, form: str) -> web.Response:
         text = io.StringIO()
         pstats.Stats(profile, stream=text).sort_stats("cumulative").print_stats(_MOST_LINES)
         return web.Response(text=text.getvalue())
-    profile.create_stats()
-    body = marshal.dumps(profile.stats)  # as `dump_stats` does
+    with tempfile.NamedTemporaryFile(suffix=".pstats") as file:
+        profile.dump_stats(file.name)
+        body = file.read()
     headers = {"Content-Disposition": 'attachment; filename="cpu.pstats"'}
     return web.Response(body=body, content_type="application/octet-stream", headers=headers)
 
