@@ -251,7 +251,7 @@ def test_the_leader_notes_when_an_entry_was_refreshed() -> None:
                 if found.get("status"):
                     break
                 await asyncio.sleep(0.05)
-            assert ["lastRefreshTime"] == list(found.get("status") or ())
+            assert {"lastRefreshTime", "conditions"} == set(found.get("status") or ())
             await asyncio.sleep(0.5)
             await client.create(SECRETS, SUBJECTS[0], "default")
 
