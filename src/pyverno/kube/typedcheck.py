@@ -14,7 +14,7 @@ from pyverno.kube.gofloat import float_verb_text
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.schemas import SchemaSet
 
-__all__ = ["item_key", "key_text", "problems"]
+__all__ = ["item_key", "key_text", "problems", "shown"]
 
 _Found = Iterator[tuple[str, str]]
 
@@ -83,7 +83,7 @@ class _Check:
             # any JSON at all, such as a RawExtension
             return
         if not isinstance(value, dict):
-            yield path, f"expected map, got {_shown(value)}"
+            yield path, f"expected map, got {shown(value)}"
             return
         for key, item in value.items():
             inner = (fields or {}).get(key, values)
@@ -95,7 +95,7 @@ class _Check:
 
     def _list(self, value: JSON, schema: JSONObject, path: str) -> _Found:
         if not isinstance(value, list):
-            yield path, f"expected list, got {_shown(value)}"
+            yield path, f"expected list, got {shown(value)}"
             return
         items = schema.get("items")
         seen: set[str] = set()
@@ -156,16 +156,20 @@ _SCALARS: Final[Mapping[str, tuple[Callable[[JSON], bool], Callable[[JSON], str]
         lambda value: isinstance(value, str),
         lambda value: f"expected string, got &value.valueUnstructured{{Value:{_source(value)}}}",
     ),
-    "boolean": (lambda value: isinstance(value, bool), lambda value: f"expected boolean, got {_shown(value)}"),
+    "boolean": (lambda value: isinstance(value, bool), lambda value: f"expected boolean, got {shown(value)}"),
     "untyped": (
         lambda value: isinstance(value, (bool, int, float, str)),
-        lambda value: f"expected any scalar, got {_shown(value)}",
+        lambda value: f"expected any scalar, got {shown(value)}",
     ),
 }
 
 
-def _shown(value: JSON) -> str:
-    """Return a value as Go prints it inside of its wrapper."""
+def shown(value: JSON) -> str:
+    """Return a value as Go prints it inside of its wrapper.
+
+    >>> shown({"a": [1, None]})
+    '&{map[a:[1 <nil>]]}'
+    """
     return f"&{{{_printed(value)}}}"
 
 

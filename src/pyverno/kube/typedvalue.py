@@ -14,6 +14,7 @@ from pyverno.errors import PatchError
 from pyverno.kube.fieldset import FieldPath, FieldSet, field_step, key_step, path_text, value_step
 from pyverno.kube.json import JSON, JSONObject, encode, equal
 from pyverno.kube.schematree import ANYTHING, ListType, MapType, SchemaTree
+from pyverno.kube.typedcheck import shown
 from pyverno.value import dataclass
 
 __all__ = ["Comparison", "compare", "fields_of", "merge", "problems", "taken_out", "with_named_parents"]
@@ -384,14 +385,14 @@ def _check(value: JSON, type: SchemaTree, path: FieldPath, found: list[str]) -> 
         case _ if type.scalar is not None and value is not None:
             kinds, wanted = _SCALAR_CHECKS[type.scalar]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                found.append(f"{path_text(path)}: expected {wanted}, got {_SHOWN.get(wanted, _described)(value)}")
+                found.append(f"{path_text(path)}: expected {wanted}, got {_SHOWN.get(wanted, shown)(value)}")
 
 
 def _check_map(value: JSON, shape: MapType, path: FieldPath, found: list[str]) -> None:
     if value is None:
         return
     if not isinstance(value, dict):
-        found.append(f"{path_text(path)}: expected map, got {_described(value)}")
+        found.append(f"{path_text(path)}: expected map, got {shown(value)}")
         return
     for name in sorted(value):
         below = (*path, field_step(name))
@@ -406,7 +407,7 @@ def _check_list(value: JSON, form: ListType, path: FieldPath, found: list[str]) 
     if value is None:
         return
     if not isinstance(value, list):
-        found.append(f"{path_text(path)}: expected list, got {_described(value)}")
+        found.append(f"{path_text(path)}: expected list, got {shown(value)}")
         return
     seen: set[str] = set()
     for place, item in enumerate(value):
@@ -421,19 +422,6 @@ def _check_list(value: JSON, form: ListType, path: FieldPath, found: list[str]) 
                 found.append(f"{path_text(path)}: duplicate entries for key {path_text((step,))}")
             seen.add(step)
         _check(item, form.element, (*path, step), found)
-
-
-def _described(value: JSON) -> str:
-    return f"&{{{_go_text(value)}}}"
-
-
-def _go_text(value: JSON) -> str:
-    """Write a value as Go's `%v` does."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{_go_text(item)}' for key, item in sorted(value.items()))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(_go_text, value))}]"
-    return value if isinstance(value, str) else encode(value)
 
 
 _SHOWN: Mapping[str, Callable[[JSON], str]] = {
