@@ -39,6 +39,7 @@ _BAD: Final = (Status.FAIL, Status.ERROR)
 _NORMAL: Final = ("PolicyApplied", "PolicySkipped")
 _ODD: Final = re.compile(r"[^a-z0-9.-]")
 _ATTEMPTS: Final = 3
+_TELL_SECONDS: Final = 10.0
 _WORKERS: Final = 3
 _NOT_FOUND: Final = 404
 
@@ -190,6 +191,8 @@ class Events:
         self._last = 0
         self._host = socket.gethostname()
         self._on_drop = on_drop
+        self._dropped = 0
+        self._told = -_TELL_SECONDS
 
     def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Queue the events of one answer; most answers have none."""
@@ -249,8 +252,16 @@ class Events:
                     if isinstance(error, StatusError) and error.status == _NOT_FOUND:
                         break  # the namespace is gone, and with it what the event is about
                     if attempt == _ATTEMPTS - 1:
-                        self._on_drop()
-                        log.warning("an event could not be written", extra={"fields": {"error": str(error)}})
+                        self._drop(error)
+
+    def _drop(self, error: Exception) -> None:
+        """Count an event that is lost; the log tells of many at once, because an API server that is away loses all."""
+        self._on_drop()
+        self._dropped += 1
+        if time.monotonic() - self._told >= _TELL_SECONDS:
+            fields = {"count": self._dropped, "error": str(error)}
+            log.warning("events could not be written", extra={"fields": fields})
+            self._dropped, self._told = 0, time.monotonic()
 
     def _written(self, event: Event) -> JSONObject:
         self._last = max(time.time_ns(), self._last + 1)  # two events of one object must not share a name

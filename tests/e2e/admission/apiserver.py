@@ -6,12 +6,11 @@ This module must never speak to it but to ask whether it is there.
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from pathlib import Path
 from typing import Self
 
-from tests.e2e.admission.deployment import until
+from tests.e2e.admission.deployment import free_port, until
 
 __all__ = ["ApiServer"]
 
@@ -21,9 +20,7 @@ class ApiServer:
 
     def __init__(self, folder: Path) -> None:
         """Take the folder for its data, its kubeconfig and its log."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.kubeconfig = folder / "kubeconfig"
         self._folder = folder
         self._process: asyncio.subprocess.Process | None = None

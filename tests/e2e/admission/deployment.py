@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import secrets
 import signal
 import socket
 import ssl
@@ -25,7 +26,7 @@ from pyverno.kube.status import StatusError
 from tests.e2e.admission.balancer import Balancer
 from tests.e2e.admission.load import Wrong
 
-__all__ = ["CONFIG_MAPS", "POLICIES", "SECRETS", "VALIDATING", "Deployment", "Replica", "install", "until"]
+__all__ = ["CONFIG_MAPS", "POLICIES", "SECRETS", "VALIDATING", "Deployment", "Replica", "free_port", "install", "until"]
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")
@@ -121,7 +122,7 @@ class Deployment:
 
     async def _start(self) -> Replica:
         self._number += 1
-        port = _free_port()
+        port = free_port()
         log = self._folder / f"replica-{self._number}.log"
         command = [
             *(sys.executable, "-m", "pyverno", "controller", "admission", "--kubeconfig", self._kubeconfig),
@@ -193,8 +194,10 @@ async def trusted(client: Client) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=bundle)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Return a port that nobody listens on, and that the system gives to no connection that is opened meanwhile."""
+    while True:
+        port = secrets.randbelow(10_000) + 20_000
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

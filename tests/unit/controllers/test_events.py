@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission import AdmissionSettings
-from pyverno.controllers.events import Event, EventSettings, events_of
+from pyverno.controllers.events import Event, Events, EventSettings, events_of
 from pyverno.controllers.policysandbox import PolicySandbox
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo, RuleInfo
@@ -17,6 +17,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.sandbox import Sandbox, Settings
+from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.observers import Observers
 
 POD = ResourceRef("v1", "Pod", "shop", "web")
@@ -149,3 +150,29 @@ def test_a_denied_request_leaves_its_event_in_the_cluster(omitted: tuple[str, ..
             assert [made["metadata"]["uid"]] * len(found) == [each["regarding"]["uid"] for each in found]
 
     asyncio.run(play())
+
+
+def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Every lost event is counted; thousands of them must not fill the log."""
+    lost: list[int] = []
+
+    async def play() -> None:
+        async with Client(Access("http://127.0.0.1:9"), qps=0) as client:
+            events = Events(
+                client,
+                EventSettings(),
+                configuration=Configuration,
+                uid_of=lambda _ref: "",
+                on_drop=lambda: lost.append(1),
+            )
+            for number in range(30):
+                events.tell(Event("PolicyViolation", "Resource Blocked", str(number), POD, POD))
+            running = asyncio.create_task(events.run())
+            async with asyncio.timeout(20):
+                while len(lost) < 30:
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(play())
+    assert ["events could not be written"] == [each.message for each in caplog.records if "event" in each.message]
