@@ -101,7 +101,9 @@ class Output:
         own: JSON = next((document for document in patched if document is not None), current)
         targets = [result.patched for result in passed if result.target is not None]
         has_failed = any(result.status is Status.ERROR for result in results)
-        is_told = not has_failed and (bool(results) or policy.kind in _RULE_KINDS)
+        if not results and policy.kind not in _RULE_KINDS:
+            return own
+        is_told = not has_failed
         if self._files is not None:
             if is_told:
                 for document in [own, *targets]:
@@ -114,7 +116,7 @@ class Output:
             if targets:
                 self._line("patched targets: ")
                 for target in targets:
-                    self._line(f"\n{_yaml_text(target)}\n---")
+                    self._line(f"\n{_yaml_text(target)}\n---\n")
         if not self._options.is_machine_output:
             self._stream.write("\n\nMutation:\nMutation has been applied successfully.")
         return own
