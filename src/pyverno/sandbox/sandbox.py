@@ -23,7 +23,8 @@ from pyverno.engine.request import User
 from pyverno.errors import UsageError
 from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.gvk import GVK, parse_api_version
-from pyverno.kube.json import JSONObject, encode_indent
+from pyverno.kube.json import JSONObject, encode_indent, equal
+from pyverno.kube.mergepatch import apply_merge_patch
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.admission.chain import Admission
 from pyverno.sandbox.allocation import Allocator
@@ -322,7 +323,8 @@ class Sandbox:
             present = client.get(resource, metadata["name"], metadata["namespace"])
             if present is None:
                 await client.create(resource, body)
-            else:
+            elif not equal(apply_merge_patch(present, body), present):
+                # Kubernetes writes them only where they differ: a start must not hang on webhooks that nobody answers
                 await client.patch(resource, metadata["name"], metadata["namespace"], body)
 
     async def load(self, paths: Iterable[Path]) -> None:
