@@ -119,6 +119,7 @@ class Balancer:
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            to_writer.close()  # before anything is waited for: who is cancelled while waiting does nothing any more
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
