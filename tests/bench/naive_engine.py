@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 
-from pyverno.errors import PyvernoError
+from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import match
 from pyverno.lang.jmespath import compile_expression
@@ -97,7 +97,8 @@ def _foreach(entries: list[JSONObject], message: str, data: JSONObject) -> tuple
             try:
                 denied = _denies(entry["deny"], {**data, "element": element})
             except PyvernoError as error:
-                return "error", f"validation failure: failed to check deny conditions: {error.message}"
+                reason = f"failed to substitute variables in condition key: {error.message}"
+                return "error", f"validation failure: failed to check deny conditions: {reason}"
             if denied:
                 return "fail", f"validation failure: {message}"
             applied = True
@@ -127,7 +128,12 @@ def _substituted(document: JSON, data: JSONObject) -> JSON:
         return document
     whole = _VARIABLE.fullmatch(document.strip())
     if whole:
-        return _query(whole[1].strip(), data)
+        text = whole[1].strip()
+        try:
+            return _query(text, data)
+        except PyvernoError as error:
+            reason = f"JMESPath query failed: {error.message}"
+            raise EvaluationError(f"failed to resolve {text} at path : {reason}") from error
     return _VARIABLE.sub(lambda found: str(_query(found[1].strip(), data)), document)
 
 

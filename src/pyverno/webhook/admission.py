@@ -136,8 +136,11 @@ def answer(
         policies = known.deciding(route) if later else known.asked_by(route, request.user.username)
         if not len(policies) and not later:
             return ALLOWED
-        asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
-        budget = host.budget(deadline) if isinstance(host, InlineHost) else None
+        asked, budget = host, None
+        if isinstance(host, InlineHost):  # looked at first: a protocol is slow to ask for
+            budget = host.budget(deadline)
+        elif isinstance(host, AskingHost):
+            asked = host.for_request(request.user, deadline)
         review = Engine(policies, asked).review(request, _PHASES[route.door], budget=budget, deadline=deadline)
         decision = review.decision
     except StatusError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from pyverno.engine.rule import PolicyInfo
 
@@ -17,6 +18,9 @@ __all__ = ["CEL_ROUTES", "Door", "Route", "read_route"]
 
 _LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _FINEGRAINED = "finegrained"
+_MEMO = 1024
+"""How many paths are remembered: the API server asks few, over and over."""
+
 _FAILURE = {"ignore": "Ignore", "fail": "Fail"}
 
 
@@ -92,6 +96,7 @@ CEL_ROUTES: Mapping[str, Route] = {
 _CEL_PATHS = {(route.door, route.kinds): prefix for prefix, route in CEL_ROUTES.items()}
 
 
+@lru_cache(_MEMO)
 def read_route(path: str) -> Route | None:
     """Read a path; None when it is none of these.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import orjson
@@ -282,6 +283,7 @@ class WebhookServer:
         return web.Response(status=500, text=problem) if problem else web.Response(text="ok")
 
 
+@lru_cache(64)
 def _seconds(query: str, otherwise: float) -> float:
     """Return how long the caller waits (`timeout=10s`) with something to spare, and no longer than 30 seconds."""
     text = next((part[8:] for part in query.split("&") if part.startswith("timeout=")), "").removesuffix("s")
