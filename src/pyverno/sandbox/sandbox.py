@@ -7,6 +7,7 @@ request.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import ssl
 import tempfile
@@ -55,6 +56,9 @@ DEFAULT_VERSION = "1.35"
 _START_SECONDS = 60.0
 _ADMIN = User(ADMIN_USER, groups=(MASTERS,))
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +328,12 @@ class Sandbox:
             if present is None:
                 await client.create(resource, body)
             elif not equal(apply_merge_patch(present, body), present):
-                # Kubernetes writes them only where they differ: a start must not hang on webhooks that nobody answers
-                await client.patch(resource, metadata["name"], metadata["namespace"], body)
+                # Kubernetes writes them where they differ, and a start does not end on webhooks that nobody answers
+                try:
+                    await client.patch(resource, metadata["name"], metadata["namespace"], body)
+                except StatusError as error:
+                    place = f"{resource} {metadata['namespace']}/{metadata['name']}"
+                    _log.warning("%s can not be told where the server is now: %s", place, error.message)
 
     async def load(self, paths: Iterable[Path]) -> None:
         """Create the objects of these files in order, those that are there already left out; raises UsageError."""
