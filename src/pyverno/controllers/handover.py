@@ -122,7 +122,6 @@ class Handover:
         self._host = host
         self._lost = lost
         self._memo: dict[Route, tuple[PolicySet, Triggers]] = {}
-        self._routes: dict[str, Route | None] = {}
         self._count = Count(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="handover")
         self._looking = Outbox(
@@ -179,7 +178,7 @@ class Handover:
 
     def _triggers(self, path: str) -> Triggers | None:
         """Return the rules behind a path that work after a request, None when there are none."""
-        route = self._route(path)
+        route = read_route(path)
         # what legacy policies have to do follows from the request as all mutations left it
         if route is None or (route.door is Door.MUTATE and route.kinds <= _LEGACY):
             return None
@@ -194,14 +193,6 @@ class Handover:
                 self._memo = {}
             known = self._memo[route] = policies, Triggers(policies)
         return known[1] if len(known[1]) else None
-
-    def _route(self, path: str) -> Route | None:
-        found = self._routes.get(path)
-        if found is None:
-            if len(self._routes) >= _MEMO_LIMIT:  # see above
-                self._routes = {}
-            found = self._routes[path] = read_route(path)
-        return found
 
     def _has_kind(self) -> bool:
         is_served = self._world.kinds.by_resource(UPDATE_REQUESTS) is not None
