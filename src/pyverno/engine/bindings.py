@@ -16,7 +16,7 @@ from pyverno.engine.rule import Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import merged
 from pyverno.errors import ContextEntryError, EvaluationError, HostError, PyvernoError
-from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.value import dataclass, field
@@ -82,7 +82,7 @@ class VariableBinding:
             try:
                 return self.query.evaluate(value, run.scope, run.runtime)
             except EvaluationError as error:
-                return self._default_or(run, error, encode(value), error.message)
+                return self._default_or(run, error, self.name, error.message)
         assert self.query is not None  # noqa: S101 - compiled entries have a value or a query
         try:
             found = self.query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
@@ -97,10 +97,11 @@ class VariableBinding:
             raise ContextEntryError(f"jmespath value must be a string {self.name} {query.text}")
         return value
 
-    def _default_or(self, run: Run, error: PyvernoError, value: str, reason: str) -> JSON:
+    def _default_or(self, run: Run, error: PyvernoError, subject: str, reason: str) -> JSON:
+        # Kyverno prints the value; here it may be a Secret's, which nobody may read out of a denial
         if self.default is None:
             assert self.query is not None  # noqa: S101 - only a query fails here
-            text = f"failed to apply jmespath {self.query.text} to variable {value}: {reason}"
+            text = f"failed to apply jmespath {self.query.text} to variable {subject}: {reason}"
             raise ContextEntryError(text) from error
         return self._render_default(run)
 

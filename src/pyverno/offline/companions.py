@@ -164,12 +164,7 @@ class Values:
         >>> values.changes("p", "web")
         {'object': {'spec': {'replicas': 2}}}
         """
-        found = dict(self.global_values)
-        for entry in self.policies:
-            if entry.name == policy:
-                for own in entry.resources:
-                    if own.name == resource:
-                        found.update(own.values)
+        found = self._given(policy, resource)
         request = nested({name: value for name, value in found.items() if name.startswith(_OBJECTS)}).get("request")
         return request if isinstance(request, dict) else {}
 
@@ -188,13 +183,18 @@ class Values:
 
     def operation(self, policy: str, resource: str) -> str:
         """Return `request.operation` for a policy on a resource, `CREATE` when nothing is said."""
-        found: JSON = self.global_values.get("request.operation")
+        found = self._given(policy, resource).get("request.operation")
+        return str(found) if found else "CREATE"
+
+    def _given(self, policy: str, resource: str) -> dict[str, JSON]:
+        """Return the variables of a resource under a policy, without those of single rules; later sources win."""
+        found = dict(self.global_values)
         for entry in self.policies:
             if entry.name == policy:
                 for own in entry.resources:
-                    if own.name == resource and "request.operation" in own.values:
-                        found = own.values["request.operation"]
-        return str(found) if found else "CREATE"
+                    if own.name == resource:
+                        found.update(own.values)
+        return found
 
     def namespace(self, name: str) -> JSONObject | None:
         """Return a Namespace object, or None when the file holds none of that name."""
