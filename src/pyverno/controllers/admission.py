@@ -19,6 +19,7 @@ from pyverno.controllers.events import Event, Events
 from pyverno.controllers.generatedpolicies import check_mutating
 from pyverno.controllers.leader import Leader
 from pyverno.controllers.measuring import begin_metrics, refresh_metrics, tell_queries
+from pyverno.controllers.ownhandshake import OwnHandshake
 from pyverno.controllers.parts import Parts
 from pyverno.controllers.permissions import TargetPermissions
 from pyverno.controllers.surroundings import Surroundings
@@ -29,7 +30,7 @@ from pyverno.webhook.documents import DocumentReviews
 from pyverno.webhook.heartbeat import HEARTBEAT_PATH, heartbeat_review
 from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
-from pyverno.webhook.server import Observer, WebhookServer
+from pyverno.webhook.server import Health, Observer, WebhookServer
 
 __all__ = ["AdmissionController", "AdmissionSettings"]
 
@@ -41,10 +42,19 @@ class AdmissionController:
     """Runs until it is told to stop, or until one of its parts ends by itself."""
 
     def __init__(
-        self, access: Access, settings: AdmissionSettings, observer: Observer, metrics: Metrics | None = None
+        self,
+        access: Access,
+        settings: AdmissionSettings,
+        observer: Observer,
+        metrics: Metrics | None = None,
+        companions: Health | None = None,
     ) -> None:
-        """Take how the cluster is reached, the settings, who is told of answers, and metrics that tell of policies."""
+        """Take how the cluster is reached, the settings, who is told of answers, and metrics that tell of policies.
+
+        `companions` tells of the other processes of this replica: it is ready when all of them are.
+        """
         self._settings = settings
+        self._companions = companions
         self._observer = observer
         self._metrics = metrics = metrics or Metrics()
         told = tell_queries(metrics)
@@ -71,6 +81,7 @@ class AdmissionController:
             self._client, settings, self._world, self._events, observer, host=self._surroundings.host, metrics=metrics
         )
         self._server: WebhookServer | None = None
+        self._handshake = OwnHandshake(settings.certificates.asked_name, lambda: self._leader.certificates.bundle)
 
     @property
     def ready(self) -> asyncio.Event:
@@ -88,8 +99,14 @@ class AdmissionController:
         return self._aftermath.is_idle
 
     def problem(self) -> str:
-        """Return why requests should go elsewhere: caches that are not there or stale, a certificate that ended."""
-        return self._world.problem() or self._leader.certificates.problem()
+        """Return why requests should go elsewhere: something of this process, or of the others that share its port."""
+        return self.own_problem() or (self._companions.problem() if self._companions is not None else "")
+
+    def own_problem(self) -> str:
+        """Return what is wrong with this process: caches that are not there or stale, a certificate that ended."""
+        if self._server is None:
+            return "nobody listens yet"
+        return self._world.problem() or self._leader.certificates.problem() or self._handshake.problem()
 
     def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:
         """Tell whether the watches have brought an object in this version or a later one, or with "" that it is gone.
@@ -112,7 +129,8 @@ class AdmissionController:
             if self._settings.generates_mutating:
                 check_mutating(self._world.kinds)
             await self._leader.certificates.start()
-            await self._serve()
+            server = await self._serve()
+            self._parts.start(self._handshake.run(self._settings.address, server.port))
             leading = self._parts.start(self._leader.campaign())
             self._parts.start(self._world.follow_definitions())
             self._parts.start(self._events.run())
@@ -124,8 +142,7 @@ class AdmissionController:
             self._parts.start(self._leader.certificates.follow())
             await self._parts.wait(stop)
             await self._leader.end(leading)
-            if self._server is not None:
-                await self._server.stop()
+            await server.stop()
             await self._aftermath.flush(_FLUSH_SECONDS)
         finally:
             await self._parts.end()
@@ -137,7 +154,7 @@ class AdmissionController:
     def _tell(self, event: Event) -> None:
         self._events.tell(event)
 
-    async def _serve(self) -> None:
+    async def _serve(self) -> WebhookServer:
         settings = self._settings
         tls = self._leader.certificates.tls
         if tls is None:
@@ -149,7 +166,7 @@ class AdmissionController:
             targets.refusals,
             http_in_namespaces=settings.surroundings.allows_http_in_namespaces,
         )
-        self._server = WebhookServer(
+        server = WebhookServer(
             world=self._world,
             host=self._surroundings.host(),
             tls=tls,
@@ -163,4 +180,6 @@ class AdmissionController:
             limits=settings.limits,
             defers=True,
         )
-        await self._server.start(settings.address, settings.port)
+        await server.start(settings.address, settings.port, shares_port=settings.shares_port)
+        self._server = server
+        return server

@@ -13,7 +13,7 @@ from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.events import EventSettings
 from pyverno.controllers.surroundings import SurroundingSettings
 from pyverno.controllers.webhookconfigurations import Settings
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass, field, replace
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.server import Limits
 from pyverno.webhook.tls import Clients
@@ -30,7 +30,7 @@ class AdmissionSettings:
     the user name of the service account that reports are made with: whether it may read what policies are about stands
     in their status. `background_account` is that of the controller that changes existing objects: policies with targets
     that it may not change are refused. Everything is looked at again every `resync_seconds`, also when nothing is known
-    to have changed; 0 is for never.
+    to have changed; 0 is for never. With `shares_port` other processes of this replica listen at the same port.
     """
 
     namespace: str = "kyverno"
@@ -64,3 +64,17 @@ class AdmissionSettings:
     background_account: str = ""
     reports: ReportSettings = field(default_factory=ReportSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
+    shares_port: bool = False
+
+    def share(self, number: int, of: int) -> AdmissionSettings:
+        """Return what one of several processes of a replica works by: a name of its own, and a part of the budgets."""
+        return replace(
+            self,
+            identity=f"{self.identity}-{number}",
+            qps=self.qps / of,
+            burst=max(self.burst // of, 1),
+            events_qps=self.events_qps / of,
+            events_burst=max(self.events_burst // of, 1),
+            limits=self.limits.share(of),
+            shares_port=True,
+        )

@@ -77,6 +77,17 @@ class CertificateSettings:
         )
 
     @property
+    def asked_name(self) -> str:
+        """The name that the API server asks for: that of the service, or the host outside of the cluster.
+
+        >>> CertificateSettings().asked_name
+        'kyverno-svc.kyverno.svc'
+        >>> CertificateSettings(server="192.0.2.1:9443").asked_name
+        '192.0.2.1'
+        """
+        return _host(self.server) if self.server else f"{self.service}.{self.namespace}.svc"
+
+    @property
     def renew_before(self) -> timedelta:
         """How long before its end a certificate is renewed."""
         return timedelta(days=self.renew_before_days)
@@ -184,10 +195,21 @@ def make_leaf(authority: KeyPair, settings: CertificateSettings, now: datetime) 
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
 
 
+def _host(server: str) -> str:
+    """Return the host of `HOST:PORT`, `[ADDRESS]:PORT` or a host alone.
+
+    >>> [_host(each) for each in ("a.example:443", "[::1]:443", "::1", "192.0.2.1")]
+    ['a.example', '::1', '::1', '192.0.2.1']
+    """
+    if server.startswith("["):
+        return server[1:].partition("]")[0]
+    return server.partition(":")[0] if server.count(":") == 1 else server
+
+
 def _alternatives(settings: CertificateSettings) -> Iterable[x509.GeneralName]:
     for name in settings.names:
         yield x509.DNSName(name)
-    host = settings.server.rpartition(":")[0] if settings.server.count(":") == 1 else settings.server.strip("[]")
+    host = _host(settings.server)
     if host:
         try:
             yield x509.IPAddress(ipaddress.ip_address(host))

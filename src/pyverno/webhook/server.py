@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -60,6 +60,18 @@ class Limits:
     workers: int = 8
     drain_seconds: float = 10.0
     linger_seconds: float = 0.0
+
+    def share(self, of: int) -> Limits:
+        """Return what one of several servers takes that together are to take this.
+
+        >>> Limits(connections=300).share(3).connections
+        100
+        """
+        return replace(
+            self,
+            bytes_in_work=max(self.bytes_in_work // of, self.body_bytes),
+            connections=max(self.connections // of, 1),
+        )
 
 
 class Health(Protocol):

@@ -1,0 +1,66 @@
+"""A replica looks every minute whether the API server would trust it: a handshake with its own port.
+
+What is trusted is the bundle that the API server was told, so that a chain that does not hold, a certificate for
+another name or one that ended is seen here before a request fails. This module must never make a certificate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["OwnHandshake"]
+
+_LOOK_SECONDS: Final = 60.0
+_AGAIN_SECONDS: Final = 2.0
+"""After how long a handshake that failed is tried again: certificate and bundle do not change in one moment."""
+_HANDSHAKE_SECONDS: Final = 10.0
+_HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound to it
+
+log = logging.getLogger("pyverno.admission")
+
+
+class OwnHandshake:
+    """Asks the port at which this replica listens, as the API server does."""
+
+    def __init__(self, name: str, bundle: Callable[[], bytes], seconds: float = _LOOK_SECONDS) -> None:
+        """Take the name that the API server asks for, what it trusts at this moment (PEM), and how often to look."""
+        self._name = name
+        self._bundle = bundle
+        self._seconds = seconds
+        self._problem = ""
+
+    def problem(self) -> str:
+        """Return why the API server would not trust this replica, or the empty text."""
+        return self._problem
+
+    async def run(self, address: str, port: int) -> None:
+        """Look again and again; `address` is what the server was told to listen at."""
+        here = _HERE.get(address, address)
+        while True:
+            problem = await self._look(here, port)
+            if problem:
+                await asyncio.sleep(_AGAIN_SECONDS)
+                problem = await self._look(here, port)
+            if problem and problem != self._problem:
+                log.error("the API server would not trust this replica", extra={"fields": {"problem": problem}})
+            self._problem = problem
+            await asyncio.sleep(self._seconds)
+
+    async def _look(self, address: str, port: int) -> str:
+        try:
+            context = ssl.create_default_context(cadata=self._bundle().decode("ascii"))
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                _, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=self._name)
+        except ssl.SSLCertVerificationError as error:
+            return f"its certificate is not good for `{self._name}`: {error.verify_message}"
+        except (OSError, TimeoutError, ValueError) as error:
+            return f"no handshake with its own port {port}: {str(error) or 'nobody answers in time'}"
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        return ""
