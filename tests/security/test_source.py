@@ -29,6 +29,10 @@ FORBIDDEN_MODULES = {
     "pty",
 }
 PROCESS_MODULES = {"subprocess": {"offline/git.py"}, "multiprocessing": {"cli/apply_judge.py", "cli/test_run.py"}}
+PROCESS_CALLS = {
+    "asyncio.create_subprocess_exec": {"cli/sandbox_run.py", "cluster/credentials.py", "controllers/processes.py"},
+    "asyncio.create_subprocess_shell": set(),
+}
 FORBIDDEN_CALLS = {
     "os.system",
     "os.popen",
@@ -59,7 +63,7 @@ def problems(name: str, source: str) -> list[str]:
     for called, node in calls(tree):
         if called in FORBIDDEN_NAMES and (name, called) not in ALLOWED_NAMES:
             found.append(f"{name}:{node.lineno} calls {called}")
-        if called in FORBIDDEN_CALLS:
+        if called in FORBIDDEN_CALLS or name not in PROCESS_CALLS.get(called, {name}):
             found.append(f"{name}:{node.lineno} calls {called}")
         if any(keyword.arg == "shell" for keyword in node.keywords):
             found.append(f"{name}:{node.lineno} uses a shell")
@@ -94,6 +98,7 @@ def test_a_module_runs_no_text(path: Path) -> None:
         "yaml.load(text)",
         "import multiprocessing.pool",
         "compile(a, b, c)",
+        "asyncio.create_subprocess_exec('a')",
     ],
 )
 def test_the_lint_finds_what_it_looks_for(source: str) -> None:

@@ -44,6 +44,11 @@ class ServerFlags:
 
     host: str = text("--webhookServerHost", "Address to listen at; all by default.", metavar="ADDRESS")
     port: int = number("--webhookServerPort", "Port to listen at.", default=9443)
+    processes: int = number(
+        "--webhookProcesses",
+        "How many processes share the port; each needs the memory of one and can use a core. Not Kyverno's.",
+        default=1,
+    )
     server: str = text("--serverIP", "HOST:PORT by which the API server reaches us from outside of the cluster.")
     service_port: int = number("--servicePort", "Port of the service.", default=443)
     shutdown_delay: float = seconds(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.cli.flagtable import ineffective
+from pyverno.cli.flagtable import ineffective, packed
 from pyverno.cli.style import style_for
 from pyverno.cluster.access import SERVICE_ACCOUNT, Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
@@ -25,6 +25,7 @@ from pyverno.controllers.certificates import CertificateSettings
 from pyverno.controllers.events import EventSettings
 from pyverno.controllers.metricsport import MetricsPort, MetricsTls
 from pyverno.controllers.process import Service, run_process
+from pyverno.controllers.processes import Processes, can_share_ports
 from pyverno.controllers.profiling import ProfilingPort
 from pyverno.controllers.surroundings import SurroundingSettings
 from pyverno.controllers.webhookconfigurations import Settings
@@ -39,11 +40,15 @@ from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
     from pyverno.cli.admission_flags import AdmissionFlags
+    from pyverno.controllers.companions import Companions
     from pyverno.controllers.telemetry import Collector
 
-__all__ = ["REQUIRED", "access_of", "metrics_tls", "run_admission", "settings_of"]
+__all__ = ["REQUIRED", "access_of", "assembled", "begin_log", "metrics_tls", "run_admission", "settings_of"]
 
 _DAY = 86_400
+_MOST_PROCESSES = 64
+_COMMAND = (sys.executable, "-P", "-m", "pyverno.cli.admission_process")
+"""What one of several processes is; with -P no module of the folder where we happen to run is taken for ours."""
 _DEFAULT_QPS = 5.0
 _DEFAULT_BURST = 10
 REQUIRED = (
@@ -62,29 +67,51 @@ _ALGORITHMS = ("RSA", "ECDSA", "ED25519")
 
 def run_admission(flags: AdmissionFlags) -> None:
     """Run until a signal ends it; raises UsageError for what can not be used, HostError when a part of it breaks."""
-    given = flags.logs
-    colours = style_for(sys.stderr, remove_color=given.has_no_color).is_coloured
-    set_up_logging(LogSettings(given.form, given.verbosity, given.time, colours))
+    begin_log(flags)
     without_effect = ineffective(flags)
     if without_effect:
         log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
     access = access_of(flags, os.environ)
-    metrics = Metrics()
+    settings = settings_of(flags, os.environ)
+    if flags.server.processes > 1:
+        processes = Processes(_COMMAND, {"flags": packed(flags)}, flags.server.processes)
+        run_process(processes.run, list(_metrics(flags, access, processes)))
+    else:
+        metrics = Metrics()
+        controller, services = assembled(flags, access, settings, metrics)
+        run_process(controller.run, [*_metrics(flags, access, metrics), *services])
+
+
+def begin_log(flags: AdmissionFlags) -> None:
+    """Send log lines where and how the flags say."""
+    given = flags.logs
+    colours = style_for(sys.stderr, remove_color=given.has_no_color).is_coloured
+    set_up_logging(LogSettings(given.form, given.verbosity, given.time, colours))
+
+
+def assembled(
+    flags: AdmissionFlags,
+    access: Access,
+    settings: AdmissionSettings,
+    metrics: Metrics,
+    companions: Companions | None = None,
+) -> tuple[AdmissionController, list[Service]]:
+    """Return a controller and what is served beside it, except metrics; `companions` are the other processes."""
+    given = flags.logs
     observers: list[Observer] = [metrics, AnswerLog()]
     if given.dumps_payload or given.dumps_patches:
         observers.append(PayloadLog(payloads=given.dumps_payload, patches=given.dumps_patches))
-    services = [*_metrics(flags, access, metrics), *_profiling(flags)]
+    services: list[Service] = list(_profiling(flags, 1 if companions is None else companions.number))
     if flags.tracing.enabled:
         from pyverno.controllers.telemetry import Tracing  # an extra of this package, and half a second to load
 
         tracing = Tracing("kyverno-admission-controller", _traces_collector(flags), access)
         observers.append(tracing.observer)
         services.append(tracing)
-    work = AdmissionController(access, settings_of(flags, os.environ), Observers(*observers), metrics).run
-    run_process(work, services)
+    return AdmissionController(access, settings, Observers(*observers), metrics, companions), services
 
 
-def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics) -> Iterator[Service]:
+def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics | Processes) -> Iterator[Service]:
     given = flags.metrics
     if given.disabled:
         return
@@ -133,10 +160,10 @@ def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str,
     return MetricsTls(access, settings)
 
 
-def _profiling(flags: AdmissionFlags) -> Iterator[Service]:
+def _profiling(flags: AdmissionFlags, number: int) -> Iterator[Service]:
     given = flags.profiling
     if given.enabled:
-        yield ProfilingPort(given.address, given.port)
+        yield ProfilingPort(given.address, given.port + number - 1)
 
 
 def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> AdmissionSettings:
@@ -144,6 +171,7 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
     namespace = _namespace(environment)
     service = environment.get("KYVERNO_SVC") or "kyverno-svc"
     server, cluster = flags.server, flags.cluster
+    _check_processes(server.processes, server.port)
     return AdmissionSettings(
         namespace=namespace,
         service=service,
@@ -188,6 +216,17 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         generates_mutating=flags.generation.mutating,
         events=EventSettings(flags.events.most_queued, flags.events.omitted),
     )
+
+
+def _check_processes(count: int, port: int) -> None:
+    """Raise UsageError for processes that can not be."""
+    if not 1 <= count <= _MOST_PROCESSES:
+        expected = f"1 to {_MOST_PROCESSES}"
+        raise UsageError(f'invalid argument "{count}" for "--webhookProcesses" flag: expected {expected}')
+    if count > 1 and not port:
+        raise UsageError("--webhookProcesses needs a --webhookServerPort that all of them can listen at")
+    if count > 1 and not can_share_ports():
+        raise UsageError("--webhookProcesses needs a system on which processes can share a port")
 
 
 def access_of(flags: AdmissionFlags, environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:

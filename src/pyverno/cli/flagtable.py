@@ -17,7 +17,19 @@ from pyverno.cli.options import LOGGING_OPTIONS, Duration, flag, value
 from pyverno.cli.sections import SectionedCommand
 from pyverno.errors import UsageError, ValueSyntaxError
 
-__all__ = ["command_of", "environment_of", "group_of", "ineffective", "listed", "number", "seconds", "switch", "text"]
+__all__ = [
+    "command_of",
+    "environment_of",
+    "group_of",
+    "ineffective",
+    "listed",
+    "number",
+    "packed",
+    "seconds",
+    "switch",
+    "text",
+    "unpacked",
+]
 
 _FLAG = "flag"
 _TITLE = "title"
@@ -144,6 +156,23 @@ def ineffective(flags: object) -> tuple[str, ...]:
         for group, kind, inner in _groups(type(flags))
         for field, row in inner
         if not row.has_effect and getattr(getattr(flags, group), field) != getattr(kind(), field)
+    )
+
+
+def packed(flags: object) -> dict[str, Any]:
+    """Return the values of all flags as JSON values, for another process."""
+    return {group: dataclasses.asdict(getattr(flags, group)) for group, _, _ in _groups(type(flags))}
+
+
+def unpacked(record: type[_Record], values: Mapping[str, Mapping[str, Any]]) -> _Record:
+    """Return the flags that `packed` was given."""
+    return record(
+        **{
+            group: kind(
+                **{name: tuple(each) if isinstance(each, list) else each for name, each in values[group].items()}
+            )
+            for group, kind, _ in _groups(record)
+        }
     )
 
 

@@ -55,7 +55,9 @@ class PolicyInfo:
         """Take what makes instruments, what knows the policies, and whose are told."""
         self._compiled = compiled
         self._namespaces = namespaces
-        self._changes = instruments.counter("kyverno_policy_changes", "How often policies changed.", _CHANGED)
+        self._changes = instruments.counter(
+            "kyverno_policy_changes", "How often policies changed.", _CHANGED, is_common=True
+        )
         instruments.gauge("kyverno_policy_rule_info_total", "The rules that there are.", _LABELS, self._rules)
 
     def note(self, item: Compiled, change: str) -> None:

@@ -9,10 +9,10 @@ import asyncio
 import base64
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
@@ -22,7 +22,6 @@ from pyverno.kube.status import StatusError
 from pyverno.value import dataclass
 from pyverno.version import __version__
 from pyverno.webhook.instruments import Reading
-from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.server import Observer
 
 try:
@@ -53,7 +52,7 @@ except ImportError as error:
         f"OpenTelemetry is not installed ({error.name}): install the extra `otel`, as in `pip install 'pyverno[otel]'`"
     ) from None
 
-__all__ = ["Collector", "MetricsPush", "Tracing", "metrics_data"]
+__all__ = ["Collector", "Counted", "MetricsPush", "Tracing", "metrics_data"]
 
 _PUSH_SECONDS: Final = 2.0
 _LAST_MILLISECONDS: Final = 10_000
@@ -112,12 +111,25 @@ class Tracing(AbstractAsyncContextManager["Tracing"]):
         await asyncio.to_thread(self._provider.shutdown)
 
 
+class Counted(Protocol):
+    """What was counted since a moment (`begun`, nanoseconds since 1970), by one process or several."""
+
+    @property
+    def begun(self) -> int:
+        """Return the moment."""
+        ...
+
+    async def gather(self) -> Sequence[Reading]:
+        """Return what was counted until now."""
+        ...
+
+
 class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
     """Sends what was counted every few seconds, and once more at the end."""
 
     def __init__(
         self,
-        metrics: Metrics,
+        metrics: Counted,
         collector: Collector,
         access: Access,
         make: Callable[..., MetricExporter] = OTLPMetricExporter,
@@ -157,7 +169,7 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
             await self._push(self._exporter)
 
     async def _push(self, exporter: MetricExporter) -> None:
-        data = metrics_data(self._metrics.read(), self._resource, self._metrics.begun, time.time_ns())
+        data = metrics_data(await self._metrics.gather(), self._resource, self._metrics.begun, time.time_ns())
         result = await asyncio.to_thread(exporter.export, data, _LAST_MILLISECONDS)
         failing = result.name != "SUCCESS"
         if failing and not self._failing:  # told once, not every two seconds

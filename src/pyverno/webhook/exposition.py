@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client.registry import Collector
 
 from pyverno.webhook.instruments import Labels, Reading
 
@@ -18,19 +19,47 @@ __all__ = ["Exposition", "written"]
 
 _ESCAPED: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _TOTAL: Final = "_total"
+_OF_ONE: Final = frozenset({"process_start_time_seconds", "process_max_fds"})
+"""What processes do not have together."""
 
 
 class Exposition:
     """Writes readings and the metrics of the process as text."""
 
-    def __init__(self) -> None:
-        """Begin; nothing is looked at before somebody asks."""
+    def __init__(self, others: Callable[[], Iterable[int]] = tuple) -> None:
+        """Take what tells the processes (their numbers in the system) whose use is added to that of this one.
+
+        Nothing is looked at before somebody asks.
+        """
         self._process = CollectorRegistry()
-        ProcessCollector(registry=self._process)
+        self._process.register(_Together(others))
 
     def to_bytes(self, readings: Iterable[Reading]) -> bytes:
         """Return everything as text."""
         return written(readings).encode(errors="backslashreplace") + generate_latest(self._process)
+
+
+class _Together(Collector):
+    """What this process and others use of the machine: time, memory, files."""
+
+    def __init__(self, others: Callable[[], Iterable[int]]) -> None:
+        self._others = others
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics of this process, with what the others use added; one that is gone uses nothing."""
+        found = list(ProcessCollector(registry=None).collect())
+        more = [
+            metric for pid in self._others() for metric in ProcessCollector(pid=_always(pid), registry=None).collect()
+        ]
+        for metric in found:
+            same = sum(each.samples[0].value for each in more if each.name == metric.name)
+            if metric.name not in _OF_ONE:
+                metric.samples = [each._replace(value=each.value + same) for each in metric.samples]
+        return found
+
+
+def _always(pid: int) -> Callable[[], int]:
+    return lambda: pid
 
 
 def written(readings: Iterable[Reading]) -> str:

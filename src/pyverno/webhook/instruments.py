@@ -54,7 +54,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All series of one instrument at one moment; `bounds` are the upper limits of a histogram's buckets."""
+    """All series of one instrument at one moment; `bounds` are the upper limits of a histogram's buckets.
+
+    What `is_common` all processes of a replica count alike, because each of them sees it happen.
+    """
 
     name: str
     help: str
@@ -63,6 +66,7 @@ class Reading:
     numbers: Mapping[Labels, float] = field(default_factory=dict)
     spreads: Mapping[Labels, Spread] = field(default_factory=dict)
     bounds: Sequence[float] = ()
+    is_common: bool = False
 
 
 class _Room:
@@ -115,8 +119,9 @@ class _Series:
 class Counter(_Series):
     """Only grows; `add` takes the values of all labels in their order."""
 
-    def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room) -> None:
+    def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room, *, is_common: bool = False) -> None:
         super().__init__(name, help, labels, room)
+        self._is_common = is_common
         self._series: dict[Labels, float] = {}
 
     def add(self, labels: Labels = (), by: float = 1) -> None:
@@ -135,7 +140,7 @@ class Counter(_Series):
 
     def read(self) -> Reading:
         """Return all series."""
-        return Reading(self.name, self.help, "counter", self.labels, dict(self._series))
+        return Reading(self.name, self.help, "counter", self.labels, dict(self._series), is_common=self._is_common)
 
 
 class Gauge(_Series):
@@ -216,9 +221,9 @@ class Instruments:
         """How often something was not counted because there were too many series."""
         return self._room.refused
 
-    def counter(self, name: str, help: str, labels: Sequence[str] = ()) -> Counter:
+    def counter(self, name: str, help: str, labels: Sequence[str] = (), *, is_common: bool = False) -> Counter:
         """Return a new counter; its name goes without `_total`."""
-        return self._kept(Counter(name, help, labels, self._room))
+        return self._kept(Counter(name, help, labels, self._room, is_common=is_common))
 
     def gauge(self, name: str, help: str, labels: Sequence[str], look: Look) -> Gauge:
         """Return a new gauge."""

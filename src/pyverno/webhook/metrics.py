@@ -230,13 +230,17 @@ class Metrics:
         self._count_batches()
         return self.instruments.read()
 
+    async def gather(self) -> Sequence[Reading]:
+        """Return what was counted, as a replica of several processes does, which has to ask for it."""
+        return tuple(self.read())
+
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return self._writer().to_bytes(self.read())
 
     async def scrape(self) -> bytes:
         """Return the same, written by another thread: requests do not wait for thousands of lines."""
-        return await asyncio.to_thread(self._writer().to_bytes, tuple(self.read()))
+        return await asyncio.to_thread(self._writer().to_bytes, await self.gather())
 
     def _writer(self) -> Exposition:
         if self._exposition is None:

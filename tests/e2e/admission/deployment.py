@@ -96,7 +96,9 @@ class Replica:
 class Deployment:
     """Replicas behind one address; an async context manager that leaves no process behind."""
 
-    def __init__(self, kubeconfig: str, folder: Path) -> None:
+    def __init__(self, kubeconfig: str, folder: Path, *arguments: str) -> None:
+        """Take the access to the cluster, where logs go, and further arguments of every replica."""
+        self._arguments = arguments
         self.replicas: list[Replica] = []
         self.balancer = Balancer()
         self._kubeconfig = kubeconfig
@@ -128,7 +130,7 @@ class Deployment:
             *(sys.executable, "-m", "pyverno", "controller", "admission", "--kubeconfig", self._kubeconfig),
             *("--webhookServerHost", "127.0.0.1", "--webhookServerPort", str(port)),
             *("--serverIP", f"127.0.0.1:{self.balancer.port}", "--leaderElectionRetryPeriod", "500ms"),
-            *("--disableMetrics", "--loggingFormat", "json", "-v", "4"),
+            *("--disableMetrics", "--loggingFormat", "json", "-v", "4", *self._arguments),
         ]
         environment = {**os.environ, "KYVERNO_POD_NAME": f"replica-{self._number}"}
         with log.open("wb") as stream:

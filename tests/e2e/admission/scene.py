@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -96,10 +96,12 @@ EVERYTHING = {
 
 
 @asynccontextmanager
-async def cluster(sandbox: Sandbox, folder: Path, replicas: int) -> AsyncIterator[tuple[Client, Deployment]]:
+async def cluster(
+    sandbox: Sandbox, folder: Path, replicas: int, *arguments: str
+) -> AsyncIterator[tuple[Client, Deployment]]:
     async with (
         Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
-        Deployment(sandbox.kubeconfig, folder) as deployment,
+        Deployment(sandbox.kubeconfig, folder, *arguments) as deployment,
     ):
         await install(client)
         await deployment.ready(*await deployment.start(replicas))
@@ -111,11 +113,11 @@ async def cluster(sandbox: Sandbox, folder: Path, replicas: int) -> AsyncIterato
                     await client.delete(gvr, policy["metadata"]["name"], policy["metadata"].get("namespace") or "")
 
 
-def play(scene: Scene, folder: Path, *, replicas: int = 1) -> None:
-    """Play a scene in a fresh sandbox with so many replicas."""
+def play(scene: Scene, folder: Path, *, replicas: int = 1, arguments: Sequence[str] = ()) -> None:
+    """Play a scene in a fresh sandbox with so many replicas, which have these further arguments."""
 
     async def run() -> None:
-        async with cluster(sandbox, folder, replicas) as (client, deployment):
+        async with cluster(sandbox, folder, replicas, *arguments) as (client, deployment):
             await scene(client, deployment)
 
     with Sandbox(controllers=False) as sandbox:

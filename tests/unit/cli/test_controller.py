@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import subprocess
 import sys
 from dataclasses import fields
@@ -12,7 +14,7 @@ import pytest
 from pyverno.cli.admission_flags import AdmissionFlags
 from pyverno.cli.admission_run import REQUIRED, access_of, metrics_tls, settings_of
 from pyverno.cli.controller import controller
-from pyverno.cli.flagtable import command_of, environment_of, ineffective
+from pyverno.cli.flagtable import command_of, environment_of, ineffective, packed, unpacked
 from pyverno.cli.sections import SectionedCommand
 from pyverno.cluster.access import Access
 from pyverno.errors import UsageError
@@ -117,7 +119,7 @@ KYVERNO = {
 
 OURS = {
     *("context", "shutdownDelay", "clientCAFile", "clientAllowedNames", "removeWebhooks"),
-    *("tlsKeyAlgorithm", "metricsKeyAlgorithm", "tufMirror"),
+    *("tlsKeyAlgorithm", "metricsKeyAlgorithm", "tufMirror", "webhookProcesses"),
 }
 """Flags that Kyverno does not have, or that have another default here."""
 
@@ -310,3 +312,46 @@ def test_an_unknown_form_of_log_lines_is_refused(cli: Run) -> None:
         result.code,
         result.err,
     )
+
+
+def test_flags_go_to_another_process_as_json() -> None:
+    """Lists, durations and numbers come out as they went in."""
+    flags = read("--httpAllowlist=a,b", "--shutdownDelay=10ms", "--clientRateLimitQPS=1.5", "-v=4", "--enableTracing")
+    assert flags == unpacked(AdmissionFlags, json.loads(json.dumps(packed(flags))))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--webhookProcesses=0"], 'invalid argument "0" for "--webhookProcesses" flag: expected 1 to 64'),
+        (["--webhookProcesses=65"], 'invalid argument "65" for "--webhookProcesses" flag: expected 1 to 64'),
+        (["--webhookProcesses=2", "--webhookServerPort=0"], "needs a --webhookServerPort that all of them can listen"),
+    ],
+)
+def test_processes_that_can_not_be(words: list[str], message: str) -> None:
+    """They are refused before anything starts."""
+    with pytest.raises(UsageError, match=message):
+        settings_of(read(*words), {})
+
+
+def test_a_system_without_shared_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several processes are refused there, one is not."""
+    monkeypatch.delattr(socket, "SO_REUSEPORT")
+    settings_of(read(), {})
+    with pytest.raises(UsageError, match="a system on which processes can share a port"):
+        settings_of(read("--webhookProcesses=2"), {})
+
+
+def test_processes_share_the_budgets_of_a_replica() -> None:
+    """Each has a name of its own; a body of full size fits into the bytes of every one."""
+    settings = settings_of(read("--webhookProcesses=64"), {"KYVERNO_POD_NAME": "pod"})
+    share = settings.share(2, 64)
+    assert ("pod-2", 100 / 64, 3, 1000 / 64, 31) == (
+        share.identity,
+        share.qps,
+        share.burst,
+        share.events_qps,
+        share.events_burst,
+    )
+    assert (share.limits.body_bytes, 31) == (share.limits.bytes_in_work, share.limits.connections)
+    assert (True, False) == (share.shares_port, settings.shares_port)
