@@ -234,9 +234,10 @@ def _existence(value: JSON, pattern: JSON, path: str, seen: dict[str, bool]) -> 
     if not isinstance(value, list):
         text = "Existence ^ () anchor can be used only on list/array type resource"
         raise MismatchError(f"invalid resource type {_type(value)}: {text}", path)
-    if not isinstance(pattern, list):
+    if not isinstance(pattern, list) or isinstance(pattern, Labels):
         text = "Pattern has to be of list to compare against resource"
-        raise MismatchError(f"invalid pattern type {_type(pattern)}: {text}", path)
+        found = {} if isinstance(pattern, Labels) else pattern
+        raise MismatchError(f"invalid pattern type {_type(found)}: {text}", path)
     for wanted in pattern:
         if not isinstance(wanted, dict):
             text = "Pattern has to be of type map to compare against items in resource"

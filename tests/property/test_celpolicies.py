@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -29,6 +30,7 @@ IS_NIGHTLY = examples(1) > 1
 PODS = 6_000 if IS_NIGHTLY else 150
 POLICIES = 10_000 if IS_NIGHTLY else 150
 OBJECTS = 20 if IS_NIGHTLY else 2
+"""Of each policy, for the law of costs."""
 _SEED = 20_261_122
 
 SOURCES = (
@@ -206,9 +208,9 @@ def test_random_policies_with_variables_get_the_same_results_from_both_tiers() -
 
 def test_the_bound_of_random_policies_is_never_below_their_cost() -> None:
     """Also for variables that are used in loops and branches."""
-    tried = 0
-    for seed in range(POLICIES):
-        random = Random(seed)  # noqa: S311 - reproducible, not secret
+    tried, seeds = 0, itertools.count()
+    while tried < examples(250):  # how many policies that takes depends on how many do not type-check
+        random = Random(next(seeds))  # noqa: S311 - reproducible, not secret
         for policy in compile_documents(load_documents(encode(_policy(random)))).policies:
             for _ in range(OBJECTS):
                 value = document(random)
@@ -217,7 +219,6 @@ def test_the_bound_of_random_policies_is_never_below_their_cost() -> None:
                 if cost:
                     passes = fuse((_claim(policy.rules[0], cost - 1),))
                     assert passes is None or not passes(value), policy.rules[0].action
-    assert tried >= examples(100)
 
 
 def _is_proven(rule: CompiledRule) -> bool:

@@ -207,6 +207,8 @@ class _Run:
         steps = path.split("/")
         if len(steps) < 2:
             return None if path else (self.root, "")
+        if not isinstance(self.root, dict | list):  # a scalar was moved or copied there
+            return None
         node = self.root
         for step in steps[1:-1]:
             try:

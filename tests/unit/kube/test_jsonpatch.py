@@ -124,6 +124,25 @@ def test_failure_has_the_text_of_evanphx(name: str) -> None:
     assert expected == str(caught.value)
 
 
+@pytest.mark.parametrize("scalar", ["/n", "/a/b"])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        op("move", "/x", from_="/a/b"),
+        op("copy", "/x", from_="/a"),
+        op("replace", "/a", value=1),
+        op("add", "/a", value=1),
+        op("add", "/a/b", value=1),
+        op("remove", "/a/b"),
+        op("test", "/a/b", value=1),
+    ],
+)
+def test_nothing_is_below_a_document_that_is_a_scalar(scalar: str, operation: Op) -> None:
+    """One was copied to the place of the whole document: what comes after it names nothing."""
+    with pytest.raises(PatchError):
+        apply_patch(BASE, [op("copy", "", from_=scalar), operation])
+
+
 def test_limits_stop_growth() -> None:
     """Neither a huge index nor repeated copies make a document explode."""
     with pytest.raises(PatchError, match="Unable to create array"):

@@ -217,7 +217,7 @@ def _named(shared: JSON, item: JSON) -> _Made | None:
     if name is None or name in ({}, []):
         return None
     element = _copy(shared)
-    return None if _delete_anchors(element) else _Made({**element, "name": name})
+    return None if _delete_anchors(element) else _Made({**element, "name": _copy(name)})
 
 
 # --- step 2: remove the conditions from the patch --------------------------------------------------------------------
@@ -254,7 +254,7 @@ def _delete_in_list(node: list[JSON]) -> bool:
     kept = [
         dict(element) if isinstance(element, _Made) else element
         for element in node
-        if not has_anchor_keys(element, _ANCHORS) and not _delete_anchors(element)
+        if isinstance(element, _Made) or not (has_anchor_keys(element, _ANCHORS) or _delete_anchors(element))
     ]
     is_emptied = bool(node) and not kept
     node[:] = kept

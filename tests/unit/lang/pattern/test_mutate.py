@@ -96,6 +96,15 @@ def test_what_was_made_for_one_element_does_not_reach_the_next() -> None:
     assert {type(element) for element in resolved["c"][0]["m"]} == {dict}
 
 
+def test_a_name_that_is_no_text_stays_in_the_resource_as_it_is() -> None:
+    """What is pruned of the patch is a copy: such a name holds an empty map."""
+    overlay = compile_overlay({"b": [{"(kind)": "x", "value": 1}]})
+    resource = {"b": [{"kind": "x", "name": [{"c": {"labels": {}}, "d": 1}]}]}
+    before = copy.deepcopy(resource)
+    assert {"b": [{"value": 1, "name": [{"c": {"labels": {}}, "d": 1}]}]} == overlay.resolve(resource)
+    assert before == resource
+
+
 def test_a_list_overlay_needs_a_list() -> None:
     """A map where the overlay has a list of maps is a patch error."""
     with pytest.raises(PatchError, match="failed to preProcess rule"):
