@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Parser", "lower_conditions", "lower_context", "lower_preconditions", "place_of"]
 
 
+_SUBSTITUTED_AS_A_WHOLE = (("apiCall",), ("globalReference",))
+"""Context entries of whose other kinds each field is substituted by itself."""
+
+
 @dataclass(slots=True)
 class Parser:
     """Parses the expressions of one policy and collects what does not parse."""
@@ -63,6 +67,9 @@ class Parser:
 def place_of(path: Path) -> str:
     """Return the path inside a rule: templates name places by it (`/mutate/patchStrategicMerge`)."""
     inside = path[3:] if path[:2] == ("spec", "rules") else path
+    if "context" in inside:  # Kyverno: the places of an entry begin inside of it
+        entry = inside[inside.index("context") + 2 :]
+        return "".join(f"/{step}" for step in entry[1 if entry[:1] in _SUBSTITUTED_AS_A_WHOLE else 2 :])
     if inside[:2] == ("mutate", "foreach"):  # Kyverno: the places of an entry begin with the entry
         inside = inside[3:]
         while inside[:1] == ("foreach",):

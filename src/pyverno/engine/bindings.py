@@ -15,8 +15,8 @@ from pyverno.engine.host import HttpCall
 from pyverno.engine.rule import Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import merged
-from pyverno.errors import ContextEntryError, EvaluationError, HostError, PyvernoError
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.errors import ContextEntryError, EvaluationError, HostError, PyvernoError, SubstitutionError
+from pyverno.kube.json import JSON, JSONObject, go_text
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.value import dataclass, field
@@ -46,8 +46,17 @@ def _charged(run: Run, value: JSON) -> JSON:
     return value
 
 
-def _text(template: Template, run: Run, what: str) -> str:
-    value = template.render(run.scope, run.runtime, delete_request=run.is_delete)
+def _rendered(template: Template, run: Run, entry: str) -> JSON:
+    """Return a part of an entry with its variables; an error names the entry, and the part as it was written."""
+    try:
+        return template.render(run.scope, run.runtime, delete_request=run.is_delete)
+    except SubstitutionError as error:
+        text = f"failed to substitute variables in context entry {entry} {go_text(template.document)}: {error.message}"
+        raise ContextEntryError(text) from error
+
+
+def _text(template: Template, run: Run, entry: str, what: str) -> str:
+    value = _rendered(template, run, entry)
     if not isinstance(value, str):
         raise EvaluationError(f"{what} must be a string after substituting variables")
     return value
@@ -73,10 +82,12 @@ class VariableBinding:
         return _charged(run, value)
 
     def _found(self, run: Run) -> JSON:
-        if self.query is not None and self.query.is_variable:
-            return self._named(self.query, run)
+        if self.query is not None and self.query.inner:
+            self._check_variables(self.query, run)
+            if self.query.is_variable:
+                return self._named(self.query, run)
         if self.value is not None:
-            value = self.value.render(run.scope, run.runtime, delete_request=run.is_delete)
+            value = _rendered(self.value, run, self.name)
             if self.query is None:
                 return value
             try:
@@ -89,6 +100,14 @@ class VariableBinding:
         except EvaluationError as error:
             return self._default_or(run, error, "<nil>", f"JMESPath query failed: {error.message}")
         return self._render_default(run) if found is None and self.default is not None else found
+
+    def _check_variables(self, query: ExpressionText, run: Run) -> None:
+        """Raise ContextEntryError for a variable in the `jmesPath` that has no value, whatever the default is."""
+        try:
+            query.substitute(run.scope, run.runtime, delete_request=run.is_delete)
+        except SubstitutionError as error:
+            text = f"failed to substitute variables in context entry {self.name} {query.text}: {error.message}"
+            raise ContextEntryError(text) from error
 
     def _named(self, query: ExpressionText, run: Run) -> JSON:
         """Return the text that a `jmesPath` which is one variable yields: Kyverno refuses other values there."""
@@ -107,7 +126,7 @@ class VariableBinding:
 
     def _render_default(self, run: Run) -> JSON:
         assert self.default is not None  # noqa: S101 - checked by the callers
-        return self.default.render(run.scope, run.runtime, delete_request=run.is_delete)
+        return _rendered(self.default, run, self.name)
 
 
 def _bind_loaded(name: str, run: Run, load: Callable[[], JSON]) -> Scope:
@@ -144,8 +163,8 @@ class ConfigMapBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        name = _text(self.config_map, run, "the name of the ConfigMap")
-        namespace = _text(self.namespace, run, "the namespace of the ConfigMap") if self.namespace else ""
+        name = _text(self.config_map, run, self.name, "the name of the ConfigMap")
+        namespace = _text(self.namespace, run, self.name, "the namespace of the ConfigMap") if self.namespace else ""
         namespace = namespace or run.rule.info.policy.namespace or "default"
         found = run.broker.config_map(namespace, name)
         return {"data": found.get("data") or {}, "metadata": found.get("metadata") or {}}
@@ -183,7 +202,7 @@ class ApiCallBinding:
         except HostError:
             if self.default is None or self.name in run.supplied:
                 raise
-            return self.default.render(run.scope, run.runtime, delete_request=run.is_delete)
+            return _rendered(self.default, run, self.name)
         if self.query is None:
             return answer
         return self.query.evaluate(answer, run.scope, run.runtime)
@@ -192,17 +211,20 @@ class ApiCallBinding:
         """Substitute everything first: an error in that is an error even where there is a default."""
         body: JSON = None
         if self.data:
-            body = {key: value.render(run.scope, run.runtime, delete_request=run.is_delete) for key, value in self.data}
+            body = {key: _rendered(value, run, self.name) for key, value in self.data}
         if self.url_path is not None:
-            path = _text(self.url_path, run, "the urlPath")
+            path = _text(self.url_path, run, self.name, "the urlPath")
             return lambda: run.broker.api_call(path, method=self.method, body=body)
         assert self.service is not None  # noqa: S101 - compiled entries have one of the two
         service = self.service
         headers = {
-            _text(key, run, "a header name"): _text(value, run, "a header value") for key, value in service.headers
+            _text(key, run, self.name, "a header name"): _text(value, run, self.name, "a header value")
+            for key, value in service.headers
         }
-        bundle = _text(service.ca_bundle, run, "the caBundle") if service.ca_bundle else ""
-        call = HttpCall(self.method, _text(service.url, run, "the url of the service"), headers, body, bundle)
+        bundle = _text(service.ca_bundle, run, self.name, "the caBundle") if service.ca_bundle else ""
+        call = HttpCall(
+            self.method, _text(service.url, run, self.name, "the url of the service"), headers, body, bundle
+        )
         return lambda: run.broker.http_call(call)
 
 
@@ -220,7 +242,7 @@ class ImageRegistryBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        reference = _text(self.reference, run, "the image reference")
+        reference = _text(self.reference, run, self.name, "the image reference")
         found = run.broker.image_data(reference, credentials=self.credentials)
         return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
 
@@ -238,7 +260,7 @@ class GlobalReferenceBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        name = _text(self.entry, run, "the name of the global reference")
+        name = _text(self.entry, run, self.name, "the name of the global reference")
         found = run.broker.global_entry(name)
         if found is None:
             raise EvaluationError(f"failed to fetch entry key={name}")

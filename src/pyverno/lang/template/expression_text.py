@@ -12,6 +12,7 @@ from pyverno.errors import ExpressionSyntaxError, SubstitutionError
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath import Expression, compile_expression
 from pyverno.lang.runtime import Runtime
+from pyverno.lang.template.slot import Query
 from pyverno.lang.template.syntax import parse_string
 from pyverno.value import dataclass
 
@@ -50,6 +51,16 @@ class ExpressionText:
         for expression, holes in self.inner:
             values.append(expression.evaluate(scope, runtime, [values[hole] for hole in holes]))
         return self.expression.evaluate(data, runtime, [values[hole] for hole in self.holes])
+
+    def substitute(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> None:
+        """Look the nested variables up; raises SubstitutionError for one that can not be resolved."""
+        if delete_request and self.on_delete is not None:
+            return self.on_delete.substitute(scope, runtime)
+        values: list[JSON] = []
+        for expression, holes in self.inner:
+            query = Query(expression.text, expression)
+            values.append(query.evaluate(scope, runtime, [values[hole] for hole in holes], ""))
+        return None
 
 
 def compile_expression_text(text: str) -> ExpressionText:
