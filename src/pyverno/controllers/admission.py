@@ -141,8 +141,8 @@ class AdmissionController:
                 self._parts.start(self._world.resync(self._settings.resync_seconds))
             self._parts.start(self._leader.certificates.follow())
             await self._parts.wait(stop)
-            await self._leader.end(leading)
-            await server.stop()
+            # at once not ready, and the lease is free long before the pod's grace period ends
+            await asyncio.gather(self._leader.end(leading), server.stop())
             await self._aftermath.flush(_FLUSH_SECONDS)
         finally:
             await self._parts.end()
