@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyverno.kube.json import JSONObject
-from pyverno.policy.schema import Choice, ListOf, MapOf, Record, Shape, boolean, integer, text
+from pyverno.policy.schema import Choice, ListOf, MapOf, Record, SetOf, Shape, boolean, integer, text
 
 __all__ = ["structural_schema"]
 
@@ -33,7 +33,8 @@ def structural_schema(shape: Shape, *, depth: int = 0) -> JSONObject:
     if depth < _DEEPEST:
         match shape:
             case ListOf(item=item):
-                return {"type": "array", "items": structural_schema(item, depth=depth + 1)}
+                found = {"type": "array", "items": structural_schema(item, depth=depth + 1)}
+                return {**found, "x-kubernetes-list-type": "set"} if isinstance(shape, SetOf) else found
             case MapOf(item=item):
                 return {"type": "object", "additionalProperties": structural_schema(item, depth=depth + 1)}
             case Choice(spellings=spellings):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any
 
-from pyverno.policy.schema import Field, Path, Record, Shape, boolean, choice, integer, list_of, text
+from pyverno.policy.schema import Field, Path, Record, Shape, boolean, choice, integer, list_of, set_of, text
 from pyverno.policy.validate import CEL_CONDITION, AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass
 
@@ -181,7 +181,7 @@ MUTATIONS = list_of(
     )
 )
 TIMEOUT = _wrapped("timeoutSeconds", integer)
-VALIDATION_ACTIONS = list_of(choice(ValidationAction))
+VALIDATION_ACTIONS = set_of(choice(ValidationAction))
 _SWITCH = _wrapped("enabled", boolean)
 
 

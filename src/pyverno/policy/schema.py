@@ -26,6 +26,7 @@ __all__ = [
     "Path",
     "Problems",
     "Record",
+    "SetOf",
     "Shape",
     "Source",
     "boolean",
@@ -36,6 +37,7 @@ __all__ = [
     "locate",
     "map_of",
     "path_text",
+    "set_of",
     "suggestion",
     "text",
 ]
@@ -224,6 +226,20 @@ class ListOf:
         return tuple(item(each, cursor.child(index)) for index, each in enumerate(value))
 
 
+class SetOf(ListOf):
+    """The shape of a list whose items have one shape and differ from each other; the value is a tuple."""
+
+    __slots__ = ()
+
+    def __call__(self, value: JSON, cursor: Cursor) -> tuple[Any, ...]:
+        """Decode one list."""
+        items = super().__call__(value, cursor)
+        for index, item in enumerate(items):
+            if item in items[:index]:
+                cursor.child(index).error("duplicate", f"`{value[index]}` is in the list already")
+        return items
+
+
 class MapOf:
     """The shape of an object with free keys whose values have one shape; the value is a new dict."""
 
@@ -271,6 +287,11 @@ class Choice:
 def list_of(item: Shape) -> ListOf:
     """Return the shape of a list whose items have one shape; the value is a tuple."""
     return ListOf(item)
+
+
+def set_of(item: Shape) -> SetOf:
+    """Return the shape of a list whose items have one shape and differ from each other; the value is a tuple."""
+    return SetOf(item)
 
 
 def map_of(item: Shape) -> MapOf:

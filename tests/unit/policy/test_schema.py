@@ -2,9 +2,10 @@
 
 import pytest
 
+from pyverno.controllers.structural import structural_schema
 from pyverno.kube.documents import Document
 from pyverno.policy.decode import decode
-from pyverno.policy.schema import path_text, suggestion
+from pyverno.policy.schema import Cursor, Problems, list_of, path_text, set_of, suggestion, text
 from tests.unit.policy.documents import POLICY, document, problems
 
 
@@ -109,3 +110,15 @@ def test_paths_are_written_like_field_paths():
 def test_a_far_name_is_not_suggested():
     """Only near names help."""
     assert suggestion("zzz", ("rules",)) == ""
+
+
+def test_a_set_has_no_value_twice():
+    """The second one is the mistake; the values of a list may be the same."""
+    found = Problems(document(POLICY))
+    values = ["a", "b", "a"]
+    assert set_of(text)(values, Cursor(found, ("spec", "names"))) == ("a", "b", "a")
+    assert [(each.code, each.path, each.message) for each in found.errors] == [
+        ("duplicate", "spec.names[2]", "`a` is in the list already")
+    ]
+    assert list_of(text)(values, Cursor(found)) == ("a", "b", "a")
+    assert structural_schema(set_of(text))["x-kubernetes-list-type"] == "set"
