@@ -96,7 +96,8 @@ async def _run(plugin: ExecPlugin, access: Access) -> tuple[Identity, float]:
         hint = f"; {plugin.install_hint}" if plugin.install_hint else ""
         raise HostError(f"the credential plugin `{plugin.command}` can not be run: {error.strerror}{hint}") from None
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), _PLUGIN_SECONDS)
+        async with asyncio.timeout(_PLUGIN_SECONDS):
+            output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()

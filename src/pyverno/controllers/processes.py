@@ -97,6 +97,7 @@ class Processes:
         self._told: dict[int, str] = {}
         self._gone: list[Reading] = []
         self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
         self._exposition = Exposition(self._pids)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -159,7 +160,8 @@ class Processes:
                 extra={"fields": {"process": number, "code": code, "seconds": pause}},
             )
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
             if self._stopping.is_set():
                 return
 
@@ -195,16 +197,20 @@ class Processes:
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)
             self._running.pop(number, None)
+            self._changed.set()
             self._gone = combined((self._gone, (each for each in process.readings if each.kind != "gauge")))
             await process.channel.close()
         return code, process.was_ready
 
     async def _hear(self, process: _Process) -> None:
         while (message := await process.channel.receive()) is not None:
+            before = process.problem
             process.hear(message)
+            if process.problem != before:
+                self._changed.set()
 
     async def _look(self) -> None:
-        """Tell each how the others are, and end who hangs."""
+        """Tell each how the others are, at once when that changes, and end who hangs."""
         while True:
             complaints = {number: self._complaint(number) for number in range(1, self._count + 1)}
             for number, process in tuple(self._running.items()):
@@ -216,7 +222,10 @@ class Processes:
                     log.error("a process hangs and is killed", extra={"fields": {"process": number}})
                     process.heard = time.monotonic()
                     _signal(process, kills=True)
-            await asyncio.sleep(_LOOK_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._changed.wait()
+            self._changed.clear()
 
     def _complaint(self, number: int) -> str:
         process = self._running.get(number)

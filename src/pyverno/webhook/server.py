@@ -167,7 +167,8 @@ class WebhookServer:
         self._is_draining = True
         await asyncio.sleep(self._limits.linger_seconds)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._be_quiet(), self._limits.drain_seconds)
+            async with asyncio.timeout(self._limits.drain_seconds):
+                await self._be_quiet()
         if self._runner is not None:
             await self._runner.cleanup()
         self._pool.shutdown(wait=False, cancel_futures=True)
