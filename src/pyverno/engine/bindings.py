@@ -196,7 +196,10 @@ class ApiCallBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        send = self._prepared(run)
+        try:
+            send = self._prepared(run)
+        except ContextEntryError as error:
+            raise ContextEntryError(f"failed to fetch data for APICall: {error.message}") from error
         try:
             answer = send()
         except HostError:
