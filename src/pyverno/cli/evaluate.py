@@ -162,7 +162,8 @@ class Evaluation:
         key = tuple(str(id(policy)) for policy in policies) if policies is not self.policies else ()
         engine = self._engines.get(key)
         if engine is None:
-            engine = Engine(PolicySet(policies, self.exceptions), self.host)
+            # a manifest is checked for what a cluster says of it at any time, be it in a scan only
+            engine = Engine(PolicySet(policies, self.exceptions, asks_all=True), self.host)
             self._engines[key] = engine
         return engine
 

@@ -46,6 +46,25 @@ def test_a_failing_resource_ends_with_1_and_a_violation_block(cli: Run) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["scanned", "in-cel"])
+def test_a_policy_for_background_scans_only_is_asked(cli: Run, folder: Path, name: str) -> None:
+    """A manifest is checked for what a cluster will say of it at any time."""
+    scanned = LATEST.replace("spec:", "spec:\n  admission: false", 1)
+    cel = """\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: in-cel}
+spec:
+  evaluation: {admission: {enabled: false}}
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations: [{expression: "false", message: no latest}]
+"""
+    (folder / "scanned.yaml").write_text({"scanned": scanned, "in-cel": cel}[name])
+    result = cli("apply", "scanned.yaml", "-r", "bad.yaml")
+    assert (1, True) == (result.code, "no latest" in result.out), result
+
+
 def test_both_names_of_a_flag_fill_one_list(cli: Run) -> None:
     """-r and --resources may be mixed, repeated and parted by commas."""
     ran = cli("apply", "latest.yaml", "-r", "good.yaml,good.yaml", "--resources", "good.yaml")
