@@ -127,6 +127,7 @@ class PatternCheck(SkippedByException):
         try:
             message = rendered_message(self.message, run)
         except ExpressionError as error:
+            # Kyverno says here which value of the object does not fit to what: it may be a Secret's, or the cluster's
             tail = f"variables substitution error in rule {self.rule} execution error: {error.message}"
             return Verdict(_status(outcome), f"validation error: {tail}", PatternDetail(outcome.path))
         return self._verdict(outcome, message)
@@ -211,13 +212,20 @@ class AnyPatternCheck(SkippedByException):
                 failed.append(f"rule {self.rule}[{index}] failed: {outcome.message}")
         if not failed:
             return (Verdict(Status.SKIP, " ".join(pieces)),)
-        return (Verdict(Status.FAIL, validation_error(self._message_or_empty(run), " ".join(failed))),)
+        return (Verdict(Status.FAIL, self._failure(run, " ".join(failed))),)
 
     def _rendered(self, run: Run) -> tuple[Pattern, ...] | None:
         document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(document, list):
             return None
         return tuple(compile_pattern(item, float_numbers=True) for item in document)
+
+    def _failure(self, run: Run, found: str) -> str:
+        try:
+            message = as_text(rendered_message(self.message, run))
+        except ExpressionError:
+            return f"validation error: variables substitution error in rule {self.rule} execution error: {found}"
+        return validation_error(message, found)
 
     def _message_or_empty(self, run: Run) -> str:
         try:
