@@ -7,13 +7,16 @@ read with `value[name]` and asked with `in`. This module must never convert a do
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.values import (
     MISSING,
     NONE,
+    Duration,
     Optional,
     StructValue,
+    Timestamp,
     Uint,
     Value,
     map_find,
@@ -23,7 +26,16 @@ from pyverno.lang.cel.values import (
     type_name,
 )
 
-__all__ = ["field", "has_field", "holds_nothing", "index", "iterate", "optional_field", "optional_index"]
+__all__ = [
+    "field",
+    "has_field",
+    "holds_nothing",
+    "index",
+    "iterate",
+    "not_iterable",
+    "optional_field",
+    "optional_index",
+]
 
 
 def field(value: Value, name: str) -> Value:
@@ -75,6 +87,8 @@ def has_field(value: Value, name: str) -> bool:
         return value.present and has_field(value.value, name)
     if isinstance(value, StructValue):
         return name in value.fields
+    if isinstance(value, (list, tuple)):
+        raise EvaluationError("unsupported index type 'string' in list")
     raise no_such_overload()
 
 
@@ -94,7 +108,7 @@ def index(value: Value, key: Value) -> Value:
         return optional_index(value, key)
     if isinstance(value, StructValue) and isinstance(key, str):
         return field(value, key)
-    raise no_such_overload()
+    raise no_such_key(key)
 
 
 def optional_index(value: Value, key: Value) -> Optional:
@@ -119,10 +133,30 @@ def _position(key: Value) -> int:
     raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
 
 
+_GO_TYPES: Final[dict[type, str]] = {
+    type(None): "types.Null",
+    bool: "types.Bool",
+    int: "types.Int",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    Optional: "*types.Optional",
+}
+
+
+def not_iterable(value: Value) -> EvaluationError:
+    """Return the error of a loop over what is neither a list nor a map, in cel-go's words."""
+    kind = _GO_TYPES.get(type(value)) or type_name(value)
+    return EvaluationError(f"got '{kind}', expected iterable type")
+
+
 def iterate(value: Value) -> Sequence[Value]:
     """Return what a loop over a value visits: elements, or the keys of a map."""
     if isinstance(value, (list, tuple)):
         return value
     if isinstance(value, dict):
         return map_keys(value)
-    raise no_such_overload()
+    raise not_iterable(value)

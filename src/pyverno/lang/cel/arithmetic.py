@@ -17,7 +17,7 @@ from pyverno.lang.cel.values import (
     Timestamp,
     Uint,
     Value,
-    no_such_overload,
+    lacking,
 )
 
 __all__ = ["add", "checked_duration", "checked_timestamp", "divide", "modulo", "multiply", "negate", "subtract"]
@@ -75,7 +75,7 @@ def add(left: Value, right: Value) -> Value:
         return checked_timestamp(left.ns + right.ns, right.offset)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
         return [*left, *right]
-    raise no_such_overload()
+    raise lacking("_+_", left, int, float, Uint, bytes, list, tuple)
 
 
 def subtract(left: Value, right: Value) -> Value:
@@ -92,7 +92,7 @@ def subtract(left: Value, right: Value) -> Value:
             return checked_duration(left.ns - right.ns)
     if kind is Timestamp and other is Duration:
         return checked_timestamp(left.ns - right.ns, left.offset)
-    raise no_such_overload()
+    raise lacking("_-_", left, int, float, Uint)
 
 
 def multiply(left: Value, right: Value) -> Value:
@@ -105,14 +105,14 @@ def multiply(left: Value, right: Value) -> Value:
             return left * right
         if kind is Uint:
             return _uint(int(left) * int(right))
-    raise no_such_overload()
+    raise lacking("_*_", left, int, float, Uint)
 
 
 def divide(left: Value, right: Value) -> Value:
     """Return `left / right`: integers cut toward zero, doubles as IEEE 754 has it."""
     kind = type(left)
     if kind is not type(right):
-        raise no_such_overload()
+        raise lacking("_/_", left, int, float, Uint)
     if kind is float:
         return _divide_doubles(left, right)
     if kind is int or kind is Uint:
@@ -122,7 +122,7 @@ def divide(left: Value, right: Value) -> Value:
         if kind is Uint:
             return Uint(quotient)
         return _int(quotient if (left < 0) == (right < 0) else -quotient)
-    raise no_such_overload()
+    raise lacking("_/_", left, int, float, Uint)
 
 
 def _divide_doubles(left: float, right: float) -> float:
@@ -137,7 +137,7 @@ def modulo(left: Value, right: Value) -> Value:
     """Return `left % right` for integers; the sign is the left one's."""
     kind = type(left)
     if kind is not type(right) or kind not in (int, Uint):
-        raise no_such_overload()
+        raise lacking("_%_", left, int, Uint)
     if right == 0:
         raise EvaluationError("modulus by zero")
     rest = abs(left) % abs(right)
@@ -157,4 +157,4 @@ def negate(value: Value) -> Value:
         return -value
     if kind is Duration:
         return checked_duration(-value.ns)
-    raise no_such_overload()
+    raise lacking("-_", value, int, float, bool)

@@ -13,7 +13,17 @@ from pyverno.lang.cel.declarations import Overload
 from pyverno.lang.cel.evaluation import EVALUATION, Frame
 from pyverno.lang.cel.steps import Run, Step
 from pyverno.lang.cel.types import Type
-from pyverno.lang.cel.values import Duration, Optional, Timestamp, TypeValue, Uint, Value, type_name
+from pyverno.lang.cel.values import (
+    Duration,
+    Optional,
+    Timestamp,
+    TypeValue,
+    Uint,
+    Value,
+    lacking,
+    no_such_overload,
+    type_name,
+)
 
 __all__ = ["accepts", "call_run", "static_cost"]
 
@@ -31,6 +41,10 @@ _EXACT: Final[dict[str, type]] = {
     "duration": Duration,
     "type": TypeValue,
 }
+
+
+_UNNAMED: Final = frozenset({"contains", "endsWith", "find", "findAll", "matches", "or", "startsWith"})
+"""Functions that look at their values themselves, and do not say who they are."""
 
 
 def accepts(type_: Type) -> Guard | None:
@@ -90,7 +104,7 @@ def call_run(function: str, overloads: tuple[Overload, ...], args: tuple[Step, .
                     cost = overload.cost
                     f[0] += cost(values, result) if cost and (single or not overload.resolved_only) else 1
                 return result
-        raise EvaluationError(f"no such overload: {_shown(function, values, overloads)}")
+        raise _unfit(function, values)
 
     return run
 
@@ -157,7 +171,7 @@ def _guarded(function: str, overload: Overload, runs: tuple[Run, ...], *, charge
         def one(f: Frame) -> Value:
             value = only(f)
             if not fits_only(value):
-                raise EvaluationError(f"no such overload: {_shown(function, (value,), (overload,))}")
+                raise _unfit(function, (value,))
             result = apply(value)
             if cost is not None:
                 f[0] += cost((value,), result)
@@ -171,7 +185,7 @@ def _guarded(function: str, overload: Overload, runs: tuple[Run, ...], *, charge
         left = first(f)
         right = second(f)
         if not (fits_first(left) and fits_second(right)):
-            raise EvaluationError(f"no such overload: {_shown(function, (left, right), (overload,))}")
+            raise _unfit(function, (left, right))
         result = apply(left, right)
         if cost is not None:
             f[0] += cost((left, right), result)
@@ -180,9 +194,12 @@ def _guarded(function: str, overload: Overload, runs: tuple[Run, ...], *, charge
     return two
 
 
-def _shown(function: str, values: tuple[Value, ...], overloads: tuple[Overload, ...]) -> str:
-    """Return the call as cel-go prints it: `name(types)`, a member's receiver before the parenthesis."""
-    names = [type_name(value) for value in values]
-    member = bool(overloads) and all(overload.signature.member for overload in overloads)
-    receiver = f"{names.pop(0)}." if member and names else ""
-    return f"{receiver}{function}({', '.join(names)})"
+def _unfit(function: str, values: tuple[Value, ...]) -> EvaluationError:
+    """Return the error of a call whose values no overload takes, as cel-go prints it: a receiver is the first value."""
+    if function in ("size", "sort"):
+        return lacking(function, values[0])
+    if function in _UNNAMED:
+        return no_such_overload()
+    if function == "flatten":  # cel-go: the one function that names its receiver first
+        return EvaluationError(f"no such overload: {type_name(values[0])}.flatten()")
+    return EvaluationError(f"no such overload: {function}({', '.join(map(type_name, values))})")

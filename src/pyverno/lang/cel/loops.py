@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.access import iterate
+from pyverno.lang.cel.access import iterate, not_iterable
 from pyverno.lang.cel.evaluation import EVALUATION, UNSET, Frame
 from pyverno.lang.cel.steps import Run, Step
 from pyverno.lang.cel.values import NONE, Optional, Value, map_items, new_map, no_such_overload
@@ -27,7 +27,7 @@ def _pairs(value: Value) -> Iterable[tuple[Value, Value]]:
         return enumerate(value)
     if isinstance(value, dict):
         return map_items(value)
-    raise no_such_overload()
+    raise not_iterable(value)
 
 
 def quantifier_run(range_: Step, slots: tuple[int, ...], predicate: Step, *, decisive: bool) -> Run:

@@ -36,6 +36,7 @@ __all__ = [
     "compare",
     "equals",
     "is_zero",
+    "lacking",
     "map_find",
     "map_items",
     "map_keys",
@@ -58,6 +59,18 @@ MISSING: Final = object()
 def no_such_overload() -> EvaluationError:
     """Return the error for operands of types that an operator or function does not take."""
     return EvaluationError("no such overload")
+
+
+def lacking(function: str, value: Value, *kinds: type) -> EvaluationError:
+    """Return the error of a function whose first operand has to be of some kinds.
+
+    cel-go: what has methods (texts, durations, timestamps) is asked for one of this name, and has none; nothing is
+    named then, and neither where the first operand is of the kinds and another one does not fit.
+    """
+    kind = type(value)
+    if kind in kinds or kind in (str, Duration, Timestamp):
+        return EvaluationError("no such overload")
+    return EvaluationError(f"no such overload: {function}")
 
 
 def no_such_key(key: Value) -> EvaluationError:

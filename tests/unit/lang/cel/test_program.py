@@ -80,8 +80,25 @@ def test_expressions_have_their_values(text: str, expected: Any) -> None:
         ("x.l[-1]", "index out of bounds: -1"),
         ("x.a + 'b'", "no such overload"),
         ("!x.a", "no such overload"),
-        ("x.a.startsWith('b')", "no such overload: int.startsWith(string)"),
-        ("x.a.all(i, true)", "no such overload"),
+        ("x.a.startsWith('b')", "no such overload"),
+        ("x.a.getHours()", "no such overload: getHours(int)"),
+        ("x.a.all(i, true)", "got 'types.Int', expected iterable type"),
+        ("x.none.map(i, i)", "got 'types.Null', expected iterable type"),
+        ("size(x.a)", "no such overload: size"),
+        ("x.a.size()", "no such overload: size"),
+        ("size(dyn(duration('1s')))", "no such overload"),
+        ("x.none + 1", "no such overload: _+_"),
+        ("x.l - 1", "no such overload: _-_"),
+        ("x.a - dyn('b')", "no such overload"),
+        ("dyn('a') * 2", "no such overload"),
+        ("x.l * 2", "no such overload: _*_"),
+        ("x / 2", "no such overload: _/_"),
+        ("dyn(1.5) % 2", "no such overload: _%_"),
+        ("-x.l", "no such overload: -_"),
+        ("-dyn('a')", "no such overload"),
+        ("x.a[0]", "no such key: 0"),
+        ("x.none['b']", "no such key: b"),
+        ("has(x.l.b)", "unsupported index type 'string' in list"),
         ("y", "no such attribute(s): y"),
         ("{'a': 1, 'a': 2}", "Failed with repeated key: a"),
         ("optional.none().value()", "optional.none() dereference"),
@@ -94,7 +111,7 @@ def test_expressions_have_their_values(text: str, expected: Any) -> None:
 def test_errors_have_cel_gos_words(text: str, expected: str) -> None:
     """Failures at run time are EvaluationErrors with the texts that people know."""
     with pytest.raises(EvaluationError) as caught:
-        value_of(text, x={"a": 1, "l": [1]})
+        value_of(text, x={"a": 1, "l": [1], "none": None})
     assert caught.value.message == expected
 
 
