@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import re2
 
 from pyverno.errors import EvaluationError
+from pyverno.lang.regexperrors import go_reason
 
 __all__ = ["Match", "Pattern", "check_pattern", "compile_pattern"]
 
@@ -91,10 +92,7 @@ def _compile(text: str) -> Any:  # the package has no types
     try:
         return re2.compile(text, options)
     except re2.error as error:
-        reason = error.args[0] if error.args else "invalid"
-        if isinstance(reason, bytes):
-            reason = reason.decode("utf-8", "replace")
-        raise EvaluationError(f"error parsing regexp: {reason}") from None
+        raise EvaluationError(f"error parsing regexp: {go_reason(error, text)}") from None
 
 
 @lru_cache(maxsize=1024)

@@ -67,7 +67,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def _not_a_timestamp(text: str) -> EvaluationError:
-    return EvaluationError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse the text as a time')
+    return EvaluationError(f'invalid RFC 3339 timestamp "{text}"')
 
 
 def _offset(text: str) -> int | None:
@@ -140,8 +140,8 @@ def parse_duration(text: str) -> Duration:
     """Return the duration of a Go duration text such as `1h30m`."""
     try:
         return checked_duration(parse_go_duration(text))
-    except ValueSyntaxError as error:
-        raise EvaluationError(error.message) from None
+    except ValueSyntaxError:
+        raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'") from None
 
 
 def duration_text(value: Duration) -> str:

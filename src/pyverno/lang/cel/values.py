@@ -74,7 +74,10 @@ def lacking(function: str, value: Value, *kinds: type) -> EvaluationError:
 
 
 def no_such_key(key: Value) -> EvaluationError:
-    """Return the error for a key that a map does not have."""
+    """Return the error for a key that a map does not have; what can be no key is told by its type alone."""
+    if isinstance(key, (dict, list, tuple)):
+        kind = "map[string]interface {}" if isinstance(key, dict) else "[]interface {}"
+        return EvaluationError(f"invalid qualifier type: {kind}")
     text = {True: "true", False: "false"}[key] if isinstance(key, bool) else str(key)
     return EvaluationError(f"no such key: {text}")
 

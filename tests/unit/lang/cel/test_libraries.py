@@ -58,6 +58,9 @@ def test_every_documented_example_is_true() -> None:
     assert examples > 180
 
 
+ADDRESS = "network address parse error during conversion from string: "
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -82,6 +85,12 @@ def test_every_documented_example_is_true() -> None:
         ("regex.replace('a', 'a', r'\\1')", "replacement string references group 1 but regex has only 0 group(s)"),
         ("image('nginx:')", "could not parse reference: nginx:"),
         ("json.unmarshal(1)", "unsupported type conversion from 'int' to string"),
+        ("json.unmarshal([1])", "type conversion error from list to 'string'"),
+        ("cidr('a' + 'b')", f"{2 * ADDRESS}netip.ParsePrefix(\"ab\"): no '/'"),
+        ("cidr('10.0.0.0/' + '33')", f'{2 * ADDRESS}netip.ParsePrefix("10.0.0.0/33"): prefix length out of range'),
+        ("cidr('10.0.0.0/' + '01')", f'{2 * ADDRESS}netip.ParsePrefix("10.0.0.0/01"): bad bits after slash: "01"'),
+        ("cidr('x/' + '8')", f'{2 * ADDRESS}netip.ParsePrefix("x/8"): ParseAddr("x"): unable to parse IP'),
+        ("[dyn({'a': 1})].max()", "no such overload: max(list)"),
         ("gzip.compress(1)", "unsupported type conversion from 'int' to string"),
         (
             "listObjToMap([{'n': 'a'}, {'n': 'b'}], [{'v': 1}], 'n', 'v')",

@@ -105,7 +105,10 @@ def test_expressions_have_their_values(text: str, expected: Any) -> None:
         ("int('x')", "type conversion error from 'string' to 'int'"),
         ("string(b'\\xff')", "invalid UTF-8 in bytes, cannot convert to string"),
         ("timestamp(0).getHours('Nowhere/City')", "unknown time zone Nowhere/City"),
-        ("'a'.matches('[')", "error parsing regexp: missing ]: ["),
+        ("'a'.matches('[')", "error parsing regexp: missing closing ]: `[`"),
+        ("duration('a' + 'b')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+        ("timestamp('a' + 'b')", 'invalid RFC 3339 timestamp "ab"'),
+        ("x[x]", "invalid qualifier type: map[string]interface {}"),
     ],
 )
 def test_errors_have_cel_gos_words(text: str, expected: str) -> None:

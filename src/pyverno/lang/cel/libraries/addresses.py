@@ -74,19 +74,27 @@ def parse_ip(text: str) -> IP:
     return IP(address)
 
 
+def _no_prefix(text: str, reason: str) -> EvaluationError:
+    # Kubernetes says the first half twice
+    problem = "network address parse error during conversion from string: " * 2
+    return EvaluationError(f'{problem}netip.ParsePrefix("{text}"): {reason}')
+
+
 def parse_cidr(text: str) -> CIDR:
     """Return an address range; raises EvaluationError with Kubernetes' texts."""
     head, slash, digits = text.rpartition("/")
-    problem = "network address parse error during conversion from string: "
-    well_formed = slash and digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+    if not slash:
+        raise _no_prefix(text, "no '/'")
     if "%" in head:
-        raise EvaluationError(f'{problem}netip.ParsePrefix("{text}"): IPv6 zones cannot be present in a prefix')
+        raise _no_prefix(text, "IPv6 zones cannot be present in a prefix")
     try:
-        address = ipaddress.ip_address(head) if well_formed else None
+        address = ipaddress.ip_address(head)
     except ValueError:
-        address = None
-    if address is None or len(digits) > 3 or int(digits) > address.max_prefixlen:
-        raise EvaluationError(f'{problem}netip.ParsePrefix("{text}"): bad prefix')
+        raise _no_prefix(text, f'ParseAddr("{head}"): unable to parse IP') from None
+    if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0"):
+        raise _no_prefix(text, f'bad bits after slash: "{digits}"')
+    if len(digits) > 3 or int(digits) > address.max_prefixlen:
+        raise _no_prefix(text, "prefix length out of range")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return CIDR(address, int(digits))

@@ -457,6 +457,8 @@ def _extreme(items: Value, wanted: int, name: str) -> Value:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     best = items[0]
+    if isinstance(best, (dict, list, tuple)):
+        raise EvaluationError(f"no such overload: {name}(list)")
     for item in items[1:]:
         if compare(best, item) == wanted:
             best = item

@@ -89,6 +89,8 @@ def unmarshal(_: LibraryContext, text: Value) -> JSON:
     CEL: json.unmarshal('{"a": 1}').a == 1 ⇒ true
     """
     if not isinstance(text, str):
+        if isinstance(text, (bool, dict, list, tuple)):
+            raise EvaluationError(f"type conversion error from {type_name(text)} to 'string'")
         raise EvaluationError(f"unsupported type conversion from '{type_name(text)}' to string")
     try:
         return with_doubles(decode(text))

@@ -68,7 +68,8 @@ def _extreme(values: tuple[Value, ...], wanted: int, name: str) -> Value:
     best = numbers[0]
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise EvaluationError(f"no such overload: {name}")
+            given = "(list)" if numbers is not values else ""
+            raise EvaluationError(f"no such overload: {name}{given}")
         if compare(number, best) == wanted:
             best = number
     return best

@@ -16,6 +16,7 @@ from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, function
 from pyverno.lang.jmespath.functions.text import scalar_text
+from pyverno.lang.regexperrors import go_reason
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.regex import regex
 
@@ -23,19 +24,6 @@ __all__ = ["FUNCTIONS", "MAX_PATTERN", "compile_pattern"]
 
 MAX_PATTERN: Final = 1024
 """Longest accepted pattern, in bytes."""
-
-_GO_REASONS: Final = {
-    "missing )": "missing closing )",
-    "missing ]": "missing closing ]",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid named capture group": "invalid named capture",
-    "trailing \\": "trailing backslash at end of expression",
-    "pattern too large": "expression too large",
-}
-_WHOLE_PATTERN: Final = frozenset({"missing )", "unexpected )"})
 
 # Go: regexp.Expand. `$$` is a dollar; a `$` that starts nothing stands for itself.
 _REFERENCE: Final = regex(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
@@ -57,7 +45,7 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {_go_reason(error, pattern)}") from None
+        raise EvaluationError(f"error parsing regexp: {go_reason(error, pattern)}") from None
 
 
 @function(
@@ -166,15 +154,6 @@ def _group(pattern: Any, name: str) -> int | None:
     if name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") and len(name) < 9:
         return int(name) if int(name) <= pattern.groups else None
     return next((index for key, index in pattern.groupindex.items() if key in (name, name.encode())), None)
-
-
-def _go_reason(error: Exception, pattern: str) -> str:
-    raw = error.args[0] if error.args else b""
-    text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
-    reason, _, part = text.partition(": ")
-    if reason in _WHOLE_PATTERN:
-        part = pattern
-    return f"{_GO_REASONS.get(reason, reason)}: `{part}`"
 
 
 FUNCTIONS: Final = (regex_match, regex_replace_all, regex_replace_all_literal)
