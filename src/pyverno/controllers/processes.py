@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 import time
 from collections.abc import Sequence
@@ -35,6 +36,9 @@ _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """How long a process is waited with that ended again and again."""
 _GOOD_SECONDS: Final = 60.0
 """How long a process lives that is not counted as one of these."""
+
+_ORDERLY: Final = (0, -signal.SIGTERM)
+"""Codes of processes that ended as they were told, the second of one that was only starting."""
 
 log = logging.getLogger("pyverno.admission")
 
@@ -146,7 +150,7 @@ class Processes:
             began = time.monotonic()
             code, was_ready = await self._run_one(number)
             if self._stopping.is_set():
-                if code:
+                if code not in _ORDERLY:
                     raise HostError(f"process {number} of {self._count} ended with {code}; the log says why")
                 return
             if not was_ready and not failures:

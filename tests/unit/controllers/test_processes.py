@@ -95,6 +95,12 @@ def test_an_end_that_is_not_in_order_is_told() -> None:
         asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
 
 
+def test_one_that_is_told_to_end_while_it_starts() -> None:
+    """It has no ear for signals yet, and the system ends it: that is an end in order."""
+    running = made("signal.signal(signal.SIGTERM, signal.SIG_DFL)\n" + GOOD)
+    asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
+
+
 def test_one_that_ends_comes_back_and_what_it_counted_stays(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
