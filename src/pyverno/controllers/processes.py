@@ -173,6 +173,12 @@ class Processes:
         """Run a process to its end; returns its code, and whether it was ready at any time."""
         ours, theirs = socket.socketpair()
         try:
+            channel = await Channel.open(ours)
+        except BaseException:
+            ours.close()
+            theirs.close()
+            raise
+        try:
             # a session of its own: an interrupt at the terminal is ours to hand on
             work = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -181,12 +187,16 @@ class Processes:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        except OSError as error:
-            ours.close()
-            raise HostError(f"a process can not be started: {(error.strerror or str(error)).lower()}") from None
+        except BaseException as error:
+            await channel.close()
+            if isinstance(error, OSError):
+                reason = (error.strerror or str(error)).lower()
+                raise HostError(f"a process can not be started: {reason}") from None
+            raise
         finally:
             theirs.close()
-        process = _Process(number, work, await Channel.open(ours))
+        # nothing is waited for from here to the `try` that ends the process
+        process = _Process(number, work, channel)
         self._running[number] = process
         self._told.pop(number, None)
         process.channel.send({**self._errand, "number": number, "of": self._count})
