@@ -113,6 +113,7 @@ class Processes:
         waiting, looking = asyncio.create_task(stop.wait()), asyncio.create_task(self._look())
         try:
             await asyncio.wait((*seats, waiting, looking), return_when=asyncio.FIRST_COMPLETED)
+            seats.sort(key=lambda seat: not seat.done())  # the error to raise is that of the one that ended by itself
             self._stopping.set()
             for each in self._running.values():
                 _signal(each, kills=False)
