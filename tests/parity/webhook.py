@@ -12,7 +12,7 @@ import base64
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.jsonpatch import apply_patch
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
+from pyverno.offline.companions import Values
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import CEL_ROUTES, Door, Route, read_route
 from tests.cases.snapshot import said
@@ -171,12 +172,39 @@ def compare(suite: Suite, left_out: Counter[str] | None = None) -> Iterator[tupl
 
 
 def _ask_line(found: Evaluation, manifest: JSONObject, asked: Request) -> Said:
-    """Ask as the command line does, of policies that a webhook has and with a namespace that is an object."""
-    evaluation = replace(found, policies=served(found.policies), namespaces=dict(found.namespaces), _engines={})
+    """Ask as the command line does, of policies that a webhook has and with a namespace that is an object.
+
+    A values file that changes objects is not listened to in that: it gives each policy an object of its own, and an API
+    server has one for all.
+    """
+    evaluation = replace(
+        found,
+        policies=served(found.policies),
+        namespaces=dict(found.namespaces),
+        values=_of_one_object(found.values),
+        _engines={},
+    )
     if asked.namespace_object is not None and asked.gvk.kind != "Namespace":
         evaluation.namespaces = {**evaluation.namespaces, asked.namespace: asked.namespace_object}
     review = evaluation.review(manifest, operation=asked.operation, phases=_PHASES)
     return Said(_told(review.results), review.decision.allowed, review.resource)
+
+
+def _of_one_object(values: Values) -> Values:
+    """Return values without those that are parts of an object."""
+    if not values.names_objects:
+        return values
+    policies = tuple(
+        replace(policy, resources=tuple(replace(own, values=_no_objects(own.values)) for own in policy.resources))
+        for policy in values.policies
+    )
+    return replace(values, global_values=_no_objects(values.global_values), policies=policies)
+
+
+def _no_objects(values: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {
+        name: value for name, value in values.items() if not name.startswith(("request.object.", "request.oldObject."))
+    }
 
 
 def _suites(root: Path) -> Iterator[tuple[str, Path]]:
@@ -252,7 +280,8 @@ def _show(question: str, answers: Sequence[Said]) -> None:
     for door, answer in zip(_DOORS, answers, strict=True):
         others = {entry for other in answers for entry in other.results} - set(answer.results)
         only = [entry for entry in answer.results if any(entry not in other.results for other in answers)]
-        print(f"  {door}: allowed={answer.is_allowed} only={only} lacks={len(others)}")
+        object_ = "" if answer.resource == answers[0].resource else f" object={json.dumps(answer.resource)}"
+        print(f"  {door}: allowed={answer.is_allowed} only={only} lacks={len(others)}{object_}")
 
 
 if __name__ == "__main__":

@@ -17,10 +17,14 @@ _CLEANUP_KINDS = frozenset({"ClusterCleanupPolicy", "CleanupPolicy"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase:
-    """Rules of one stage, of some policy kinds; compared by identity, because each phase exists once."""
+    """Rules of one stage, of some policy kinds; compared by identity, because each phase exists once.
+
+    Without `takes_deletes` no rule is asked about a DELETE: there is nothing left that it could change.
+    """
 
     stage: Stage
     kinds: frozenset[str]
+    takes_deletes: bool = True
 
 
 _MUTATING_KINDS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
@@ -29,8 +33,8 @@ _IMAGE_KINDS = frozenset({"ImageValidatingPolicy", "NamespacedImageValidatingPol
 _GENERATING_KINDS = frozenset({"GeneratingPolicy", "NamespacedGeneratingPolicy"})
 _DELETING_KINDS = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
 
-_MUTATE = Phase(Stage.MUTATE, _RULE_KINDS)
-_VERIFY_IMAGES = Phase(Stage.VERIFY_IMAGES, _RULE_KINDS)
+_MUTATE = Phase(Stage.MUTATE, _RULE_KINDS, takes_deletes=False)
+_VERIFY_IMAGES = Phase(Stage.VERIFY_IMAGES, _RULE_KINDS, takes_deletes=False)
 _VALIDATE = Phase(Stage.VALIDATE, _RULE_KINDS)
 _MUTATE_EXISTING = Phase(Stage.MUTATE_EXISTING, _RULE_KINDS)
 _GENERATE = Phase(Stage.GENERATE, _RULE_KINDS)

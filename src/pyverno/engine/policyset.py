@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import Phase
 from pyverno.engine.plan import Candidate, Checks, Plan, Selected, make_plan
+from pyverno.engine.request import Operation
 from pyverno.engine.rule import CompiledPolicy, Exemption, RuleInfo
 
 __all__ = ["PolicySet"]
@@ -72,6 +73,8 @@ class PolicySet:
         return found
 
     def _select(self, phase: Phase, key: IndexKey) -> Iterable[Selected]:
+        if key.operation == Operation.DELETE and not phase.takes_deletes:
+            return
         for policy in self.policies:
             info = policy.info
             is_asked = info.background if key.background else info.admission or self._asks_all
