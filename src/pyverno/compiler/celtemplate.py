@@ -151,7 +151,7 @@ def _rendering(parts: list[str | tuple[str, Program | None]]) -> Render:
                     f'placeholder "{source}" embedded in a string must evaluate to a scalar, found a {kind}'
                 )
             pieces.append(value if isinstance(value, str) else go_text(value))
-        session.run.runtime.budget.check_text(sum(map(len, pieces)))
+        session.run.runtime.budget.produce(sum(map(len, pieces)))
         return "".join(pieces)
 
     return joined

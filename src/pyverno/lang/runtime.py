@@ -17,10 +17,12 @@ __all__ = ["NO_WORLD", "Budget", "Runtime", "World"]
 
 MAX_STEPS = 1_000_000
 MAX_TEXT_BYTES = 2 * 1024 * 1024
+MAX_PRODUCED_BYTES = 64 * 1024 * 1024
 MAX_CONTEXT_BYTES = 2 * 1024 * 1024
 MAX_ELEMENTS = 100_000
 MAX_CALLS = 100
 CHECK_EVERY = 256
+BYTES_PER_STEP = 256
 
 
 class World(Protocol):
@@ -58,12 +60,14 @@ class Budget:
     """Counts down what one review may still use; running out raises BudgetExceededError.
 
     Limits and their defaults: `steps` (JMESPath and template steps, 10^6), `text_bytes` (size of one produced text or
-    list, 2 MiB), `context_bytes` (all context entries of a rule together, 2 MiB), `elements` (foreach elements times
-    nesting, 10^5), `calls` (network calls, 100), `deadline` (monotonic seconds, None = no limit).
+    list, 2 MiB), `produced_bytes` (all texts and lists that a review produces, 64 MiB), `context_bytes` (all context
+    entries of a rule together, 2 MiB), `elements` (foreach elements times nesting, 10^5), `calls` (network calls, 100),
+    `deadline` (monotonic seconds, None = no limit).
     """
 
     steps: int = MAX_STEPS
     text_bytes: int = MAX_TEXT_BYTES
+    produced_bytes: int = MAX_PRODUCED_BYTES
     context_bytes: int = MAX_CONTEXT_BYTES
     elements: int = MAX_ELEMENTS
     calls: int = MAX_CALLS
@@ -85,12 +89,32 @@ class Budget:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise BudgetExceededError("the deadline of this review has passed", resource="time")
 
-    def check_text(self, size: int) -> None:
-        """Raise when a text or list of that many bytes (or items times their size) would be too large to make."""
+    def charge_bytes(self, size: int, *, per_step: int = BYTES_PER_STEP) -> None:
+        """Charge for reading `size` bytes (or items) before reading them; `per_step` of them cost one step.
+
+        The default suits work that runs in C at about a byte a nanosecond. A loop in Python over characters or items
+        costs about one step for each (`per_step=1`).
+
+        >>> budget = Budget(steps=10)
+        >>> budget.charge_bytes(2560)
+        >>> budget.steps
+        0
+        """
+        self.charge_steps(1 + (size - 1) // per_step if size > 0 else 0)
+
+    def produce(self, size: int) -> None:
+        """Charge for a text or list of that many bytes (or items times their size) before it is made.
+
+        Raises BudgetExceededError when the one value would be too large, or when all values that this review has
+        produced together would be.
+        """
         if size > self.text_bytes:
             raise BudgetExceededError(
                 f"a produced value of {size} bytes exceeds the limit of {self.text_bytes} bytes", resource="bytes"
             )
+        self.produced_bytes -= size
+        if self.produced_bytes < 0:
+            raise BudgetExceededError("the bytes that this review may produce are used up", resource="bytes")
 
     def charge_elements(self, count: int = 1) -> None:
         """Count foreach elements."""

@@ -88,7 +88,7 @@ class Evaluation:
 
     def produce(self, size: int) -> None:
         """Check the size of a text or list about to be made; raises BudgetExceededError above the runtime's limit."""
-        self.runtime.budget.check_text(size)
+        self.runtime.budget.produce(size)
 
     def checkpoint(self, frame: Frame) -> None:
         """Look at the cost limit and the deadline, and decide when to look again."""

@@ -50,7 +50,7 @@ def text_filler(text: str) -> Callable[[Runtime, Holes], str]:
         for index, literal in zip(indices, literals[1:], strict=True):
             result.append(text_of(_hole(holes, index)))
             result.append(literal)
-        runtime.budget.check_text(sum(map(len, result)))
+        runtime.budget.produce(sum(map(len, result)))
         return "".join(result)
 
     return fill

@@ -91,5 +91,5 @@ def check_size(value: JSON, budget: Budget) -> None:
         else:
             total += _FLAT_SIZE
         if total > limit:
-            budget.check_text(total)
+            budget.produce(total)
     budget.charge_steps(1 + nodes // 16)

@@ -81,7 +81,7 @@ class _Pass:
                 inserted = text_of(value)
                 if is_shallow:
                     inserted = inserted.replace("{{", "\\{{")
-                self.runtime.budget.check_text(byte_length(text) + byte_length(inserted))
+                self.runtime.budget.produce(byte_length(text) + byte_length(inserted))
                 text = text.replace(before + variable, before + inserted, 1)
             if is_shallow:
                 return text.replace("\\{{", "{{")

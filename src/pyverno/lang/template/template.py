@@ -241,7 +241,7 @@ def _joined(slots: list[Slot], parts: tuple[str | int, ...]) -> Render:
     def render_text(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
         values = _values(slots, scope, runtime, deleting, prefix)
         pieces = [part if isinstance(part, str) else text_of(values[part]) for part in parts]
-        runtime.budget.check_text(sum(map(byte_length, pieces)))
+        runtime.budget.produce(sum(map(byte_length, pieces)))
         return "".join(pieces)
 
     return render_text

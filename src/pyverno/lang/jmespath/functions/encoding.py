@@ -55,7 +55,7 @@ def base64_encode(runtime: Runtime, text: str) -> JSON:
     "aMOpbGxv"
     """
     raw = _utf8(text)
-    runtime.budget.check_text((len(raw) + 2) // 3 * 4)
+    runtime.budget.produce((len(raw) + 2) // 3 * 4)
     return base64.b64encode(raw).decode("ascii")
 
 
@@ -68,7 +68,7 @@ def parse_json(runtime: Runtime, text: str) -> JSON:
     >>> parse_json('abc')
     error: invalid character 'a' looking for beginning of value
     """
-    runtime.budget.check_text(len(text))
+    runtime.budget.produce(len(text))
     try:
         return decode(text)
     except DocumentError as error:
@@ -84,7 +84,7 @@ def parse_yaml(runtime: Runtime, text: str) -> JSON:
     >>> parse_yaml('a: 010')
     {"a": 8}
     """
-    runtime.budget.check_text(len(text))
+    runtime.budget.produce(len(text))
     try:
         documents = load_documents(text, duplicate_keys="last")
     except DocumentError as error:

@@ -121,7 +121,7 @@ def _replace(pattern: Any, source: bytes, expand: Callable[[Any], bytes], budget
         replacement = expand(found)
         budget.charge_steps()
         size += len(replacement) - (stop - start)
-        budget.check_text(size)
+        budget.produce(size)
         pieces += (source[end:start], replacement)
         end = stop
     pieces.append(source[end:])

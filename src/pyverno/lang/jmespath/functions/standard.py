@@ -107,7 +107,7 @@ def join(runtime: Runtime, separator: str, items: list[str]) -> JSON:
     "a-b"
     """
     runtime.budget.charge_steps(len(items))
-    runtime.budget.check_text(sum(map(len, items)) + len(separator) * max(len(items) - 1, 0))
+    runtime.budget.produce(sum(map(len, items)) + len(separator) * max(len(items) - 1, 0))
     return separator.join(items)
 
 

@@ -220,7 +220,7 @@ def _replace(runtime: Runtime, text: str, old: str, new: str, count: int) -> str
     found = text.count(old)
     if 0 <= count < found:
         found = count
-    runtime.budget.check_text(len(text) + found * (len(new) - len(old)))
+    runtime.budget.produce(len(text) + found * (len(new) - len(old)))
     return text.replace(old, new, count)
 
 
