@@ -22,10 +22,8 @@ def main() -> None:
         raise SystemExit(0)
     # a plain run makes a great many objects and no cycles worth finding, not even when the interpreter ends
     gc.disable()
-    from pyverno.cli.lazily import load_later
     from pyverno.cli.plainly import run_plainly
 
-    load_later()
     code = run_plainly(arguments)
     if code is None:
         gc.enable()

@@ -7,14 +7,11 @@ Kubernetes lists.
 
 from __future__ import annotations
 
-import json
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
-
-import orjson
 
 from pyverno.errors import DocumentError, Location
 from pyverno.kube.json import JSON, decode
@@ -284,9 +281,13 @@ def _keys_are_unique(text: str, value: JSON) -> bool:
     A quote inside a string is always escaped, so a quote followed by a colon ends a key, or stands inside a string and
     is counted on both sides. Unusual spellings (blank before the colon, quotes escaped by number) are read again.
     """
+    import orjson  # documents in YAML do without
+
     try:
         if "\\u0022" not in text and text.count('":') == orjson.dumps(value).count(b'":'):
             return True
+        import json  # unusual spellings only
+
         json.loads(text, object_pairs_hook=_refuse_duplicates)
     except (orjson.JSONEncodeError, RecursionError, ValueError):
         return False

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-import orjson
-
 from pyverno.errors import DocumentError
 from pyverno.kube.gofloat import float_text, float_verb_text
 from pyverno.kube.jsonscan import scan
@@ -74,6 +72,8 @@ def decode(data: bytes | str) -> JSON:
         return scan(raw)
     if _LONG_NUMBER in raw.translate(_DIGITS_TO_ZERO):
         return scan(raw)
+    import orjson  # a run that reads and writes no JSON starts without it
+
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -88,6 +88,8 @@ def encode(value: JSON) -> str:
     >>> encode({"b": 1.0, "a": "<x>"})
     '{"a":"\\\\u003cx\\\\u003e","b":1}'
     """
+    import orjson  # as in `decode`
+
     try:
         raw = orjson.dumps(
             value, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
@@ -110,6 +112,8 @@ def dump(value: JSON) -> bytes:
     >>> dump({"b": 1, "a": "<x>"})
     b'{"b":1,"a":"<x>"}'
     """
+    import orjson  # as in `decode`
+
     try:
         return orjson.dumps(value)
     except TypeError:  # more than 250 levels deep, large integers, surrogates

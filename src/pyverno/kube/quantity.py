@@ -6,14 +6,17 @@ Follows apimachinery's `resource.Quantity`: values below one nano are rounded up
 
 from __future__ import annotations
 
-import fractions
 from enum import Enum
 from functools import lru_cache, total_ordering
+from typing import TYPE_CHECKING
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gofloat import float_verb_text
 from pyverno.regex import regex
 from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    import fractions
 
 __all__ = ["Quantity", "QuantityFormat", "parse_quantity", "try_quantity"]
 
@@ -87,6 +90,8 @@ class Quantity:
         """Return the exact value; raises `ValueSyntaxError` when it has more than 10,000 decimal places."""
         if abs(self.exponent) > _WIDEST:
             raise ValueSyntaxError(_NUMBER_ERROR)
+        import fractions  # most quantities are compared as integers
+
         if self.exponent >= 0:
             return fractions.Fraction(self.unscaled * 10**self.exponent)
         return fractions.Fraction(self.unscaled, 10**-self.exponent)

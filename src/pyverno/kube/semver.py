@@ -6,7 +6,6 @@ This module must never accept what blang refuses (`v1.2.3`, `1.2`, `^1.0.0`, `~1
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable
 from functools import lru_cache, total_ordering
@@ -257,4 +256,6 @@ def _raised(version: str, flat: str) -> str:
 
 
 def _quote(text: str) -> str:
+    import json  # for texts of errors only
+
     return json.dumps(text, ensure_ascii=False)

@@ -7,9 +7,7 @@ structure or a file: it maps one scalar to one value and raises `ValueError` wit
 
 from __future__ import annotations
 
-import base64
 import binascii
-import decimal
 import math
 import re
 import struct
@@ -86,6 +84,8 @@ def _as_json(value: Scalar) -> Scalar:
             raise ValueError(f"`{word}` has no JSON value")
         if value.is_integer():
             # JSON text carries the shortest digits, which beyond 2**53 may name another integer than the float does.
+            import decimal  # few documents hold such a number
+
             number = int(decimal.Decimal(repr(value)))
             if _MIN_INT64 <= number <= _MAX_INT64:
                 return number
@@ -142,6 +142,8 @@ _TAG_TYPES: Final[dict[str, Callable[[Scalar], bool]]] = {
 
 
 def _binary(text: str) -> str:
+    import base64  # few documents hold binary values
+
     try:
         data = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError):

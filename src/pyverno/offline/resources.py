@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import orjson
-
 from pyverno.errors import DocumentError
 from pyverno.kube.documents import Document, expand_lists
 from pyverno.kube.json import JSON, JSONObject
@@ -44,6 +42,8 @@ def normalise(document: JSONObject, kinds: KindTable, *, has_nulls: bool = True)
 
 def _may_hold_null(document: JSONObject) -> bool:
     """Tell whether a walk through the document is worth while; writing it out is much cheaper than walking it."""
+    import orjson  # only resources whose text holds a null come here
+
     try:
         return b"null" in orjson.dumps(document)
     except TypeError:

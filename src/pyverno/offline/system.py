@@ -5,8 +5,6 @@ The only place from which an engine without a cluster gets something that is not
 
 from __future__ import annotations
 
-import secrets
-import socket
 import time
 
 from pyverno.errors import HostError
@@ -25,10 +23,14 @@ class System:
 
     def random_bits(self, bits: int) -> int:
         """Return a random integer of that many bits."""
+        import secrets  # few policies ask for chance
+
         return secrets.randbits(bits) if bits else 0
 
     def lookup_host(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a host name."""
+        import socket  # few policies look up names
+
         try:
             found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:

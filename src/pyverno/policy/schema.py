@@ -7,7 +7,6 @@ module must not know any policy kind.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final, Protocol, TypeAlias
@@ -111,6 +110,8 @@ def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
     """
     if len(name) > MAX_SUGGESTED_KEY:
         return ""
+    import difflib  # only for what is misspelt
+
     by_fold = {candidate.casefold(): candidate for candidate in known}
     near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
     return f": did you mean `{by_fold[near[0]]}`?" if near else ""

@@ -7,7 +7,6 @@ particular function (see `functions`).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -94,6 +93,8 @@ class Function:
     @property
     def documentation(self) -> str:
         """The docstring, without its indentation."""
+        import inspect  # for references and help only
+
         return inspect.getdoc(self.implementation) or ""
 
     @property

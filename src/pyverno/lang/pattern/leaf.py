@@ -7,7 +7,6 @@ closure never raises. This module must never look at lists, paths or anchors (se
 
 from __future__ import annotations
 
-import decimal
 import math
 import operator
 from collections.abc import Callable
@@ -229,6 +228,8 @@ def plain_text(value: JSON) -> str | None:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
+        import decimal  # few patterns hold numbers with a point
+
         digits = len(decimal.Decimal(repr(value)).normalize().as_tuple().digits)
         return f"{value:.{digits - 1}E}"
     return None
