@@ -1,12 +1,14 @@
 # Everything a developer needs, one line each. Works on Linux and macOS with Python 3.11+, git and make.
 PYTHON ?= python3
 VENV := .venv
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 CORPUS ?= ../shared/conformance
+LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help venv demo test e2e check bench docs snapshots conformance nightly lock clean
+.PHONY: help venv demo test smoke e2e check bench docs snapshots conformance nightly lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +27,14 @@ demo: venv ## apply our policies and the guide's policies to sample manifests an
 test: venv ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/e2e
 	$(BIN)/python -m pytest tests/e2e
+
+smoke: $(LOWEST)/.installed ## open every front door with the lowest versions of the dependencies that are allowed
+	$(LOWEST)/bin/python -m scripts.smoke
+
+$(LOWEST)/.installed: requirements-lowest.lock
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lowest.lock
+	touch $@
 
 e2e: venv ## run the tests with processes alone and at full size (wants quiet); ONLY=rolled runs some, build/e2e.json has the figures
 	PYVERNO_E2E=1 $(BIN)/python -m pytest -s tests/e2e $(if $(ONLY),-k "$(ONLY)")
@@ -53,8 +63,9 @@ nightly: venv ## property tests with at least 100,000 inputs each; every securit
 	$(BIN)/python -m tests.security.mutants
 
 lock: ## write requirements*.lock from pyproject.toml (needs uv on the PATH)
-	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.lock
-	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml scripts/build-requirements.txt --group dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml -o requirements.lock
+	$(LOCK) pyproject.toml scripts/build-requirements.txt --group dev -o requirements-dev.lock
+	$(LOCK) --resolution lowest-direct --all-extras pyproject.toml -o requirements-lowest.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
