@@ -178,6 +178,12 @@ _EGRESS_GUARDS: Final = (
         (_RULES, "for each in (address, *embedded_addresses(address)):", "for each in (address,):"),
     ),
     _guard(
+        "I3", "metadata services behind any translator are recognized",
+        "tests/unit/cluster/test_egressrules.py"
+        "::test_metadata_services_are_recognized_behind_translators_that_nothing_marks",
+        (_RULES, "if carries_metadata(address):", "if False:"),
+    ),
+    _guard(
         "I3", "URLs with credentials are refused", "egress::test_what_can_be_read_in_two_ways_is_not_called",
         (_URL, 'if "@" in text:', "if False:"),
         (_URL, "if len(text) > 253 or not all(0 < len(label) <= 63 and _NAME.issuperset(label) for label in labels):",

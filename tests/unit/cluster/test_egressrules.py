@@ -44,6 +44,62 @@ def test_an_address_carries_others(text: str, carried: list[str]) -> None:
     assert carried == [str(each) for each in embedded_addresses(ipaddress.ip_address(text))]
 
 
+RFC_6052 = {
+    32: (4, 5, 6, 7),
+    40: (5, 6, 7, 9),
+    48: (6, 7, 9, 10),
+    56: (7, 9, 10, 11),
+    64: (9, 10, 11, 12),
+    96: (12, 13, 14, 15),
+}
+"""Where the octets of an IPv4 address stand, by the length of the prefix; written down by hand from the RFC."""
+
+
+def translated(prefix: str, length: int, address: str, *, suffix: int = 0) -> ipaddress.IPv6Address:
+    """Return an IPv4 address as a translator with this prefix writes it; `suffix` fills what should be zero."""
+    octets = bytearray(ipaddress.IPv6Address(prefix).packed)
+    for place in range(length // 8, 16):
+        octets[place] = 0 if place == 8 else suffix
+    for place, octet in zip(RFC_6052[length], ipaddress.IPv4Address(address).packed, strict=True):
+        octets[place] = octet
+    return ipaddress.IPv6Address(bytes(octets))
+
+
+NAT64 = [("64:ff9b::", 96), *(("64:ff9b:1::", length) for length in (48, 56, 64, 96)), ("64:ff9b:1:2:3:4:0:0", 96)]
+OF_OPERATORS = [(prefix, length) for prefix in ("2001:db8:1:2:3:4::", "fd00:1:2:3:4:5::") for length in RFC_6052]
+
+
+@pytest.mark.parametrize(("prefix", "length"), NAT64)
+@pytest.mark.parametrize("inner", ["169.254.169.254", "169.254.7.9", "127.0.0.1", "100.100.100.200", "10.1.2.3"])
+def test_every_position_of_known_translators_is_judged_as_the_address_inside(
+    prefix: str, length: int, inner: str
+) -> None:
+    """The well-known prefix and all lengths of prefixes for local use, whatever fills the bits that should be zero."""
+    rules = EgressRules.read((*DEFAULT_BLOCKLIST, "10.0.0.0/8"))
+    for suffix in (0, 7):
+        assert not _permits(rules, f"http://[{translated(prefix, length, inner, suffix=suffix)}]/")
+    for public in ("93.184.216.34", "34.240.1.2", "8.8.8.8"):
+        assert _permits(rules, f"http://[{translated(prefix, length, public)}]/")
+
+
+@pytest.mark.parametrize(("prefix", "length"), OF_OPERATORS)
+def test_metadata_services_are_recognized_behind_translators_that_nothing_marks(prefix: str, length: int) -> None:
+    """RFC 6052 has six layouts for prefixes of an operator; a service on the list is found in each of them."""
+    rules = EgressRules.read()
+    for service in ("169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192"):
+        for suffix in (0, 7):
+            assert not _permits(rules, f"http://[{translated(prefix, length, service, suffix=suffix)}]/")
+    assert not _permits(rules, f"http://[{translated(prefix, length, '169.254.7.9')}]/")
+    assert _permits(rules, f"http://[{translated(prefix, length, '93.184.216.34')}]/")
+    assert _permits(rules, f"http://[{translated(prefix, length, '10.1.2.3')}]/")
+
+
+@pytest.mark.parametrize("host", ["2001:db8:a9fe:1::9", "2001:db8::a9fe:1:2:3", "2606:4700:a9fe::6810:84e5"])
+def test_an_ordinary_address_may_hold_the_octets_of_link_local(host: str) -> None:
+    """Half of an address by chance is no address inside."""
+    assert _permits(EgressRules.read(), f"http://[{host}]/")
+
+
 def test_the_default_list_blocks_this_machine_and_metadata_services() -> None:
     """As in Kyverno: loopback and metadata services; addresses inside of a cluster are open."""
     rules = EgressRules.read()
