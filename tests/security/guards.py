@@ -47,6 +47,7 @@ _BROKER, _APIPATH, _MATCH = "engine/broker.py", "kube/apipath.py", "engine/match
 _RULES, _EGRESS, _URL = "cluster/egressrules.py", "cluster/egress.py", "cluster/serviceurl.py"
 _ENGINE, _DECISION, _EXCEPTIONS = "engine/engine.py", "engine/decision.py", "engine/exceptions.py"
 _BUDGET, _SERVER, _QUESTION = "lang/runtime.py", "webhook/server.py", "webhook/question.py"
+_BODIES: Final = "webhook/bodies.py"
 _WORLD, _TEMPLATE = "engine/celworld.py", "lang/template/template.py"
 
 _CONFINED: Final = (
@@ -395,11 +396,29 @@ _LIMITED: Final = (
     ),
     _guard(
         "I9", "bodies of requests have a size", "admission::test_a_body_beyond_the_limit_is_never_held",
-        (_SERVER, "if size is not None and size > self._limits.body_bytes:", "if False:"),
+        (_BODIES, "if size > self._most_bytes:", "if False:"),
     ),
     _guard(
         "I9", "bodies without a length have a size", "admission::test_a_body_beyond_the_limit_is_never_held",
-        (_SERVER, "if total > self._limits.body_bytes:", "if False:"),
+        (_BODIES, "if len(found) + len(part) > self._most_bytes:", "if False:"),
+    ),
+    _guard(
+        "I9", "encoded bodies are refused",
+        "tests/unit/webhook/test_connections.py::test_a_body_in_another_form_is_refused_with_a_status[gzip]",
+        (_BODIES, 'if any(coding.lower() != "identity" for coding in headers.getall("Content-Encoding", ())):',
+         "if False:"),
+    ),
+    _guard(
+        "I9", "the parser inflates nothing",
+        "tests/unit/webhook/test_connections.py::test_an_encoded_body_is_never_inflated",
+        ("webhook/connections.py", '"auto_decompress": False', '"auto_decompress": True'),
+    ),
+    _guard(
+        "I9", "bodies that never arrive do not hold up the end",
+        "tests/unit/webhook/test_connections.py"
+        "::test_requests_whose_body_never_arrives_do_not_hold_up_the_end",
+        (_SERVER, "        self._bodies.hurry(_LAST_BODY_SECONDS)\n", ""),
+        may_hang=True,
     ),
     _guard(
         "I9", "a connection has to ask something", "admission::test_a_connection_without_a_question_is_closed",

@@ -49,6 +49,8 @@ METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _ATTEMPTS: Final = 5
 _LONGEST_LINE: Final = 16 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of one answer, inflated: a page of 500 objects of half a megabyte each."""
 
 _KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
 
@@ -204,8 +206,9 @@ class Client:
         content_type: str = JSON_TYPE,
         accept: str = JSON_TYPE,
         seconds: float = 30.0,
+        most_bytes: int = MAX_ANSWER_BYTES,
     ) -> Any:
-        """Send one request and return the decoded answer.
+        """Send one request and return the decoded answer, which may have `most_bytes`, inflated.
 
         A server that asks to come back later (429, or 503 with Retry-After) is asked again, a few times. Raises
         StatusError for what it refuses, HostError for what has no answer.
@@ -215,7 +218,7 @@ class Client:
         sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
         for attempt in range(_ATTEMPTS):
             await self._budget.take()
-            status, answer, wait = await self._send(sent, seconds)
+            status, answer, wait = await self._send(sent, seconds, most_bytes)
             if status == 401 and attempt == 0 and self._credentials.forget():
                 continue
             if wait is None or attempt == _ATTEMPTS - 1:
@@ -223,7 +226,7 @@ class Client:
             await asyncio.sleep(wait * random.uniform(1.0, 1.3))  # noqa: S311 - spreads load, keeps no secret
         return _answer(method, path, status, answer)
 
-    async def _send(self, sent: _Sent, seconds: float) -> tuple[int, bytes, float | None]:
+    async def _send(self, sent: _Sent, seconds: float, most_bytes: int) -> tuple[int, bytes, float | None]:
         what = f"{sent.method} {sent.path}"
         try:
             async with asyncio.timeout(seconds):
@@ -231,7 +234,7 @@ class Client:
                 async with self._open().request(
                     sent.method, self.access.server + sent.path, params=sent.query, data=sent.data, **options
                 ) as reply:
-                    return reply.status, await reply.read(), _wait(reply)
+                    return reply.status, await _body(reply, most_bytes, what), _wait(reply)
         except TimeoutError:
             raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -258,7 +261,7 @@ class Client:
             options = await self._options({"Accept": accept})
             async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
                 if reply.status != 200:
-                    _answer("GET", path, reply.status, await reply.read())
+                    _answer("GET", path, reply.status, await _body(reply, MAX_ANSWER_BYTES, f"GET {path}"))
                 opened()
                 async for line in _lines(reply.content):
                     yield decode(line)
@@ -338,6 +341,16 @@ def _impersonation(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, values in (said.get("as-user-extra") or {}).items():
         for value in values:
             yield f"Impersonate-Extra-{key}", str(value)
+
+
+async def _body(reply: aiohttp.ClientResponse, most_bytes: int, what: str) -> bytes:
+    """Return the body of an answer; its bytes are counted as they are inflated, piece by piece."""
+    found = bytearray()
+    async for part in reply.content.iter_any():
+        if len(found) + len(part) > most_bytes:
+            raise HostError(f"the API server answered `{what}` with more than {most_bytes} bytes")
+        found += part
+    return bytes(found)
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

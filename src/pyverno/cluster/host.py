@@ -39,6 +39,8 @@ _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _STALE_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 3600.0
+_MOST_ANSWER_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of what the API server answers to a rule, inflated; it may be any server behind an aggregated API."""
 _T = TypeVar("_T")
 
 
@@ -116,7 +118,8 @@ class ClusterHost:
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical path as it is."""
-        return self._ask(self._client.request(method, path.path, query=path.query, body=body), f"{method} {path.path}")
+        asked = self._client.request(method, path.path, query=path.query, body=body, most_bytes=_MOST_ANSWER_BYTES)
+        return self._ask(asked, f"{method} {path.path}")
 
     def http_call(self, call: HttpCall) -> JSON:
         """Call a service and return the JSON of its answer; what is posted without data is an empty object."""

@@ -6,7 +6,9 @@ This module must never know what a controller does.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Final
@@ -15,7 +17,8 @@ from aiohttp import web
 
 from pyverno.controllers.garbage import keep_collections_short
 from pyverno.errors import HostError
-from pyverno.webhook.connections import PatientServer, PatientSite
+from pyverno.webhook.connections import MalformedRequestError, PatientServer, PatientSite
+from pyverno.webhook.throttle import Throttle
 
 __all__ = ["Service", "loop_factory", "run_process", "serve_http"]
 
@@ -23,6 +26,11 @@ _HEAD_SECONDS: Final = 5.0
 _MOST_CONNECTIONS: Final = 100
 _LAST_SECONDS: Final = 1.0
 """How long answers that have begun may take when everything ends."""
+
+_SWITCH_SECONDS: Final = 0.001
+"""How long a thread may compute while others wait; with the default of 5 ms the loop waits too long behind a few."""
+
+log = logging.getLogger("pyverno.admission")
 
 Service = AbstractAsyncContextManager[object]
 """Something that is served from before the work begins until after it ended."""
@@ -33,6 +41,7 @@ def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], serv
 
     Whatever the work raises is raised.
     """
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(work, services))
 
@@ -83,7 +92,7 @@ async def serve_http(
 ) -> web.ServerRunner:
     """Listen for HTTP and return what is to be cleaned up at the end; `options` are those of `aiohttp.web.TCPSite`.
 
-    Who does not ask is sent away, as at the port of the webhook.
+    Connections that make no request are closed, and malformed requests are logged, as at the port of the webhook.
 
     Raises HostError where nobody can listen, because somebody else does, say.
     """
@@ -92,7 +101,17 @@ async def serve_http(
         server.note(request)
         return await handle(request)
 
-    server = PatientServer(noted, head_seconds=_HEAD_SECONDS, most_connections=_MOST_CONNECTIONS, access_log=None)
+    throttle = Throttle()
+
+    def complain(error: MalformedRequestError) -> None:
+        held_back = throttle.held_back("malformed")
+        if held_back is not None:
+            fields = {"port": port, "error": error.message, "held_back": held_back}
+            log.info("request refused", extra={"fields": fields})
+
+    server = PatientServer(
+        noted, head_seconds=_HEAD_SECONDS, most_connections=_MOST_CONNECTIONS, complain=complain, keepalive_timeout=75.0
+    )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
     await runner.setup()
     try:

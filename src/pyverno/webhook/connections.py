@@ -1,46 +1,161 @@
-"""The HTTP server below the webhook: no connection may be held without a question being asked on it.
+"""The HTTP server below the webhook: no connection may be held without a request being made on it.
 
-A caller that sends a request drop by drop, or none at all, is sent away after a while, and so is one too many, and who
-begins with TLS and does not go on. This module must never look at a request.
+Closes connections that exceed the limit, stall in the TLS handshake, or send no complete request head in time. What is
+no HTTP is reported once, as a `MalformedRequestError`, and never as a traceback. Bodies arrive as they were sent, never
+decompressed. This module must never look into a request.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any, Final
 
+import orjson
 from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, InvalidHeader, LineTooLong
 
-__all__ = ["PatientServer", "PatientSite"]
+from pyverno.errors import PyvernoError
+from pyverno.kube.status import StatusError
+
+__all__ = ["MalformedRequestError", "PatientServer", "PatientSite"]
+
+_LINGERING_SECONDS: Final = 1.0
+"""How long the rest of a body that nobody wants is read, so that the client sees the answer."""
+_HANDSHAKE_SECONDS: Final = 10.0
+_FAULTS: Final = (
+    (LineTooLong, "the head of a request is too large"),
+    (BadHttpMethod, "a request line has no valid method"),
+    (InvalidHeader, "a header is not valid"),
+)
+_OF_CLIENTS: Final = (HttpProcessingError, web.RequestPayloadError, OSError)
+"""What log lines of the library are about that a client has caused."""
+
+
+class MalformedRequestError(PyvernoError):
+    """Bytes that are no request, or only half of one; `status` is what the client is told if it still listens."""
+
+    code = "malformed-request"
+    status = 400
+
+
+Complain = Callable[[MalformedRequestError], None]
 
 
 class PatientServer(web.Server):
     """Waits so many seconds for the first whole head of a request, and holds so many connections at most."""
 
-    def __init__(self, *arguments: Any, head_seconds: float, most_connections: int, **options: Any) -> None:
-        """Take the limits; everything else is as for `aiohttp.web.Server`."""
-        super().__init__(*arguments, **options)
+    def __init__(
+        self,
+        *arguments: Any,
+        head_seconds: float,
+        most_connections: int,
+        complain: Complain,
+        handshake_seconds: float = _HANDSHAKE_SECONDS,
+        **options: Any,
+    ) -> None:
+        """Take the limits, and what reports malformed requests; everything else is as for `aiohttp.web.Server`."""
+        settings = {"access_log": None, "auto_decompress": False, "lingering_time": _LINGERING_SECONDS, **options}
+        super().__init__(*arguments, **settings)
         self._head_seconds = head_seconds
         self._most_connections = most_connections
+        self._handshake_seconds = handshake_seconds
+        self._complain = complain
+        self._settings = settings
         self._silent: set[object] = set()
+        self._numbers = itertools.count()
+        self._shaking: dict[int, float] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+
+    def __call__(self) -> web.RequestHandler:
+        """Make a connection; it counts as one whose handshake failed if nothing more comes of it in time."""
+        number = next(self._numbers)
+        self._shaking[number] = time.monotonic()
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(self._handshake_seconds, self._sweep_handshakes)
+        return _Connection(self, number, loop=self._loop, **self._settings)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Begin to wait for a question, or send away one too many."""
+        """Begin to wait for a request, or close one connection too many."""
         super().connection_made(handler, transport)
+        if isinstance(handler, _Connection):
+            self._shaking.pop(handler.number, None)
         if len(self.connections) > self._most_connections:
+            self.report("one connection too many", transport)
             transport.abort()
             return
         self._silent.add(handler)
-        asyncio.get_running_loop().call_later(self._head_seconds, self._look_at, handler, transport)
+        self._loop.call_later(self._head_seconds, self._look_at, handler, transport)
 
     def note(self, request: web.BaseRequest) -> None:
         """Take note that a request has come whole as far as its head."""
         self._silent.discard(request.protocol)
 
+    def report(self, what: str, transport: asyncio.BaseTransport | None = None) -> None:
+        """Report something malformed, with the address that it came from."""
+        peer = None if transport is None else transport.get_extra_info("peername")
+        self._complain(MalformedRequestError(f"{what} (from {peer[0]})" if isinstance(peer, tuple) else what))
+
+    async def shutdown(self, timeout: float | None = None) -> None:
+        """Close all connections."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        await super().shutdown(timeout)
+
     def _look_at(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         if handler in self._silent:
             self._silent.discard(handler)
+            if not transport.is_closing():
+                self.report("no complete request head in time", transport)
             transport.abort()
+
+    def _sweep_handshakes(self) -> None:
+        """Report the handshakes that did not end well: the loop does not tell of these."""
+        self._sweep = None
+        before = time.monotonic() - self._handshake_seconds
+        while self._shaking:
+            number, began = next(iter(self._shaking.items()))
+            if began > before:
+                wait = began - before + 0.001
+                self._sweep = self._loop.call_later(wait, self._sweep_handshakes)
+                return
+            del self._shaking[number]
+            self.report("a TLS handshake failed")
+
+
+class _Connection(web.RequestHandler):
+    __slots__ = ("number",)
+
+    def __init__(self, server: PatientServer, number: int, **options: Any) -> None:
+        super().__init__(server, **options)
+        self.number = number
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log what went wrong here; what a client has done is reported by `handle_error`, or needs no word."""
+        if not isinstance(kw.get("exc_info"), _OF_CLIENTS):
+            super().log_exception(*args, **kw)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no request with 400; the connection is closed afterwards."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        what = next((text for kind, text in _FAULTS if isinstance(exc, kind)), "a request can not be read")
+        if isinstance(self._manager, PatientServer):
+            self._manager.report(what, self.transport)
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun")
+        body = orjson.dumps(StatusError(400, "BadRequest", what).to_json())
+        response = web.Response(status=400, body=body, content_type="application/json")
+        response.force_close()
+        return response
 
 
 class PatientSite(web.TCPSite):

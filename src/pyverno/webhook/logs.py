@@ -20,6 +20,7 @@ from pyverno.engine.result import FailureAction, Status
 from pyverno.webhook.admission import Judged
 from pyverno.webhook.dumps import is_secret
 from pyverno.webhook.question import Question
+from pyverno.webhook.throttle import Throttle
 
 __all__ = ["TIME_FORMATS", "AnswerLog", "JsonFormatter", "LogSettings", "TextFormatter", "level_of", "set_up_logging"]
 
@@ -160,7 +161,14 @@ def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
 
 
 class AnswerLog:
-    """An `Observer` of the webhook server: denials and errors are told, other answers at debug level."""
+    """An `Observer` of the webhook server: denials and errors are told, other answers at debug level.
+
+    Of refusals, which anybody can cause, a few of each kind are told at once and then one a second.
+    """
+
+    def __init__(self, throttle: Throttle | None = None) -> None:
+        """Take what holds lines back."""
+        self._throttle = throttle or Throttle()
 
     def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Write what was answered, and for each rule that failed or broke one line of its own."""
@@ -191,8 +199,11 @@ class AnswerLog:
 
     def failed(self, path: str, error: BaseException) -> None:
         """Write why a request was refused; what is a fault of ours comes with its traceback."""
+        held_back = self._throttle.held_back(type(error).__name__)
+        if held_back is None:
+            return
         is_ours = not hasattr(error, "status")
-        fields = {"path": path[:_LONGEST_TEXT], "error": str(error)[:_LONGEST_TEXT]}
+        fields = {"path": path[:_LONGEST_TEXT], "error": str(error)[:_LONGEST_TEXT], "held_back": held_back}
         log.log(
             logging.ERROR if is_ours else logging.INFO,
             "request refused",

@@ -1,8 +1,8 @@
 """The HTTPS server of the webhook: limits, threads, health and an orderly end; what it answers is decided elsewhere.
 
-A review that needs nothing of the world runs on the event loop; one that does is done in a worker thread, with the
-deadline that the API server gave. Whatever is wrong with one request is the answer to that request and disturbs no
-other. This module must never judge.
+A small review that needs nothing of the world runs on the event loop; a large one, or one that takes time, runs in a
+worker thread from the first byte to the last, with the deadline that the API server gave. Whatever is wrong with one
+request is the answer to that request and disturbs no other. This module must never judge.
 """
 
 from __future__ import annotations
@@ -10,32 +10,47 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Protocol
+from functools import lru_cache, partial
+from typing import Any, Protocol, TypeVar
 
 import orjson
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 
 from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
-from pyverno.kube.status import StatusError, request_too_large, server_timeout, service_unavailable
+from pyverno.kube.status import StatusError, server_timeout
 from pyverno.webhook.admission import Judged, World, answer
-from pyverno.webhook.connections import PatientServer, PatientSite
+from pyverno.webhook.bodies import Bodies
+from pyverno.webhook.connections import MalformedRequestError, PatientServer, PatientSite
 from pyverno.webhook.inline import InlineHost, NeedsWorkerError
 from pyverno.webhook.question import Answer, BadReviewError, Question, read_question
 from pyverno.webhook.routes import Route, read_route
 from pyverno.webhook.tls import ServerTls
+from pyverno.webhook.turns import Turns
+from pyverno.webhook.workers import Workers
 
 __all__ = ["Health", "Limits", "Observer", "Special", "WebhookServer"]
 
+_T = TypeVar("_T")
 _SPARE_SECONDS = 0.25
 """How long before the API server stops waiting a review ends."""
 
 _QUIET_SECONDS = 0.5
 """For how long no request may have come before the connections that are left are closed."""
+
+_LAST_BODY_SECONDS = 0.5
+"""How long a body may still take to arrive once the server has lingered: callers that are alive have sent theirs."""
+
+_LAST_SECONDS = 1.0
+"""How long connections take to close when nothing is in work any more."""
+
+_LARGE_BYTES = 128 * 1024
+"""From this size on a body is read, judged and answered in a worker thread: it takes milliseconds."""
+
+_EXHAUSTED_SECONDS = 30.0
+"""After how long without a thread that works the process counts as dead."""
 
 Special = Callable[[Question], Coroutine[Any, Any, Answer]]
 """What answers a path that asks no policies: validation of policies, exceptions, global context entries, TTL labels."""
@@ -45,6 +60,7 @@ Special = Callable[[Question], Coroutine[Any, Any, Answer]]
 class Limits:
     """What the server takes: bytes of one body and of all bodies in work, seconds, connections, threads.
 
+    `spare_workers` is how many threads may take the place of those that go on after their deadline.
     `linger_seconds` is for how long it goes on as before when it is told to stop, because it takes a while until those
     who ask know it; `drain_seconds` is what reviews that have begun then have left.
     """
@@ -58,6 +74,7 @@ class Limits:
     idle_seconds: float = 300.0
     connections: int = 2000
     workers: int = 8
+    spare_workers: int = 8
     drain_seconds: float = 10.0
     linger_seconds: float = 0.0
 
@@ -119,16 +136,22 @@ class WebhookServer:
         self._special = dict(special or {})
         self._limits = limits or Limits()
         self._defers = defers
-        self._bytes_in_work = 0
+        self._bodies = Bodies(self._limits.body_bytes, self._limits.bytes_in_work, self._limits.body_seconds)
         self._in_work = 0
         self._asked = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_draining = False
-        self._pool = ThreadPoolExecutor(self._limits.workers, thread_name_prefix="review")
+        self._workers = Workers(self._limits.workers, self._limits.spare_workers)
+        self._turns = Turns()
         self._runner: web.ServerRunner | None = None
         self._http: PatientServer
         self.port = 0
+
+    @property
+    def overdue(self) -> int:
+        """How many threads go on with reviews whose callers have stopped waiting."""
+        return self._workers.overdue
 
     async def start(self, address: str = "", port: int = 9443, *, shares_port: bool = False) -> None:
         """Listen; with port 0 the system chooses one, which `port` then tells."""
@@ -136,12 +159,13 @@ class WebhookServer:
             self._handle,
             head_seconds=self._limits.head_seconds,
             most_connections=self._limits.connections,
-            access_log=None,
+            handshake_seconds=self._limits.handshake_seconds,
+            complain=lambda error: self._observer.failed("", error),
             keepalive_timeout=self._limits.idle_seconds,
             max_line_size=8190,
             max_field_size=16 * 1024,
         )
-        self._runner = web.ServerRunner(self._http, handle_signals=False)
+        self._runner = web.ServerRunner(self._http, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
         await self._runner.setup()
         site = PatientSite(
             self._runner,
@@ -162,16 +186,18 @@ class WebhookServer:
     async def stop(self) -> None:
         """Stop in order: not ready, linger, finish what is in work, then close; requests are answered until the end.
 
-        Every answer from now on ends its connection, so that the next request goes elsewhere.
+        A request whose body has not arrived by then is refused. Every answer from now on ends its connection, so that
+        the next request goes elsewhere.
         """
         self._is_draining = True
         await asyncio.sleep(self._limits.linger_seconds)
+        self._bodies.hurry(_LAST_BODY_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._limits.drain_seconds):
                 await self._be_quiet()
         if self._runner is not None:
             await self._runner.cleanup()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._workers.stop()
 
     async def _be_quiet(self) -> None:
         """Wait until nothing is in work and nothing more comes on the connections that are left."""
@@ -190,6 +216,8 @@ class WebhookServer:
         self._asked += 1
         self._idle.clear()
         try:
+            if request.version < HttpVersion10:
+                raise MalformedRequestError("a request line has no version")
             self._check_caller(request)
             response = await self._answer(request, path)
             if self._is_draining:
@@ -198,6 +226,11 @@ class WebhookServer:
         except BadReviewError as error:
             self._observer.failed(path, error)
             return _refusal(StatusError(error.status, "BadRequest", error.message))
+        except MalformedRequestError as error:
+            self._http.report(error.message, request.transport)
+            response = _refusal(StatusError(error.status, "BadRequest", error.message))
+            response.force_close()
+            return response
         except StatusError as error:
             self._observer.failed(path, error)
             return _refusal(error)
@@ -223,56 +256,51 @@ class WebhookServer:
         if request.method != "POST":
             raise StatusError(405, "MethodNotAllowed", "reviews are sent by POST")
         deadline = time.monotonic() + _seconds(request.raw_path.partition("?")[2], self._limits.review_seconds)
-        size = request.content_length
-        if size is not None and size > self._limits.body_bytes:
-            raise request_too_large(f"the body is larger than {self._limits.body_bytes} bytes")
-        reserved = self._limits.body_bytes if size is None else size
-        if self._bytes_in_work + reserved > self._limits.bytes_in_work:
-            raise service_unavailable("too many bytes are in work; try again")
-        self._bytes_in_work += reserved
+        held = _Held(self._bodies, await self._bodies.read(request))
+        content_type = request.headers.get("Content-Type", "")
         try:
-            body = await self._read(request)
-            question = read_question(body, request.headers.get("Content-Type", ""))
             began = time.perf_counter()
-            judged = await (
-                self._judge(question, route, deadline) if route is not None else self._ask(special, question, deadline)
-            )
-            written = judged.answer.to_bytes(question)
+            if len(held.body) < _LARGE_BYTES and self._turns.is_open:
+                question = read_question(held.body, content_type)
+                judged = None if route is None else self._judge_here(question, route, deadline)
+                written = b"" if judged is None else judged.answer.to_bytes(question)
+                self._turns.take(time.perf_counter() - began)
+                if judged is None and route is not None:
+                    work = partial(self._judge, question, route, deadline)
+                    judged, written = await self._in_thread(held, path, deadline, work)
+            else:
+                whole = partial(self._read_and_judge, held.body, content_type, route, deadline)
+                question, judged, written = await self._in_thread(held, path, deadline, whole)
+            if judged is None:
+                judged = await self._ask(special, question, deadline)
+                written = judged.answer.to_bytes(question)
         finally:
-            self._bytes_in_work -= reserved
+            held.release()
         self._observer.answered(question, path, judged, time.perf_counter() - began)
         return web.Response(body=written, content_type="application/json")
 
-    async def _read(self, request: web.BaseRequest) -> bytes:
-        if request.content_length is not None and request.content.is_eof():
-            return request.content.read_nowait()  # it is all here, and its length was looked at
-        parts: list[bytes] = []
-        total = 0
-        try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                async for part in request.content.iter_any():
-                    total += len(part)
-                    if total > self._limits.body_bytes:
-                        raise request_too_large(f"the body is larger than {self._limits.body_bytes} bytes")
-                    parts.append(part)
-        except TimeoutError:
-            raise StatusError(408, "Timeout", "the body took too long to arrive") from None
-        return b"".join(parts)
+    def _read_and_judge(
+        self, body: bytes, content_type: str, route: Route | None, deadline: float
+    ) -> tuple[Question, Judged | None, bytes]:
+        question = read_question(body, content_type)
+        return (question, None, b"") if route is None else (question, *self._judge(question, route, deadline))
 
-    async def _judge(self, question: Question, route: Route, deadline: float) -> Judged:
+    def _judge_here(self, question: Question, route: Route, deadline: float) -> Judged | None:
+        """Judge on the event loop; None for a review that needs a worker thread."""
         try:
             return answer(question, route, self._world, self._inline, deadline=deadline)
         except NeedsWorkerError:
-            return await self._in_thread(
-                lambda: answer(question, route, self._world, self._host, deadline=deadline, defers=self._defers),
-                deadline,
-            )
+            return None
 
-    async def _in_thread(self, work: Callable[[], Judged], deadline: float) -> Judged:
-        running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+    def _judge(self, question: Question, route: Route, deadline: float) -> tuple[Judged, bytes]:
+        judged = answer(question, route, self._world, self._host, deadline=deadline, defers=self._defers)
+        return judged, judged.answer.to_bytes(question)
+
+    async def _in_thread(self, held: _Held, path: str, deadline: float, work: Callable[[], _T]) -> _T:
         try:
-            async with asyncio.timeout(deadline - time.monotonic() + _SPARE_SECONDS / 2):
-                return await asyncio.shield(running)
+            return await self._workers.run(
+                work, until=deadline + _SPARE_SECONDS / 2, name=path, ended=held.also_elsewhere()
+            )
         except TimeoutError:
             raise server_timeout("the review did not end within the time that the caller waits") from None
 
@@ -289,11 +317,40 @@ class WebhookServer:
 
     def _tell_health(self, path: str) -> web.Response:
         if path == "/health/liveness":
-            return web.Response(text="ok")
+            is_dead = self._workers.exhausted_seconds > _EXHAUSTED_SECONDS
+            return web.Response(status=500, text="no thread is left that works") if is_dead else web.Response(text="ok")
         if path != "/health/readiness":
             return _refusal(StatusError(404, "NotFound", "there is nothing at this path"))
-        problem = "shutting down" if self._is_draining else self._health.problem()
+        problem = "shutting down" if self._is_draining else self._problem()
         return web.Response(status=500, text=problem) if problem else web.Response(text="ok")
+
+    def _problem(self) -> str:
+        if self._workers.exhausted_seconds:
+            return "all threads go on with reviews after their deadline"
+        return self._health.problem()
+
+
+class _Held:
+    """A body whose bytes count until nobody works with them any more, here and in a thread."""
+
+    __slots__ = ("_bodies", "_holders", "_size", "body")
+
+    def __init__(self, bodies: Bodies, body: bytes) -> None:
+        self.body = body
+        self._bodies = bodies
+        self._size = len(body)
+        self._holders = 1
+
+    def also_elsewhere(self) -> Callable[[], None]:
+        """Count one more holder, and return what that one calls at its end."""
+        self._holders += 1
+        return self.release
+
+    def release(self) -> None:
+        """Count one holder less."""
+        self._holders -= 1
+        if not self._holders:
+            self._bodies.release(self._size)
 
 
 @lru_cache(64)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -219,6 +221,26 @@ def test_an_answer_that_is_no_json_is_an_error() -> None:
             with pytest.raises(HostError, match=said) as caught:
                 await client.get(MAPS, "a", "team")
             assert "hunter2" not in str(caught.value)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+def test_a_small_answer_does_not_become_a_large_one(coding: str) -> None:
+    """Compressed answers are inflated piece by piece, and what is too large is an error long before it is all there."""
+    inflated = b'"' + b" " * 20_000_000 + b'"'
+    body = gzip.compress(inflated) if coding == "gzip" else inflated
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on("GET /version", web.Response(body=body, headers={"Content-Encoding": coding}))
+        tracemalloc.start()
+        try:
+            with pytest.raises(HostError, match="answered `GET /version` with more than 1000000 bytes"):
+                await client.request("GET", "/version", most_bytes=1_000_000)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert coding != "gzip" or peak < 15_000_000
 
     play(scene)
 

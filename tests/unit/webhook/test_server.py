@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -492,3 +493,81 @@ def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
         assert (500, 'namespaces "gone" not found') == (code, orjson.loads(body)["message"])
 
     serve(make_server(CERTIFICATE, selected, world=world, host=LateNamespaces()), test)
+
+
+class Hung(NoHost):
+    """A world that never answers, until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.asked = 0
+
+    def config_map(self, namespace: str, name: str) -> JSONObject:
+        """Wait without end, whatever the deadline is."""
+        self.asked += 1
+        self.let_go.wait(60)
+        return {"data": {"name": "web"}}
+
+
+def test_threads_that_do_not_come_back_are_replaced_and_at_the_last_the_replica_is_not_ready() -> None:
+    """Whoever waits is answered at the deadline; the loop and small reviews go on; what comes back is used again."""
+    host = Hung()
+    limits = Limits(workers=2, spare_workers=2)
+
+    async def test(client: Client) -> None:
+        for number in range(4):
+            assert 200 == (await client.status("GET", "/health/readiness"))[0]
+            code, _ = await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(POD))
+            assert (504, number + 1) == (code, client.server.overdue)
+        assert (500, b"all threads go on with reviews after their deadline") == await client.status(
+            "GET", "/health/readiness"
+        )
+        assert (200, b"ok") == await client.status("GET", "/health/liveness")
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "default"}}
+        assert (await client.ask("/validate/fail", review_body(service)))["allowed"]
+        assert 504 == (await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(POD)))[0]
+        assert 4 == host.asked, "what waits for a thread when its time is over is never begun"
+        host.let_go.set()
+        while client.server.overdue:
+            await asyncio.sleep(0.01)
+        assert (await client.ask("/validate/fail", review_body(POD)))["allowed"]
+        assert 200 == (await client.status("GET", "/health/readiness"))[0]
+        assert 2 >= client.server._workers._threads
+        assert 0 == client.server._bodies.in_work
+
+    serve(make_server(CERTIFICATE, FROM_CONFIG, host=host, limits=limits), test)
+
+
+def test_bytes_of_a_review_that_goes_on_are_in_work() -> None:
+    """Memory is bounded by what threads hold, not by what callers wait for."""
+    host = Hung()
+    large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * 60_000}}}
+
+    async def test(client: Client) -> None:
+        assert 504 == (await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(large)))[0]
+        code, body = await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(large))
+        assert (503, "ServiceUnavailable") == (code, orjson.loads(body)["reason"])
+        host.let_go.set()
+        while client.server.overdue:
+            await asyncio.sleep(0.01)
+        assert (await client.ask("/validate/fail", review_body(large)))["allowed"]
+
+    serve(make_server(CERTIFICATE, FROM_CONFIG, host=host, limits=Limits(bytes_in_work=100_000)), test)
+
+
+def test_a_large_review_is_answered_as_a_small_one() -> None:
+    """From reading to writing in a worker thread: verdict, patch, refusals and special paths are the same."""
+    large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * 200_000}}}
+
+    async def leave(question: Question) -> Answer:
+        return Answer(warnings=[f"saw {question.name}"])
+
+    async def test(client: Client) -> None:
+        assert not (await client.ask("/validate/fail", review_body(large)))["allowed"]
+        patch = orjson.loads(base64.b64decode((await client.ask("/mutate/fail", review_body(large)))["patch"]))
+        assert [{"op": "add", "path": "/metadata/labels", "value": {"team": "bravo"}}] == patch
+        assert ["saw web"] == (await client.ask("/policyvalidate", review_body(large)))["warnings"]
+        headers = {"Content-Type": "application/json"}
+        assert 417 == (await client.status("POST", "/validate", data=b"[" * 200_000, headers=headers))[0]
+
+    serve(make_server(CERTIFICATE, TEAM, ADD, special={"/policyvalidate": leave}), test)

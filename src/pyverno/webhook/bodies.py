@@ -1,0 +1,109 @@
+"""Bodies of requests: read as they were sent, under one account of bytes and a limit of time.
+
+An encoded body is refused, because its size says nothing of what it becomes: kube-apiserver sends none. Bytes count
+from when they arrive until the work on them has ended. This module must never parse a body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from pyverno.kube.status import StatusError, request_too_large, service_unavailable
+from pyverno.webhook.connections import MalformedRequestError
+
+__all__ = ["Bodies"]
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Bodies:
+    """Reads bodies of at most `most_bytes`, all of them together at most `bytes_in_work`, each within `seconds`."""
+
+    def __init__(self, most_bytes: int, bytes_in_work: int, seconds: float) -> None:
+        self._most_bytes = most_bytes
+        self._bytes_in_work = bytes_in_work
+        self._seconds = seconds
+        self._reading: set[asyncio.Timeout] = set()
+        self.in_work = 0
+        """Bytes that have arrived and whose work has not ended."""
+
+    async def read(self, request: web.BaseRequest) -> bytes:
+        """Return a body, whose bytes count until `release`.
+
+        Raises StatusError: 413 for one that is too large, 415 for an encoded one, 417 and 501 for what the client
+        expects and nobody does, 503 when too much is in work, 408 when it does not arrive in time.
+        Raises MalformedRequestError when it ends early or can not be read.
+        """
+        _check_form(request)
+        size = request.content_length
+        if size is not None:
+            if size > self._most_bytes:
+                raise self._too_large()
+            if request.content.is_eof():  # it is all here, and its length was looked at
+                self._take(size)
+                return request.content.read_nowait()
+        if "Expect" in request.headers and request.transport is not None:
+            request.transport.write(_CONTINUE)
+        return await self._collect(request)
+
+    def release(self, size: int) -> None:
+        """Count the bytes of a body no longer."""
+        self.in_work -= size
+
+    def hurry(self, seconds: float) -> None:
+        """Give every body so many seconds from now on, those that are being read included."""
+        self._seconds = min(self._seconds, seconds)
+        until = asyncio.get_running_loop().time() + seconds
+        for limit in self._reading:
+            when = limit.when()
+            if not limit.expired() and (when is None or when > until):
+                limit.reschedule(until)
+
+    async def _collect(self, request: web.BaseRequest) -> bytes:
+        found = bytearray()  # no list of parts: they may be a byte long each
+        try:
+            async with asyncio.timeout(self._seconds) as limit:
+                self._reading.add(limit)
+                try:
+                    async for part in request.content.iter_any():
+                        if len(found) + len(part) > self._most_bytes:
+                            raise self._too_large()
+                        self._take(len(part))
+                        found += part
+                finally:
+                    self._reading.discard(limit)
+            return bytes(found)
+        except BaseException as error:
+            self.in_work -= len(found)
+            if isinstance(error, TimeoutError):
+                raise StatusError(408, "Timeout", "the body took too long to arrive") from None
+            if isinstance(error, HttpProcessingError | web.RequestPayloadError):
+                raise MalformedRequestError("a body can not be read") from None
+            if isinstance(error, OSError):
+                raise MalformedRequestError("a connection ended before the body of its request") from None
+            raise
+
+    def _take(self, size: int) -> None:
+        if self.in_work + size > self._bytes_in_work:
+            raise service_unavailable("too many bytes are in work; try again")
+        self.in_work += size
+
+    def _too_large(self) -> StatusError:
+        return request_too_large(f"the body is larger than {self._most_bytes} bytes")
+
+
+def _check_form(request: web.BaseRequest) -> None:
+    """Raise StatusError for a body in a form that is not taken, and for headers that can be read in two ways."""
+    headers = request.headers
+    if any(coding.lower() != "identity" for coding in headers.getall("Content-Encoding", ())):
+        raise StatusError(415, "UnsupportedMediaType", "encoded bodies are not accepted: send it as it is")
+    if "Transfer-Encoding" in headers and headers["Transfer-Encoding"].lower() != "chunked":
+        raise StatusError(501, "NotImplemented", "the only transfer encoding is chunked")
+    if "Expect" in headers and headers["Expect"].lower() != "100-continue":
+        raise StatusError(417, "ExpectationFailed", "the only expectation is 100-continue")
+    if len(headers.getall("Content-Type", ())) > 1:
+        raise StatusError(415, "UnsupportedMediaType", "there is more than one Content-Type")

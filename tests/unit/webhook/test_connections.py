@@ -1,0 +1,236 @@
+"""What is no HTTP, or half of it: reported once, counted, logged a few times, and never as a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+from pyverno.webhook.connections import MalformedRequestError
+from pyverno.webhook.logs import AnswerLog
+from pyverno.webhook.metrics import Metrics
+from pyverno.webhook.server import Limits, WebhookServer
+from tests.unit.webhook.conftest import Recorded, make_certificate, make_server, review_body
+from tests.unit.webhook.test_server import POD, TEAM
+
+CERTIFICATE = make_certificate()
+HEAD = b"POST /validate/fail HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+REVIEW = json.dumps(review_body(POD)).encode()
+MALFORMED = {
+    "garbage": b"\x00\x01\x02\xff\xfe\r\n\r\n",
+    "text": b"hello there\r\n\r\n",
+    "no-version": b"GET /validate\r\n\r\n",
+    "bad-version": b"GET / HTTP/9.9\r\nHost: a\r\n\r\n",
+    "bad-method": b"G@T / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "long-line": b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+    "long-header": b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 40_000 + b"\r\n\r\n",
+    "many-headers": b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5_000 + b"\r\n",
+    "bad-header": b"GET / HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n",
+    "null-in-header": b"GET / HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n",
+    "two-lengths": HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    "odd-length": HEAD + b"Content-Length: x\r\n\r\nabcd",
+    "negative-length": HEAD + b"Content-Length: -1\r\n\r\n",
+    "length-and-chunks": HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "bad-chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+    "huge-chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\nabc",
+    "chunk-without-end": HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcXX3\r\n",
+    "h2-preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+    "early-close": HEAD + b"Content-Length: 100\r\n\r\n{",
+    "early-close-in-chunks": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab",
+}
+ENCODED = {
+    "gzip": (b"Content-Encoding: gzip", 415),
+    "deflate": (b"Content-Encoding: deflate", 415),
+    "unknown-coding": (b"Content-Encoding: zzz", 415),
+    "twice": (b"Content-Encoding: identity\r\nContent-Encoding: gzip", 415),
+    "two-types": (b"Content-Type: text/yaml", 415),
+    "expectation": (b"Expect: a-miracle", 417),
+    "transfer-coding": (b"Transfer-Encoding: gzip, chunked", 501),
+}
+
+
+def serve(server: WebhookServer, scene: Callable[[WebhookServer], Awaitable[None]]) -> None:
+    """Play a scene with a server that listens."""
+
+    async def run() -> None:
+        await server.start("127.0.0.1", 0)
+        try:
+            await scene(server)
+        finally:
+            await server.stop()
+
+    asyncio.run(run())
+
+
+async def send(server: WebhookServer, *parts: bytes) -> bytes:
+    """Send bytes over TLS, say that there are no more, and return what comes back."""
+    reader, writer = await asyncio.open_connection("localhost", server.port, ssl=CERTIFICATE.client_context())
+    for part in parts:
+        writer.write(part)
+        await writer.drain()
+    answer = b""
+    with suppress(TimeoutError, ConnectionError):  # it may wait for more
+        async with asyncio.timeout(0.3):
+            answer = await reader.read(65536)
+    writer.transport.abort()
+    return answer
+
+
+async def asked(server: WebhookServer) -> bool:
+    """Tell whether a review is denied as it should be."""
+    answer = await send(server, HEAD + f"Content-Length: {len(REVIEW)}\r\n\r\n".encode() + REVIEW)
+    return b'"allowed":false' in answer
+
+
+@pytest.mark.parametrize("sent", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_request_is_reported_once_and_has_no_traceback(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It gets 400 if its sender still listens, disturbs nobody, and no library of ours logs it."""
+    told = Recorded()
+
+    async def scene(server: WebhookServer) -> None:
+        answer = await send(server, sent)
+        assert not answer or b" 400 " in answer.partition(b"\r\n")[0], answer
+        assert await asked(server)
+
+    with caplog.at_level(logging.INFO):
+        serve(make_server(CERTIFICATE, TEAM, observer=told), scene)
+    assert [MalformedRequestError] == [type(error) for _, error in told.failures]
+    assert [] == caplog.records
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x00\x05\x01", b"\x00" * 100],
+    ids=["plain-http", "half-a-handshake", "garbage"],
+)
+def test_a_handshake_that_fails_is_reported_once(sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Plain HTTP on the port of TLS, half of a handshake, garbage."""
+    told = Recorded()
+
+    async def scene(server: WebhookServer) -> None:
+        _, writer = await asyncio.open_connection("localhost", server.port)
+        writer.write(sent)
+        await writer.drain()
+        while not told.failures:
+            await asyncio.sleep(0.02)
+        writer.close()
+        assert await asked(server)
+        await asyncio.sleep(0.25)
+
+    with caplog.at_level(logging.INFO):
+        serve(make_server(CERTIFICATE, TEAM, observer=told, limits=Limits(handshake_seconds=0.2)), scene)
+    assert ["a TLS handshake failed"] == [str(error) for _, error in told.failures]
+    assert [] == caplog.records
+
+
+def test_a_flood_of_malformed_requests_is_counted_in_full_and_logged_a_few_times(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The metric has all of them; a line says how many had none."""
+    metrics, lines = Metrics(), AnswerLog()
+
+    class Both(Recorded):
+        def failed(self, path: str, error: BaseException) -> None:
+            metrics.failed(path, error)
+            lines.failed(path, error)
+
+    async def scene(server: WebhookServer) -> None:
+        for _ in range(40):
+            await send(server, MALFORMED["garbage"])
+
+    with caplog.at_level(logging.INFO, "pyverno"):
+        serve(make_server(CERTIFICATE, TEAM, observer=Both()), scene)
+    found = {reading.name: reading for reading in metrics.read()}
+    assert {("MalformedRequestError",): 40} == found["kyverno_http_failures"].numbers
+    assert 0 < len(caplog.records) <= 20
+    assert all(record.exc_info is None for record in caplog.records)
+
+
+@pytest.mark.parametrize(("header", "code"), ENCODED.values(), ids=ENCODED)
+def test_a_body_in_another_form_is_refused_with_a_status(header: bytes, code: int) -> None:
+    """A small one could become a large one, and headers that can be read in two ways are none."""
+
+    async def scene(server: WebhookServer) -> None:
+        body = gzip.compress(REVIEW)
+        length = b"" if b"Transfer" in header else f"Content-Length: {len(body)}\r\n".encode()
+        answer = await send(server, HEAD + header + b"\r\n" + length + b"\r\n" + (body if length else b"0\r\n\r\n"))
+        first, _, rest = answer.partition(b"\r\n")
+        assert any(f" {each} ".encode() in first for each in (code, 400)), first  # the library knows some of these
+        assert "Status" == json.loads(rest.partition(b"\r\n\r\n")[2])["kind"]
+        assert await asked(server)
+
+    serve(make_server(CERTIFICATE, TEAM), scene)
+
+
+def test_an_encoded_body_is_never_inflated() -> None:
+    """Not even the parser does it: 700 MiB of blanks cost what they take on the wire."""
+    bomb = gzip.compress(b" " * 50_000_000)
+    seen: list[int] = []
+
+    async def scene(server: WebhookServer) -> None:
+        read = server._bodies.read
+
+        async def spied(request: object) -> bytes:
+            seen.append(request.content._size)  # type: ignore[attr-defined]
+            return await read(request)  # type: ignore[arg-type]
+
+        server._bodies.read = spied  # type: ignore[method-assign, assignment]
+        head = HEAD + b"Content-Encoding: gzip\r\n" + f"Content-Length: {len(bomb)}\r\n\r\n".encode()
+        assert b" 415 " in await send(server, head + bomb)
+
+    serve(make_server(CERTIFICATE, TEAM), scene)
+    assert len(bomb) >= seen[0]
+
+
+def test_a_client_that_waits_to_be_told_to_send_its_body_is_told() -> None:
+    """`Expect: 100-continue`; the same for a body in chunks."""
+
+    async def scene(server: WebhookServer) -> None:
+        reader, writer = await asyncio.open_connection("localhost", server.port, ssl=CERTIFICATE.client_context())
+        writer.write(HEAD + f"Expect: 100-continue\r\nContent-Length: {len(REVIEW)}\r\n\r\n".encode())
+        assert b"HTTP/1.1 100 Continue\r\n" == await reader.readline()
+        assert b"\r\n" == await reader.readline()
+        writer.write(REVIEW)
+        assert b"HTTP/1.1 200 OK\r\n" == await reader.readline()
+        writer.transport.abort()
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (REVIEW[:10], REVIEW[10:]))
+        answer = await send(server, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", chunks, b"0\r\n\r\n")
+        assert b'"allowed":false' in answer
+
+    serve(make_server(CERTIFICATE, TEAM), scene)
+
+
+def test_requests_whose_body_never_arrives_do_not_hold_up_the_end() -> None:
+    """A hundred of them: refused at the end at once, however much time bodies have; and no byte of them stays."""
+    server = make_server(CERTIFICATE, TEAM, limits=Limits(body_seconds=600, drain_seconds=600))
+
+    async def run() -> None:
+        await server.start("127.0.0.1", 0)
+        context = CERTIFICATE.client_context()
+        stuck = [await asyncio.open_connection("localhost", server.port, ssl=context) for _ in range(100)]
+        for number, (_, writer) in enumerate(stuck):
+            size = b"Transfer-Encoding: chunked\r\n\r\n5\r\nab" if number % 2 else b"Content-Length: 5000000\r\n\r\n{"
+            writer.write(HEAD + size)
+        while server._in_work < 100:
+            await asyncio.sleep(0.01)
+        while server._bodies.in_work < 100:
+            await asyncio.sleep(0.01)
+        assert server._bodies.in_work < 1000, "bytes count when they arrive"
+        assert await asked(server)
+        async with asyncio.timeout(60):  # twenty seconds and more before
+            await server.stop()
+        assert 0 == server._bodies.in_work
+        for reader, writer in stuck:
+            with suppress(ConnectionError, ssl.SSLError):
+                assert b" 408 " in (await reader.read())[:20]
+            writer.transport.abort()
+
+    asyncio.run(run())
