@@ -10,6 +10,7 @@ PyvernoError
 │   ├── ExpressionSyntaxError     does not parse (carries the offset)
 │   ├── EvaluationError           fails at run time
 │   │   └── UnknownKeyError           JMESPath: a map has no such key
+│   ├── ContextEntryError         a variable of the scope cannot be computed; no expression that reads it absorbs this
 │   └── SubstitutionError         a variable or reference in a template can not be resolved
 ├── HostError                 the world answered with an error
 │   ├── NotFoundError             an object does not exist
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOWHERE",
     "BudgetExceededError",
+    "ContextEntryError",
     "DocumentError",
     "EvaluationError",
     "ExpressionError",
@@ -153,9 +155,13 @@ class PatchError(PyvernoError):
 
 
 class ExpressionError(PyvernoError):
-    """An expression inside a policy is at fault."""
+    """An expression inside a policy is at fault.
+
+    `is_missing` tells that it only found nothing, for which the `default` of a variable may stand in.
+    """
 
     code = "expression"
+    is_missing = False
 
 
 class ExpressionSyntaxError(ExpressionError):
@@ -169,31 +175,56 @@ class ExpressionSyntaxError(ExpressionError):
 
 
 class EvaluationError(ExpressionError):
-    """An expression failed at run time (wrong type, wrong number of arguments, a function's own error)."""
+    """An expression failed at run time (wrong type, wrong number of arguments, a function's own error).
+
+    `message` never holds a value that the expression worked on, because such a value may be a Secret's. `detailed` is
+    the text with the values, for a reader who supplied them (`pyverno jp`) and for nobody else.
+    """
 
     code = "evaluation"
 
+    def __init__(self, message: str, *, location: Location | None = None, path: str = "", detailed: str = "") -> None:
+        super().__init__(message, location=location, path=path)
+        self.detailed = detailed or message
+
 
 class UnknownKeyError(EvaluationError):
-    """JMESPath: a map has no such key. Text as in Kyverno's fork: ``Unknown key "K" in path``."""
+    """JMESPath: a map has no such key. Text as in Kyverno's fork: ``Unknown key "K" in path``.
+
+    With `is_data` the key came out of a value, and the text does not show it.
+    """
 
     code = "unknown-key"
+    is_missing = True
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f'Unknown key "{key}" in path')
-        self.key = key
+    def __init__(self, key: str, *, is_data: bool = False) -> None:
+        text = f'Unknown key "{key}" in path'
+        shown = f"Unknown key ({len(key)} characters of a nested variable) in path" if is_data else text
+        super().__init__(shown, detailed=text)
+        self.key = "" if is_data else key
 
 
-class ContextEntryError(EvaluationError):
-    """A variable that a rule declares in its context can not be computed."""
+class ContextEntryError(ExpressionError):
+    """A variable that a rule reads cannot be computed.
+
+    It is no EvaluationError: whatever an expression absorbs of its own errors, this one ends it.
+    """
 
     code = "context"
+
+    def __init__(self, message: str, *, is_missing: bool = False) -> None:
+        super().__init__(message)
+        self.is_missing = is_missing
 
 
 class SubstitutionError(ExpressionError):
     """A `{{ variable }}` or `$(reference)` can not be resolved."""
 
     code = "substitution"
+
+    def __init__(self, message: str, *, path: str = "", is_missing: bool = False) -> None:
+        super().__init__(message, path=path)
+        self.is_missing = is_missing
 
 
 class HostError(PyvernoError):

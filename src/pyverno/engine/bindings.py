@@ -15,7 +15,13 @@ from pyverno.engine.host import HttpCall
 from pyverno.engine.rule import Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import merged
-from pyverno.errors import ContextEntryError, EvaluationError, HostError, PyvernoError, SubstitutionError
+from pyverno.errors import (
+    ContextEntryError,
+    EvaluationError,
+    ExpressionError,
+    HostError,
+    SubstitutionError,
+)
 from pyverno.kube.json import JSON, JSONObject, go_text
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
@@ -52,7 +58,7 @@ def _rendered(template: Template, run: Run, entry: str) -> JSON:
         return template.render(run.scope, run.runtime, delete_request=run.is_delete)
     except SubstitutionError as error:
         text = f"failed to substitute variables in context entry {entry} {go_text(template.document)}: {error.message}"
-        raise ContextEntryError(text) from error
+        raise ContextEntryError(text, is_missing=error.is_missing) from error
 
 
 def _text(template: Template, run: Run, entry: str, what: str) -> str:
@@ -78,7 +84,8 @@ class VariableBinding:
     def _load(self, run: Run) -> JSON:
         value = self._found(run)
         if value is None:
-            raise ContextEntryError(f"failed to add context entry for variable {self.name} since it evaluated to nil")
+            text = f"failed to add context entry for variable {self.name} since it evaluated to nil"
+            raise ContextEntryError(text, is_missing=True)
         return _charged(run, value)
 
     def _found(self, run: Run) -> JSON:
@@ -99,6 +106,10 @@ class VariableBinding:
             found = self.query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
         except EvaluationError as error:
             return self._default_or(run, error, "<nil>", f"JMESPath query failed: {error.message}")
+        except ContextEntryError as error:
+            if not error.is_missing:
+                raise
+            return self._default_or(run, error, "<nil>", error.message)
         return self._render_default(run) if found is None and self.default is not None else found
 
     def _check_variables(self, query: ExpressionText, run: Run) -> None:
@@ -107,7 +118,7 @@ class VariableBinding:
             query.substitute(run.scope, run.runtime, delete_request=run.is_delete)
         except SubstitutionError as error:
             text = f"failed to substitute variables in context entry {self.name} {query.text}: {error.message}"
-            raise ContextEntryError(text) from error
+            raise ContextEntryError(text, is_missing=error.is_missing) from error
 
     def _named(self, query: ExpressionText, run: Run) -> JSON:
         """Return the text that a `jmesPath` which is one variable yields: Kyverno refuses other values there."""
@@ -116,12 +127,12 @@ class VariableBinding:
             raise ContextEntryError(f"jmespath value must be a string {self.name} {query.text}")
         return value
 
-    def _default_or(self, run: Run, error: PyvernoError, subject: str, reason: str) -> JSON:
+    def _default_or(self, run: Run, error: ExpressionError, subject: str, reason: str) -> JSON:
         # Kyverno prints the value; here it may be a Secret's, which nobody may read out of a denial
         if self.default is None:
             assert self.query is not None  # noqa: S101 - only a query fails here
             text = f"failed to apply jmespath {self.query.text} to variable {subject}: {reason}"
-            raise ContextEntryError(text) from error
+            raise ContextEntryError(text, is_missing=error.is_missing) from error
         return self._render_default(run)
 
     def _render_default(self, run: Run) -> JSON:
@@ -199,7 +210,8 @@ class ApiCallBinding:
         try:
             send = self._prepared(run)
         except ContextEntryError as error:
-            raise ContextEntryError(f"failed to fetch data for APICall: {error.message}") from error
+            text = f"failed to fetch data for APICall: {error.message}"
+            raise ContextEntryError(text, is_missing=error.is_missing) from error
         try:
             answer = send()
         except HostError:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pyverno.errors import PyvernoError
+from pyverno.errors import ContextEntryError, EvaluationError, ExpressionError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 
-__all__ = ["Scope", "Thunk"]
+__all__ = ["Scope", "Thunk", "UnboundNameError"]
 
 Thunk = Callable[[], JSON]
+
+
+class UnboundNameError(KeyError):
+    """A thunk found that its name has no value to be bound to; expressions read that as an unknown key."""
 
 
 class Scope(dict[str, JSON]):
@@ -52,11 +56,16 @@ class Scope(dict[str, JSON]):
             raise self._failures[name]
         try:
             value = thunk()
-        except PyvernoError as error:
+        except UnboundNameError:
+            raise
+        except (PyvernoError, KeyError) as error:
+            failure = _load_failure(name, error)
             if self._failures is None:
                 self._failures = {}
-            self._failures[name] = error
-            raise
+            self._failures[name] = failure
+            if failure is error:
+                raise
+            raise failure from error
         self[name] = value
         return value
 
@@ -93,7 +102,21 @@ class Scope(dict[str, JSON]):
         for name in self.names():
             try:
                 found[name] = self[name]
-            except KeyError:
+            except UnboundNameError:
                 # a thunk that finds nothing to bind (`images` of an object without images) leaves the name unbound
                 continue
         return found
+
+
+def _load_failure(name: str, error: PyvernoError | KeyError) -> PyvernoError:
+    """Return the error that readers of a variable see.
+
+    Errors of the expressions that compute it become a ContextEntryError: an expression that reads the variable absorbs
+    some errors of its own, and a KeyError would read as a key that is not there.
+    """
+    if isinstance(error, ContextEntryError) or not isinstance(error, ExpressionError | KeyError):
+        return error
+    if isinstance(error, KeyError):
+        return ContextEntryError(f"the variable {name} can not be computed")
+    reason = f"JMESPath query failed: {error.message}" if isinstance(error, EvaluationError) else error.message
+    return ContextEntryError(reason, is_missing=error.is_missing)

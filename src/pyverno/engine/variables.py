@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.engine.request import Request
-from pyverno.engine.scope import Scope
+from pyverno.engine.scope import Scope, UnboundNameError
 from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 
@@ -62,5 +62,5 @@ def _images(request: Request) -> JSON:
         raise EvaluationError(f"failed to extract images: {error.message}") from error
     if not found:
         # expressions read a missing name as an unknown key
-        raise KeyError("images")
+        raise UnboundNameError("images")
     return found

@@ -10,7 +10,14 @@ from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_SHORTCUT, Action, RuleInfo, Run, Shortcut
 from pyverno.engine.shortcuts import Answers, compile_denial_of_each
-from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
+from pyverno.errors import (
+    BudgetExceededError,
+    ContextEntryError,
+    EvaluationError,
+    ExpressionError,
+    HostError,
+    PyvernoError,
+)
 from pyverno.value import dataclass
 
 __all__ = ["PASSED", "ForeachCheck", "ForeachEntry"]
@@ -77,7 +84,7 @@ class ForeachCheck(SkippedByException):
         for entry in self.entries:
             try:
                 values = entry.elements.values(run)
-            except (BudgetExceededError, HostError):
+            except (BudgetExceededError, ContextEntryError, HostError):
                 raise
             except ExpressionError as error:
                 # Kyverno: a list that does not exist has no elements

@@ -8,7 +8,7 @@ data as an expression.
 from __future__ import annotations
 
 from pyverno.lang.jmespath.ast import Node, NodeType, dump
-from pyverno.lang.jmespath.expression import EVERYTHING, Expression, compile_expression
+from pyverno.lang.jmespath.expression import EVERYTHING, Expression, compile_expression, parse_expression
 from pyverno.lang.jmespath.function import Function
 from pyverno.lang.jmespath.functions import FUNCTIONS
 from pyverno.lang.jmespath.parser import parse
@@ -23,4 +23,5 @@ __all__ = [
     "compile_expression",
     "dump",
     "parse",
+    "parse_expression",
 ]

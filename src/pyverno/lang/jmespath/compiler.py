@@ -127,7 +127,7 @@ class _Compiler:
         fill = text_filler(node.value)
 
         def field(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            return walk_fields(value, (fill(runtime, holes),))
+            return walk_fields(value, (fill(runtime, holes),), is_data=True)
 
         return field
 

@@ -20,7 +20,10 @@ from pyverno.lang.jmespath.values import Holes, Missing, Run
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, field
 
-__all__ = ["EVERYTHING", "Expression", "compile_expression"]
+__all__ = ["EVERYTHING", "Expression", "compile_expression", "parse_expression"]
+
+MAX_REMEMBERED: Final = 1024
+"""Longest expression that is remembered, in characters: with 8,192 of them at most 8 MiB of keys."""
 
 EVERYTHING: Final = "@"
 """Stands among the roots of an expression that looks at the whole document."""
@@ -59,19 +62,31 @@ class Expression:
         except RecursionError:
             raise EvaluationError("the expression or its data is nested too deeply") from None
         if value.__class__ is Missing:
-            raise UnknownKeyError(value.key)
+            raise UnknownKeyError(value.key, is_data=value.is_data)
         return value
 
 
-@lru_cache(maxsize=8192)
 def compile_expression(text: str) -> Expression:
-    """Return the compiled form of an expression; the most recent ones are remembered.
+    """Return the compiled form of an expression of a policy; the most recent ones of at most 1,024 characters are kept.
 
-    Raises ExpressionSyntaxError, whose message is the fork's own (`SyntaxError: …`) and whose offset counts code
-    points. Unknown functions are found only when they are called, as upstream; see `Expression.functions`.
+    An expression that came out of data is parsed by `parse_expression`, so that no request fills the memory.
 
     >>> sorted(compile_expression("a.b || length(c)").roots)
     ['a', 'c']
+    """
+    return _remembered(text) if len(text) <= MAX_REMEMBERED else parse_expression(text)
+
+
+@lru_cache(maxsize=8192)
+def _remembered(text: str) -> Expression:
+    return parse_expression(text)
+
+
+def parse_expression(text: str) -> Expression:
+    """Parse and compile an expression without remembering it.
+
+    Raises ExpressionSyntaxError, whose message is the fork's own (`SyntaxError: …`) and whose offset counts code
+    points. Unknown functions are found only when they are called, as upstream; see `Expression.functions`.
     """
     try:
         node = parse(text)

@@ -24,10 +24,11 @@ Run: TypeAlias = Callable[[JSON, Runtime, Holes], JSON]
 class Missing:
     """Result of a field that a map does not have; never leaves the package (`Expression.evaluate` raises instead)."""
 
-    __slots__ = ("key",)  # no dataclass: one is made for every missing key
+    __slots__ = ("is_data", "key")  # no dataclass: one is made for every missing key
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, is_data: bool = False) -> None:
         self.key = key
+        self.is_data = is_data
 
 
 @dataclass(frozen=True, slots=True, eq=False)

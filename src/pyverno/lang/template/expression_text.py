@@ -31,7 +31,7 @@ class ExpressionText:
 
     text: str
     expression: Expression
-    inner: tuple[tuple[Expression, tuple[int, ...]], ...] = ()
+    inner: tuple[tuple[Query, tuple[int, ...]], ...] = ()
     holes: tuple[int, ...] = ()
     on_delete: ExpressionText | None = None
     is_variable: bool = False
@@ -48,8 +48,9 @@ class ExpressionText:
         if not self.inner:
             return self.expression.evaluate(data, runtime)
         values: list[JSON] = []
-        for expression, holes in self.inner:
-            values.append(expression.evaluate(scope, runtime, [values[hole] for hole in holes]))
+        for query, holes in self.inner:
+            assert query.expression is not None  # noqa: S101 - what does not compile is refused at load
+            values.append(query.expression.evaluate(scope, runtime, [values[hole] for hole in holes]))
         return self.expression.evaluate(data, runtime, [values[hole] for hole in self.holes])
 
     def substitute(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> None:
@@ -57,8 +58,7 @@ class ExpressionText:
         if delete_request and self.on_delete is not None:
             return self.on_delete.substitute(scope, runtime)
         values: list[JSON] = []
-        for expression, holes in self.inner:
-            query = Query(expression.text, expression)
+        for query, holes in self.inner:
             values.append(query.evaluate(scope, runtime, [values[hole] for hole in holes], ""))
         return None
 
@@ -88,10 +88,12 @@ def _compiled(text: str) -> ExpressionText:
     for occurrence in parsed.occurrences:
         if occurrence.constant is not None:
             raise ExpressionSyntaxError(f"unexpected character in `{text}`")
-        inner.append((compile_expression(occurrence.text), occurrence.holes))
+        query = Query(occurrence.text, compile_expression(occurrence.text), source=occurrence.source)
+        inner.append((query, occurrence.holes))
     if parsed.whole is not None:
-        expression, holes = inner[parsed.whole]
-        return ExpressionText(text, expression, tuple(inner), holes, is_variable=True)
+        query, holes = inner[parsed.whole]
+        assert query.expression is not None  # noqa: S101 - compiled above
+        return ExpressionText(text, query.expression, tuple(inner), holes, is_variable=True)
     outer: list[str] = []
     numbers: list[int] = []
     for part in parsed.parts:

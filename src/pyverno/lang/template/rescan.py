@@ -18,6 +18,10 @@ from pyverno.value import dataclass
 
 __all__ = ["render_rescanning"]
 
+_DATA = "a variable out of a value"
+MAX_EXPRESSION = 4096
+"""Longest expression that is taken out of a value, in characters."""
+
 
 def render_rescanning(
     document: JSON, path: str, queries: Mapping[str, Query]
@@ -60,7 +64,7 @@ class _Pass:
         for key, value in entries.items():
             name = self.text(key, path)
             if name is not None and not isinstance(name, str):
-                raise SubstitutionError(f'expected string after substituting variables in key "{key}"')
+                raise SubstitutionError("expected string after substituting variables in a key")
             result[key if name is None else name] = self.node(value, join_path(path, key), depth)
         return result
 
@@ -95,9 +99,19 @@ class _Pass:
         if text != "@" and (known := self.queries.get(text_now)) is not None:
             return known.evaluate(self.scope, self.runtime, (), self.prefix + path)
         if PRIVATE.search(text):  # would read as a hole
-            raise Query(text, None).failure(f"incorrect query {text}: invalid character", (), self.prefix + path)
-        slot = compile_slot(Occurrence(text, (), text), path)
-        return slot.evaluate(self.scope, self.runtime, self.deleting, self.prefix, ())
+            raise Query(text, None, source=_DATA).failure("incorrect query: invalid character", self.prefix + path)
+        self.runtime.budget.charge_bytes(len(text), per_step=1)  # parsed now, and never remembered
+        if len(text) > MAX_EXPRESSION:
+            raise BudgetExceededError(
+                f"a variable out of a value is longer than {MAX_EXPRESSION} characters", resource="bytes"
+            )
+        slot = compile_slot(Occurrence(text, (), _DATA), path, is_data=True)
+        try:
+            return slot.evaluate(self.scope, self.runtime, self.deleting, self.prefix, ())
+        except SubstitutionError as error:
+            # the reason may quote the expression, which is data
+            problem = Query(text, None, source=_DATA)
+            raise problem.failure("it has no value", self.prefix + path, is_missing=error.is_missing) from None
 
 
 def _too_many_rounds() -> BudgetExceededError:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Query", "Slot", "byte_length", "compile_query", "compile_slot", "text_of"]
 
+_OLD_OBJECT = ("request.object", "request.oldObject")
+
 
 def text_of(value: JSON) -> str:
     """Return a value as it stands inside other text: strings as they are, everything else as compact JSON."""
@@ -40,51 +42,59 @@ def byte_length(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An expression with its text; when it does not parse, `problem` is the error of every evaluation."""
+    """An expression with its text; when it does not parse, `problem` is the error of every evaluation.
+
+    `source` is the text as it is written, with nested variables in braces: what errors show, since the values of
+    nested variables may be a Secret's.
+    """
 
     text: str
     expression: Expression | None
     problem: str = ""
+    source: str = ""
 
     def evaluate(self, scope: Mapping[str, JSON], runtime: Runtime, holes: Sequence[JSON], path: str) -> JSON:
         """Return the value; raises SubstitutionError with Kyverno's text, BudgetExceededError as it comes."""
         expression = self.expression
         if expression is None:
-            raise self.failure(_filled(self.problem, holes), holes, path)
+            raise self.failure(self.problem, path)
         try:
             return expression.evaluate(scope, runtime, holes)
         except BudgetExceededError:
             raise
         except ContextEntryError as error:
-            raise self.failure(error.message, holes, path) from error
+            raise self.failure(error.message, path, is_missing=error.is_missing) from error
         except EvaluationError as error:
-            raise self.failure(f"JMESPath query failed: {error.message}", holes, path) from error
+            reason = f"JMESPath query failed: {error.message}"
+            raise self.failure(reason, path, is_missing=error.is_missing) from error
         except PyvernoError as error:
-            raise self.failure(error.message, holes, path) from error
+            raise self.failure(error.message, path) from error
         except RecursionError as error:
-            raise self.failure("the value is nested too deeply", holes, path) from error
+            raise self.failure("the value is nested too deeply", path) from error
 
-    def failure(self, reason: str, holes: Sequence[JSON], path: str) -> SubstitutionError:
+    def failure(self, reason: str, path: str, *, is_missing: bool = False) -> SubstitutionError:
         """Return the error that this variable can not be resolved."""
-        return SubstitutionError(f"failed to resolve {_filled(self.text, holes)} at path {shown_path(path)}: {reason}")
+        shown = self.source or self.text
+        text = f"failed to resolve {shown} at path {shown_path(path)}: {reason}"
+        return SubstitutionError(text, is_missing=is_missing)
 
 
-def _filled(text: str, holes: Sequence[JSON]) -> str:
-    """Return a text with the values of holes in their places, for people to read."""
-    return HOLE.sub(lambda match: text_of(holes[int(match[1])]), text) if holes else text
+def compile_query(text: str, source: str = "", *, is_data: bool = False) -> Query:
+    """Compile the expression of a variable; never raises, a problem is reported on evaluation.
 
-
-def compile_query(text: str) -> Query:
-    """Compile the expression of a variable; never raises, a problem is reported on evaluation."""
+    Expressions of policies are remembered by their text; one that `is_data` is not.
+    """
+    source = source or text
     if not text:
         return Query(text, None, "invalid query (nil)")
     # imported here, because most templates hold no variables
-    from pyverno.lang.jmespath import compile_expression
+    from pyverno.lang.jmespath import compile_expression, parse_expression
 
     try:
-        return Query(text, compile_expression(text))
+        return Query(text, parse_expression(text) if is_data else compile_expression(text), source=source)
     except (ExpressionSyntaxError, EvaluationError) as error:
-        return Query(text, None, f"incorrect query {text}: {error.message}")
+        problem = HOLE.sub("…", f"incorrect query {source}: {error.message}")
+        return Query(text, None, problem, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +123,13 @@ class Slot:
 def _has_target(scope: Mapping[str, JSON]) -> bool:
     try:
         scope["target"]
-    except BudgetExceededError:
-        raise
-    except (KeyError, PyvernoError):  # Kyverno: any error means that there is no target
+    except KeyError:
         return False
     return True
 
 
-def compile_slot(occurrence: Occurrence, path: str) -> Slot:
-    """Compile one variable that stands at a path of its document."""
+def compile_slot(occurrence: Occurrence, path: str, *, is_data: bool = False) -> Slot:
+    """Compile one variable that stands at a path of its document; one that is data is not remembered."""
     text = occurrence.text
     if occurrence.constant is not None:
         nothing = Query("", None)
@@ -130,8 +138,9 @@ def compile_slot(occurrence: Occurrence, path: str) -> Slot:
     if text == "@":
         target = compile_query(place_expression(path, "target"))
         text = place_expression(path, "request.object")
-    query = compile_query(text)
+    source = text if text != occurrence.text else occurrence.source
+    query = compile_query(text, source, is_data=is_data)
     # COMPAT: Kyverno replaces plain text, wherever it stands in the expression.
-    on_delete = text.replace("request.object", "request.oldObject")
-    delete = query if on_delete == text else compile_query(on_delete)
+    on_delete = text.replace(*_OLD_OBJECT)
+    delete = query if on_delete == text else compile_query(on_delete, source.replace(*_OLD_OBJECT), is_data=is_data)
     return Slot(query, delete, target, occurrence.holes, None, path)

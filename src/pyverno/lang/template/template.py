@@ -16,7 +16,7 @@ from pyverno.lang.template.location import join_path
 from pyverno.lang.template.references import resolve_references
 from pyverno.lang.template.rescan import render_rescanning
 from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
-from pyverno.lang.template.syntax import HOLE, VARIABLE, parse_string
+from pyverno.lang.template.syntax import VARIABLE, parse_string
 from pyverno.regex import regex
 from pyverno.value import dataclass, field
 
@@ -216,8 +216,7 @@ class _Compiler:
         query = slot.query
         self.variables.append(Variable(source, slot.path, query.expression, is_shallow, in_key))
         if query.expression is None:
-            reason = HOLE.sub("…", query.problem.replace(query.text, source)) if query.text else query.problem
-            self.errors.append(SubstitutionError(f"failed to resolve {source} at path {slot.path}: {reason}"))
+            self.errors.append(SubstitutionError(f"failed to resolve {source} at path {slot.path}: {query.problem}"))
 
 
 def _whole(slot: Slot, inner: list[Slot]) -> Render:

@@ -194,7 +194,7 @@ def test_the_value_of_a_hole_is_never_parsed_as_an_expression(text, holes, error
     """What looks like syntax is looked up or refused."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text, {"a": {"b": 1}, "l": []}, holes)
-    assert error == caught.value.message
+    assert error == caught.value.detailed
 
 
 @pytest.mark.parametrize(

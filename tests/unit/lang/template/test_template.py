@@ -122,7 +122,11 @@ def test_inner_values_are_names_and_texts_but_never_syntax():
             {"a/b": [{"c": "x {{ d.zz }}"}]},
             'failed to resolve d.zz at path /a\\/b/0/c: JMESPath query failed: Unknown key "zz" in path',
         ),
-        ("{{ d.{{a}} }}", 'failed to resolve d.x at path : JMESPath query failed: Unknown key "x" in path'),
+        (
+            "{{ d.{{a}} }}",
+            "failed to resolve d.{{a}} at path : JMESPath query failed: "
+            "Unknown key (1 characters of a nested variable) in path",
+        ),
         ("{{ }}", "failed to resolve  at path : invalid query (nil)"),
         ({"{{ i }}": 1}, 'expected string after substituting variables in key "{{ i }}"'),
         ({"{{ m }}": 1}, 'expected string after substituting variables in key "{{ m }}"'),
