@@ -186,6 +186,7 @@ class ApiServer:
         body = self._prepared(type, identity.placed(type, write.namespace, await self.mutated(attributes, notes)))
         write = replace(write, name=metadata_of(body)["name"])
         self._check(type, body, None)
+        write.check_create()
         await self.admission.validate(attributes.as_named(write.name, body), notes)
         kept = await self._kept(type, body)
         present = self.store.get(write.key)

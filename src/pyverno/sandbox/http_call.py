@@ -5,7 +5,7 @@ This module must never know what an operation does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
@@ -39,6 +39,8 @@ class Call:
         self.target: Target = parse_target(request.method, path, is_watch=wants_watch(found))
         self.notes = Notes()
         self.user = User()
+        self.check_create: Callable[[], None] = lambda: None
+        """Raises StatusError when the user may not create the object that an update or a patch names."""
         self.form = Form()
         self.is_ending = False
         """Whether the server ends this request, a watch, from its side."""
@@ -65,6 +67,7 @@ class Call:
             options=options,
             notes=self.notes,
             manager=manager,
+            check_create=self.check_create,
         )
 
     async def data(self) -> bytes:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from time import perf_counter
 from typing import Any
@@ -20,7 +21,15 @@ from aiohttp import web
 from pyverno.engine.request import User
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.status import StatusError, bad_request, internal_error, not_allowed, not_found, path_not_found
+from pyverno.kube.status import (
+    StatusError,
+    bad_request,
+    forbidden,
+    internal_error,
+    not_allowed,
+    not_found,
+    path_not_found,
+)
 from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.audit import AuditLog, AuditRecord
 from pyverno.sandbox.authentication import Authenticator, impersonated
@@ -36,6 +45,7 @@ from pyverno.sandbox.identity import check_segment
 from pyverno.sandbox.requests import Target
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.reviews import Reviews
+from pyverno.value import replace
 
 __all__ = ["HttpServer"]
 
@@ -199,23 +209,34 @@ class HttpServer:
         return self._certificates[connection]
 
     def _authorize(self, call: Call) -> None:
-        target = call.target
-        if target.is_resource:
-            attributes = AccessAttributes(
-                user=call.user,
-                verb=target.verb,
-                group=target.group,
-                version=target.version,
-                resource=target.plural,
-                subresource=target.subresource,
-                namespace=target.namespace,
-                name=target.name or _selected_name(call),
-            )
-        else:
-            attributes = AccessAttributes(call.user, target.verb, path=target.path)
+        attributes = _attributes(call)
         access = self._authorizer.authorize(attributes)
         if not access.allowed:
             raise forbidden_access(attributes, access.reason)
+        if attributes.verb in ("update", "patch"):
+            call.check_create = partial(self._check_create, replace(attributes, verb="create"))
+
+    def _check_create(self, attributes: AccessAttributes) -> None:
+        """Raise 403 unless the user may create; the text is what upstream says, the authorizer's reason alone."""
+        access = self._authorizer.authorize(attributes)
+        if not access.allowed:
+            raise forbidden(attributes.group, attributes.resource, attributes.name, access.reason)
+
+
+def _attributes(call: Call) -> AccessAttributes:
+    target = call.target
+    if not target.is_resource:
+        return AccessAttributes(call.user, target.verb, path=target.path)
+    return AccessAttributes(
+        user=call.user,
+        verb=target.verb,
+        group=target.group,
+        version=target.version,
+        resource=target.plural,
+        subresource=target.subresource,
+        namespace=target.namespace,
+        name=target.name or _selected_name(call),
+    )
 
 
 def _is_served(kind: ResourceType, target: Target) -> bool:

@@ -5,6 +5,7 @@ This module must never carry one out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyverno.engine.request import Operation, User
@@ -30,7 +31,8 @@ class Outcome:
 class Write:
     """One write: where, by whom and how; `name` is empty where one is to be generated.
 
-    `manager` is what managed fields name; an empty one leaves them as they are.
+    `manager` is what managed fields name; an empty one leaves them as they are. `check_create` raises StatusError when
+    the user may not create the object; an update or a patch that turns out to create it must pass it.
     """
 
     type: ResourceType
@@ -41,6 +43,7 @@ class Write:
     options: WriteOptions = field(default_factory=WriteOptions)
     notes: Notes = field(default_factory=Notes)
     manager: str = "unknown"
+    check_create: Callable[[], None] = lambda: None
 
     @property
     def key(self) -> Key:
