@@ -6,7 +6,9 @@ of its name. Names come from resources and policies, so they are never trusted a
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 from pyverno.errors import UsageError
@@ -17,8 +19,9 @@ from pyverno.offline.files import SUFFIXES
 
 __all__ = ["ObjectFiles"]
 
-_FOLDER_MODE = 0o750
+_FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
 
 class ObjectFiles:
@@ -34,7 +37,7 @@ class ObjectFiles:
                 path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
                 self._write(path, "", os.O_TRUNC)
         except OSError as error:
-            raise UsageError(f"cannot write to `{path}`: {(error.strerror or str(error)).lower()}") from error
+            raise _refusal(path, error) from error
 
     def write_mutated(self, document: JSON) -> None:
         """Append a changed object (`NAME-mutated.yaml` in a folder)."""
@@ -51,17 +54,23 @@ class ObjectFiles:
             if "/" in name or os.sep in name or "\0" in name:
                 raise UsageError(f"cannot write an object to a file named `{name}`")
             path = path / f"{name}.yaml"
-            if path.is_symlink():
-                # a link in the folder must not lead the objects elsewhere
-                raise UsageError(f"cannot write to `{path}`: it is a symbolic link")
         text = dump_yaml(document, indent=4, indent_lists=True) + "\n---\n\n"
         try:
             self._write(path, text, os.O_APPEND)
         except OSError as error:
-            raise UsageError(f"cannot write to `{path}`: {(error.strerror or str(error)).lower()}") from error
+            raise _refusal(path, error) from error
 
     @staticmethod
     def _write(path: Path, text: str, how: int) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, _FILE_MODE)
+        # a link must not lead the objects elsewhere; they may be Secrets, so that only their owner may read them
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _NO_LINKS | how, _FILE_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            found = os.fstat(descriptor)
+            if hasattr(os, "fchmod") and stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
+                os.fchmod(descriptor, _FILE_MODE)
             file.write(text)
+
+
+def _refusal(path: Path, error: OSError) -> UsageError:
+    why = "it is a symbolic link" if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
+    return UsageError(f"cannot write to `{path}`: {why}")

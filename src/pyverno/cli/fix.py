@@ -77,16 +77,23 @@ def _save(path: Path, text: str) -> None:
     """Keep the old file as `.bak`, then put the new one in its place at once."""
     backup, new = path.with_name(f"{path.name}.bak"), path.with_name(f".{path.name}.new")
     try:
-        old = path.read_bytes()
-        if not backup.exists():
-            backup.write_bytes(old)
-        new.write_text(text, encoding="utf-8")
-        new.chmod(path.stat().st_mode)
+        old, mode = path.read_bytes(), path.stat().st_mode & 0o777
+        if not (backup.exists() or backup.is_symlink()):
+            _make(backup, old, mode)
+        new.unlink(missing_ok=True)
+        _make(new, text.encode(), mode)
         new.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
     if b"#" in old:
         _print(f"  WARNING: comments are not kept; the old file is {backup}")
+
+
+def _make(path: Path, content: bytes, mode: int) -> None:
+    """Write a file that is not there yet; a link that somebody put there is an error."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    path.chmod(mode)
 
 
 def _existing(folders: Sequence[str]) -> Iterator[Path]:

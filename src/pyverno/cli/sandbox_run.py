@@ -22,6 +22,7 @@ from typing import Any
 from pyverno.cli.style import style_for
 from pyverno.errors import UsageError
 from pyverno.sandbox import Sandbox, Settings
+from pyverno.sandbox.privatefiles import write_private
 from pyverno.value import dataclass
 
 __all__ = ["run_sandbox", "settings_of"]
@@ -117,22 +118,14 @@ async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[
     async with starting as cluster:
         path = cluster.sandbox.kubeconfig
         if kubeconfig is not None:
-            path = _copied(Path(path), kubeconfig)
+            write_private(kubeconfig, Path(path).read_bytes())
+            path = str(kubeconfig.absolute())
         if words:
             return await _exec(words, path, stopping)
         sys.stdout.write(_greeting(cluster, path))
         sys.stdout.flush()
         await _first(stopping.wait(), cluster.wait())
     return 0
-
-
-def _copied(source: Path, target: Path) -> str:
-    try:
-        target.touch(mode=0o600)
-        target.write_bytes(source.read_bytes())
-    except OSError as error:
-        raise UsageError(f"`{target}` can not be written: {(error.strerror or str(error)).lower()}") from None
-    return str(target.absolute())
 
 
 async def _first(*waiting: Awaitable[object]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import decode
+from pyverno.sandbox.privatefiles import make_private_file
 from pyverno.sandbox.store import Change, ChangeKind, Key, Stored
 
 __all__ = ["SqliteJournal"]
@@ -36,9 +37,11 @@ class SqliteJournal:
     """Records changes in a file; `states` and `revision` are what was there when it was opened."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file; raises UsageError when another process has it or it is no journal."""
-        if not path.exists():
-            path.touch(mode=0o600)
+        """Open or make the file; raises UsageError when another process has it, or it is a link or no journal."""
+        make_private_file(path)
+        for beside in (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")):
+            if beside.exists() or beside.is_symlink():
+                make_private_file(beside)
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=0.5)
         try:
             self._open()

@@ -42,6 +42,7 @@ from pyverno.sandbox.journal import SqliteJournal
 from pyverno.sandbox.local import LocalClient
 from pyverno.sandbox.managers import Managers
 from pyverno.sandbox.objects import generated_name, metadata_of
+from pyverno.sandbox.privatefiles import make_private_folder, read_private, write_private
 from pyverno.sandbox.reviews import Reviews
 from pyverno.sandbox.schema.schemas import ObjectSchemas
 from pyverno.sandbox.server import HttpServer
@@ -54,6 +55,7 @@ __all__ = ["Sandbox", "Settings"]
 
 DEFAULT_VERSION = "1.35"
 _START_SECONDS = 60.0
+_OBJECTS = "objects.sqlite"
 _ADMIN = User(ADMIN_USER, groups=(MASTERS,))
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -131,7 +133,7 @@ class Sandbox:
         settings = self.settings
         folder = self._data_folder()
         if settings.data_dir is not None:
-            self._journal = SqliteJournal(folder / "objects.sqlite")
+            self._journal = SqliteJournal(folder / _OBJECTS)
         keys = _Keys.read_or_make(folder, self.now())
         store = _store(self._journal)
         schemas = ObjectSchemas(
@@ -296,10 +298,7 @@ class Sandbox:
         if folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="pyverno-sandbox-")
             return Path(self._folder.name)
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"`{folder}` can not be used as data directory: {error.strerror}") from None
+        make_private_folder(folder, known=_OBJECTS)
         return folder
 
     @property
@@ -313,7 +312,7 @@ class Sandbox:
         client = keys.authority.issue(ADMIN_USER, now=self.now(), organizations=(ADMIN_GROUP,))
         document = kubeconfig(self.url, keys.authority.certificate, client=client)
         path = folder / "kubeconfig"
-        _write_secret(path, encode_indent(document).encode())
+        write_private(path, encode_indent(document).encode())
         self.kubeconfig = str(path)
 
     async def _create_first(self, port: int) -> None:
@@ -383,18 +382,18 @@ class _Keys:
     def read_or_make(cls, folder: Path, now: datetime) -> _Keys:
         paths = [folder / name for name in ("ca.crt", "ca.key", "sa.key")]
         if all(path.exists() for path in paths):
-            certificate, key, signing = (path.read_bytes() for path in paths)
+            certificate, key, signing = map(read_private, paths)
             return cls(Authority(KeyPair(certificate, key)), TokenSigner(signing), folder)
         authority, signer = Authority.make("pyverno-sandbox", now=now), TokenSigner.make()
         contents = (authority.pair.certificate, authority.pair.key, signer.pem)
         for path, content in zip(paths, contents, strict=True):
-            _write_secret(path, content)
+            write_private(path, content)
         return cls(authority, signer, folder)
 
     def server_context(self, now: datetime, address: str) -> ssl.SSLContext:
         pair = self.authority.issue("kube-apiserver", now=now, hosts=dict.fromkeys((*SERVER_HOSTS, address)))
         path = self.folder / "server.pem"
-        _write_secret(path, pair.certificate + pair.key)
+        write_private(path, pair.certificate + pair.key)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=self.authority.certificate.decode())
         context.load_cert_chain(path)
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -402,8 +401,3 @@ class _Keys:
 
     def sign_secret_token(self, account: JSONObject, secret: str) -> str:
         return self.signer.sign(legacy_claims(account, secret))
-
-
-def _write_secret(path: Path, content: bytes) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(content)

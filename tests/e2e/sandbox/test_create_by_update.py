@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import pytest
 
 from tests.e2e.sandbox.client import Answer, Client
 
 APPLY = "application/apply-patch+yaml"
+Way: TypeAlias = Callable[..., Answer]
 LEASES = "coordination.k8s.io"
 
 
@@ -37,7 +41,7 @@ def apply(client: Client, namespace: str, user: str, query: str = "", name: str 
 
 @pytest.mark.parametrize("query", ["", "?dryRun=All"])
 @pytest.mark.parametrize("way", [put, apply])
-def test_who_may_only_change_objects_makes_none(client: Client, namespace: str, way, query: str) -> None:
+def test_who_may_only_change_objects_makes_none(client: Client, namespace: str, way: Way, query: str) -> None:
     """Refused with 403, dry run or not, and nothing is stored; the same user may change what is there."""
     grant(client, namespace, "changer", "update", "patch", "get")
     refused = way(client, namespace, "changer", query)
@@ -52,7 +56,7 @@ def test_who_may_only_change_objects_makes_none(client: Client, namespace: str, 
 
 
 @pytest.mark.parametrize("way", [put, apply])
-def test_who_may_only_create_objects_changes_none(client: Client, namespace: str, way) -> None:
+def test_who_may_only_create_objects_changes_none(client: Client, namespace: str, way: Way) -> None:
     """The verb of the request itself is asked for first, with its own text."""
     grant(client, namespace, "maker", "create")
     refused = way(client, namespace, "maker")
@@ -61,7 +65,7 @@ def test_who_may_only_create_objects_changes_none(client: Client, namespace: str
 
 
 @pytest.mark.parametrize("way", [put, apply])
-def test_a_permission_to_create_may_name_the_object(client: Client, namespace: str, way) -> None:
+def test_a_permission_to_create_may_name_the_object(client: Client, namespace: str, way: Way) -> None:
     """The name stands in the path, so that a role can hold it."""
     grant(client, namespace, "namer", "create", "update", "patch", names=("a",))
     assert 201 == way(client, namespace, "namer").status

@@ -378,6 +378,23 @@ def test_output_folder_takes_objects_by_name(cli: Run, folder: Path) -> None:
     assert 0o600 == (folder / "out" / "good-mutated.yaml").stat().st_mode & 0o777
 
 
+@pytest.mark.parametrize(("output", "name"), [("out", "good-mutated.yaml"), ("all.yaml", "")])
+def test_output_is_for_its_owner_and_never_behind_a_link(cli: Run, folder: Path, output: str, name: str) -> None:
+    """Objects may be Secrets: a file that was open to others is closed, one that is a link is refused."""
+    path = folder / output / name if name else folder / output
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    path.chmod(0o644)
+    words = ("apply", "label.yaml", "-r", "good.yaml", "-o", output, "-s", f"{TEAM}=a")
+    assert 0 == cli(*words).code
+    assert 0o600 == path.stat().st_mode & 0o777
+    path.rename(folder / "elsewhere")
+    content = (folder / "elsewhere").read_text()
+    path.symlink_to(folder / "elsewhere")
+    assert "it is a symbolic link" in cli(*words).err
+    assert content == (folder / "elsewhere").read_text()
+
+
 def test_output_file_takes_everything_and_starts_empty(cli: Run, folder: Path) -> None:
     """A second run does not append."""
     for _ in range(2):

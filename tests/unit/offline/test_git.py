@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -99,3 +105,103 @@ def test_secrets_are_never_shown(repository: Path) -> None:
     for secret in ("hunter2", "tok3n"):
         assert secret not in str(caught.value)
         assert secret not in repr(credentials)
+
+
+SECRETS = ("hunter2", "s3cr%t/€", "tok3n")
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `git` that only writes down its command line and the credential configuration that it was given, and fails."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "git"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, sys\n"
+        f"json.dump([sys.argv, dict(os.environ)], open({str(tmp_path / 'called')!r}, 'w'))\n"
+        "sys.exit(f'fatal: {sys.argv} {os.environ}')\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("GIT_TRACE_CURL", "1")
+    return tmp_path / "called"
+
+
+@pytest.mark.parametrize(
+    ("url", "credentials", "expected"),
+    [
+        ("https://h/o/r", Credentials("me", "hunter2"), ("me", "hunter2")),
+        ("https://me:hunter2@h/o/r", None, ("me", "hunter2")),
+        ("https://me:s3cr%25t%2F%E2%82%AC@h/o/r", None, ("me", "s3cr%t/€")),
+        ("https://tok3n@h/o/r", None, ("tok3n", "")),
+        ("https://tok3n:@h/o/r", Credentials("me", "hunter2"), ("tok3n", "")),
+        ("https://me:tok3n@h:8443/o/r/main", Credentials("you", "hunter2"), ("me", "tok3n")),
+    ],
+)
+def test_git_gets_passwords_by_its_environment_alone(
+    recorded: Path, url: str, credentials: Credentials | None, expected: tuple[str, str]
+) -> None:
+    """No command line, no error text and no repr holds one, in whatever place and form it was given."""
+    source = parse_git_url(url)
+    with pytest.raises(UsageError) as caught, cloned(source, credentials):
+        pass
+    arguments, environment = json.loads(recorded.read_text())
+    seen = " ".join((*arguments, str(caught.value), repr(source), repr(credentials), str(caught.value.__cause__)))
+    assert [] == [secret for secret in (*SECRETS, "s3cr%25t") if secret in seen]
+    assert "@" not in arguments[-2]
+    assert expected == (environment["PYVERNO_GIT_USERNAME"], environment["PYVERNO_GIT_PASSWORD"])
+    assert not [key for key in environment if key.startswith("GIT_TRACE")]
+    configured = {key: value for key, value in environment.items() if key.startswith("GIT_")}
+    assert [] == [secret for secret in SECRETS if secret in str(configured)]
+
+
+def test_an_address_that_can_not_be_read_shows_no_password() -> None:
+    """Python's own text would quote all before the path."""
+    with pytest.raises(UsageError) as caught:
+        parse_git_url("https://me:hunter2@h℀st/o/r")
+    assert "hunter2" not in f"{caught.value} {caught.value.__cause__} {caught.value.__context__ and ''}"
+
+
+@pytest.mark.parametrize("url", ["https://me:a%0Ahost=evil@h/o/r", "https://m%0De:a@h/o/r", "https://me:a%00@h/o/r"])
+def test_credentials_of_several_lines_are_refused(recorded: Path, url: str) -> None:
+    """They would name another host to git."""
+    with pytest.raises(UsageError, match="control character"), cloned(parse_git_url(url)):
+        pass
+    assert not recorded.exists()
+
+
+@pytest.mark.parametrize(
+    ("username", "password"), [("me", "hunter2"), ("tok3n", ""), ("a\\nb", "-n $(id) `id` 'x' \\t%s \"")]
+)
+def test_git_sends_what_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, username: str, password: str
+) -> None:
+    """The real git, asked by a server for a name and a password, quotes included; no helper keeps them."""
+    sent: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent.append(self.headers.get("Authorization", ""))
+            self.send_response(404 if sent[-1] else 401)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".gitconfig").write_text(f"[credential]\n\thelper = store --file={tmp_path / 'kept'}\n")
+    (tmp_path / "kept").touch()
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        before = f"{quote(username, safe='')}:{quote(password, safe='')}"
+        url = f"http://{before}@127.0.0.1:{server.server_port}/o/r"
+        with pytest.raises(UsageError, match="failed to clone"), cloned(parse_git_url(url)):
+            pass
+        server.shutdown()
+        thread.join()
+    assert ["", "Basic " + b64encode(f"{username}:{password}".encode()).decode()] == sent
+    assert "" == (tmp_path / "kept").read_text()
