@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.result import Status
-from pyverno.engine.scope import Scope
+from pyverno.engine.scope import Scope, VariableFaultError
 from pyverno.errors import (
     BudgetExceededError,
     ContextEntryError,
@@ -51,7 +51,7 @@ def test_no_operator_and_no_function_absorbs_the_error_of_a_variable(kind: str) 
         for _ in range(2):
             try:
                 value = compile_expression(text).evaluate(scope, Runtime())
-            except (ContextEntryError, HostError, BudgetExceededError):
+            except (ContextEntryError, HostError, BudgetExceededError, VariableFaultError):
                 continue
             except PyvernoError as error:
                 absorbed.append((text, error))
@@ -64,10 +64,10 @@ def test_no_operator_and_no_function_absorbs_the_error_of_a_variable(kind: str) 
 def test_a_template_fails_with_the_error_of_its_variable(kind: str) -> None:
     """Also as the place `@`, which looks at `target` first."""
     for document in ("{{ v[] }}", "a {{ v.*.b }}", {"{{ v[] }}": 1}, "{{ other.{{ v[] }} }}"):
-        with pytest.raises((SubstitutionError, BudgetExceededError)):
+        with pytest.raises((SubstitutionError, BudgetExceededError, VariableFaultError)):
             compile_template(document).render(planted(ERRORS[kind]), Runtime())
     scope = Scope({"request": {"object": {"a": "b"}}}).bind("target", lambda: planted(ERRORS[kind])["v"])
-    with pytest.raises(PyvernoError):
+    with pytest.raises((PyvernoError, VariableFaultError)):
         compile_template({"a": {"b": {"c": "{{ @ }}"}}}).render(scope, Runtime())
 
 

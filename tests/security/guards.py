@@ -274,7 +274,7 @@ _CLOSED: Final = (
         "failing_closed::test_a_loader_that_fails_denies failing_closed::test_a_condition_that_errs_denies"
         " containment::test_one_poisoned_object_leaves_the_others_judged"
         " admission::test_a_world_that_is_away_denies_by_failure_policy",
-        (_ENGINE, "return (Verdict(Status.ERROR, error.message),)", "return ()"),
+        (_ENGINE, "return (error_verdict(error),)", "return ()"),
         ("engine/actions/deny.py",
          'return (Verdict(Status.ERROR, f"failed to check deny conditions: {error.message}"),)', "return ()"),
     ),
@@ -517,6 +517,23 @@ _INERT: Final = (
 
 _CONTAINED: Final = (
     _guard(
+        "F4", "a bug is an error of its rule",
+        "faults::test_a_bug_never_leaves_its_rule faults::test_a_host_with_a_bug_is_an_error_of_who_asks_it"
+        " faults::test_the_failure_policy_judges_a_bug",
+        (_ENGINE, "except Exception as error:\n            return (error_verdict(error),)",
+         "except PyvernoError as error:\n            return (error_verdict(error),)"),
+    ),
+    _guard(
+        "F4", "a bug in one target is an error of this target",
+        "faults::test_a_bug_in_one_target_leaves_the_others",
+        ("engine/actions/mutate.py", "except Exception as error:\n            return error_verdict(error, target=target)",
+         "except PyvernoError as error:\n            return error_verdict(error, target=target)"),
+    ),
+    _guard(
+        "I4", "the text of a bug names no value", "faults::test_the_text_of_a_bug_names_no_value",
+        ("engine/faults.py", 'text = f"internal error: {text} ({fault.code})"', "text = str(error)"),
+    ),
+    _guard(
         "I11", "functions answer bad arguments with typed errors", "containment::test_no_expression_escapes_as_a_crash",
         ("lang/jmespath/functions/numbers.py", "    except ZeroDivisionError:\n", "    except FloatingPointError:\n"),
     ),
@@ -636,6 +653,7 @@ GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CO
 WITHOUT_GUARD: Final = {
     "test_source.py": "looks at the source; its own test plants what it must find",
     "test_guards.py": "looks at this table",
+    "test_every_site_was_hit": "looks at the other tests of its file",
     "test_an_unreadable_folder_is_said": "does not run for root, who can read every folder",
 }
 """Tests that no guard can be named for, by file or node id, with the reason."""

@@ -12,6 +12,7 @@ from pyverno.cli.apply_judge import JudgedResource, judge
 from pyverno.cli.apply_load import Material, Session, load_material, open_session
 from pyverno.cli.apply_options import ApplyOptions, check_options
 from pyverno.cli.errors import report_error, report_warning
+from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.report.summary import Summary
 
@@ -41,6 +42,7 @@ def _run(options: ApplyOptions, material: Material, session: Session) -> int:
     resources = judge(material, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
     for item in tracked(resources, len(material.manifests), "resources"):
         judged.append(item)
+        report_faults(item.results)
         summary.count_all(item.results, audit_warn=options.audit_warn)
         if item.problem:
             summary.erred += 1

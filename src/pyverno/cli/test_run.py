@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from pyverno.cli.errors import report_error
+from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.cli.style import Style, style_for
 from pyverno.cli.test_check import IGNORED, Row, check_rows
@@ -160,6 +161,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     try:
         suite = load_suite(test, found.path.parent, lines.append)
         judged = suite.judge()
+        report_faults(result for each in judged for result in each.review.results)
         lines.append("  Checking results ...")
         rows = tuple(check_rows(suite, judged, asked))
         vacuous = tuple(vacuous_checks(suite, judged, rows, asked)) if options.strict else ()

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyverno.engine.faults import error_verdict
 from pyverno.engine.policyset import PolicySet
+from pyverno.engine.result import Fault
 from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import PolicyError
 from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON
-from pyverno.policy.decode import decode
+from pyverno.policy.decode import Decoded, decode
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -128,11 +130,11 @@ def compile_document(
     serves: rules about other kinds are warned about. `http_in_namespaces` lets expressions of namespaced policies call
     services (whoever answers them must open that too, see `engine.host.NamespacedHttpHost`).
     """
-    decoded = decode(document)
+    decoded = _decoded(document)
     if decoded.policy is None:
         return Compiled(document, errors=decoded.errors, warnings=decoded.warnings)
-    before = decode(old).policy if old is not None else None
-    found = _compiled(document, decoded.policy, decoded.errors, decoded.warnings, {}, old=before, kinds=kinds)
+    before = _decoded(old).policy if old is not None else None
+    found = _contained(document, decoded, {}, old=before, kinds=kinds)
     if not http_in_namespaces:
         return found
     return replace(found, errors=tuple(error for error in found.errors if error.code != "http"))
@@ -140,7 +142,7 @@ def compile_document(
 
 def compile_documents(documents: Iterable[Document]) -> Compilation:
     """Compile documents in order; admission policies are joined with the bindings among them."""
-    decoded = [(document, decode(document)) for document in documents]
+    decoded = [(document, _decoded(document)) for document in documents]
     bindings: dict[tuple[str, str], list[Any]] = {}
     for _, found in decoded:
         written = found.policy
@@ -151,10 +153,42 @@ def compile_documents(documents: Iterable[Document]) -> Compilation:
         tuple(
             Compiled(document, errors=found.errors, warnings=found.warnings)
             if found.policy is None
-            else _compiled(document, found.policy, found.errors, found.warnings, bindings)
+            else _contained(document, found, bindings)
             for document, found in decoded
         )
     )
+
+
+def _decoded(document: Document) -> Decoded:
+    """Decode a document; a bug is an error of this document alone."""
+    try:
+        return decode(document)
+    except Exception as error:
+        return Decoded(None, (_fault(document, error),))
+
+
+def _contained(
+    document: Document,
+    decoded: Decoded,
+    bindings: dict[tuple[str, str], list[Any]],
+    *,
+    old: AnyPolicy | None = None,
+    kinds: KindTable | None = None,
+) -> Compiled:
+    """Compile what decoded; a bug is an error of this document alone."""
+    written = decoded.policy
+    assert written is not None  # noqa: S101  # the callers have looked
+    try:
+        return _compiled(document, written, decoded.errors, decoded.warnings, bindings, old=old, kinds=kinds)
+    except Exception as error:
+        return Compiled(document, written, errors=(*decoded.errors, _fault(document, error)))
+
+
+def _fault(document: Document, error: Exception) -> PolicyError:
+    verdict = error_verdict(error, prefix="the policy can not be compiled: ")
+    where = verdict.detail.trace[-1:] if isinstance(verdict.detail, Fault) else ()
+    text = "".join((verdict.message, *(f" in {place}" for place in where)))
+    return PolicyError(text, location=document.location(()), code="internal")
 
 
 def _compiled(

@@ -12,6 +12,7 @@ from pyverno.engine.celworld import BrokerWorld
 from pyverno.engine.constraints import resource_of
 from pyverno.engine.request import Request
 from pyverno.engine.rule import Run
+from pyverno.engine.scope import VariableFaultError
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
@@ -82,6 +83,10 @@ class _Variables(dict[str, Value]):
                 failure = EvaluationError(f'composited variable "{name}" fails to evaluate: {error.message}')
             self._failures[name] = failure
             raise failure from error
+        except (VariableFaultError, RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            raise VariableFaultError from error
         self[name] = value
         return value
 

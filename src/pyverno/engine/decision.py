@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pyverno.engine.faults import fault_of
 from pyverno.engine.request import Request
-from pyverno.engine.result import CelDetail, FailureAction, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.result import CelDetail, FailureAction, Fault, ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass
 
@@ -34,16 +35,44 @@ class Decision:
 
     `message` is the text of a denial, word for word what a cluster shows behind the webhook's name. `warnings` go to
     the user of an allowed request. `patch` is the RFC 6902 patch from the object that came to the object as it left.
+    `fault` is the bug that kept the answer from being worded or its patch from being made.
     """
 
     allowed: bool
     message: str = ""
     warnings: tuple[str, ...] = ()
     patch: tuple[JSONObject, ...] = ()
+    fault: Fault | None = None
 
 
 def decide(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
-    """Judge the results of a review."""
+    """Judge the results of a review; whatever goes wrong with it, what should be denied is denied."""
+    results = tuple(results)
+    try:
+        return _judged(request, resource, results)
+    except Exception as error:
+        return _unworded(request, resource, results, fault_of(error))
+
+
+def _unworded(request: Request, resource: JSON, results: Iterable[RuleResult], fault: Fault) -> Decision:
+    """Return the answer that needs neither text nor patch: as strict as the results, and without half a change.
+
+    An object that rules changed is refused when one of them fails closed, because its patch can not be sent.
+    """
+    is_changed = resource is not None and resource is not request.object
+    refusing = [
+        result
+        for result in results
+        if (result.status in _BAD and (result.action is FailureAction.ENFORCE or result.rule.type in _BEFORE_ADMISSION))
+        or (is_changed and result.patched is not None)
+    ]
+    denies = any(result.status is Status.FAIL or result.rule.policy.failure_policy == "Fail" for result in refusing)
+    names = ", ".join(dict.fromkeys(f"{result.rule.policy.key}/{result.rule.name}" for result in refusing))
+    text = f"internal error: the answer of these rules can not be given ({fault.code}): {names}"
+    return Decision(allowed=not denies, message=text if denies else "", fault=fault)
+
+
+def _judged(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
     # what passed says nothing here, and most results did
     results = tuple(result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning)
     if any(_blocks(result) for result in results):

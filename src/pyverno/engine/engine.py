@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
 from pyverno.engine.effects import Effect
+from pyverno.engine.faults import error_verdict, fault_of
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.plan import Asked, Candidate
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
-from pyverno.engine.result import NO_PROPERTIES, CelDetail, FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import CompiledRule, Exemption, Guard, Run
+from pyverno.engine.result import NO_PROPERTIES, CelDetail, FailureAction, Fault, RuleResult, Status, Verdict
+from pyverno.engine.rule import CompiledRule, Exemption, Guard, RuleInfo, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
 from pyverno.errors import PyvernoError
@@ -39,13 +40,16 @@ class Review:
     """Everything that a set of policies says about one request.
 
     `resource` is the object as the rules left it (None on DELETE). `results` are in the order in which rules ran.
-    `effects` are what rules want done to other objects. `decision` is worked out when it is asked for.
+    `effects` are what rules want done to other objects. `faults` are bugs that rules ran into, each with its rule; they
+    are for operators, and what they mean for the request stands in the results. `decision` is worked out when it is
+    asked for.
     """
 
     request: Request
     resource: JSON
     results: tuple[RuleResult, ...]
     effects: tuple[Effect, ...] = ()
+    faults: tuple[tuple[RuleInfo, Fault], ...] = ()
 
     @property
     def decision(self) -> Decision:
@@ -64,7 +68,17 @@ class _Course:
     person supplied may say something else.
     """
 
-    __slots__ = ("_is_plain", "_resource", "_scope", "effects", "plain_object", "request", "results", "runtime")
+    __slots__ = (
+        "_is_plain",
+        "_resource",
+        "_scope",
+        "effects",
+        "faults",
+        "plain_object",
+        "request",
+        "results",
+        "runtime",
+    )
 
     def __init__(self, request: Request, runtime: Runtime, *, is_plain: bool) -> None:
         self._is_plain = is_plain
@@ -73,6 +87,7 @@ class _Course:
         self.runtime = runtime
         self.results: list[RuleResult] = []
         self.effects: list[Effect] = []
+        self.faults: list[tuple[RuleInfo, Fault]] = []
         self._resource: Resource | None = None
         self._scope: Scope | None = None
 
@@ -116,13 +131,14 @@ class Engine:
         budget: Budget | None = None,
         deadline: float | None = None,
     ) -> Review:
-        """Run the rules of these phases on a request; raises nothing that a policy or the world can cause.
+        """Run the rules of these phases on a request; raises nothing that a policy, the world or a bug can cause.
 
+        Whatever a rule raises is an ERROR of this rule, and all others answer as if nothing had happened.
         `deadline` (seconds of the monotonic clock) ends a review that takes too long: the rules then left are errors.
         """
         policies = self.policies
         runtime = Runtime(self.host, budget if budget is not None else Budget(deadline=deadline))
-        course = _Course(request, runtime, is_plain=not self.host.supplies_variables)
+        course = _Course(request, runtime, is_plain=self._has_no_supplied_variables())
         key = IndexKey(
             request.gvk,
             request.subresource,
@@ -139,7 +155,15 @@ class Engine:
             else:
                 for asked in step.otherwise:
                     self._ask(asked, course)
-        return Review(request, course.request.object, tuple(course.results), tuple(course.effects))
+        return Review(
+            request, course.request.object, tuple(course.results), tuple(course.effects), tuple(course.faults)
+        )
+
+    def _has_no_supplied_variables(self) -> bool:
+        try:
+            return not self.host.supplies_variables
+        except Exception:  # every rule asks again, and ends with it
+            return False
 
     def explain(
         self, request: Request, phases: Sequence[Phase] = ADMISSION
@@ -173,29 +197,49 @@ class Engine:
     def _record(self, rule: CompiledRule, verdicts: Sequence[Verdict], course: _Course) -> bool:
         """Record what a rule said; tell whether it passed or failed."""
         decided = False
-        for verdict in verdicts:
-            course.results.append(self._result(rule, verdict, course))
-            if verdict.effects:
-                course.effects.extend(verdict.effects)
-            if verdict.patched is not None and verdict.target is None:
-                course.move_to(course.request.with_object(verdict.patched))
-            decided = decided or verdict.status in _DECIDED
+        try:
+            for verdict in verdicts:
+                result = self._result(rule, verdict, course)
+                patches = verdict.patched is not None and verdict.target is None
+                changed = course.request.with_object(verdict.patched) if patches else None
+                course.results.append(result)
+                if type(result.detail) is Fault:
+                    course.faults.append((rule.info, result.detail))
+                if verdict.effects:
+                    course.effects.extend(verdict.effects)
+                if changed is not None:
+                    course.move_to(changed)
+                decided = decided or verdict.status in _DECIDED
+        except Exception as error:
+            # nobody knows which override holds: the strictest does
+            action = FailureAction.ENFORCE if rule.info.can_deny else rule.failure_action
+            course.results.append(RuleResult.of(rule.info, action, error_verdict(error)))
+            self._note(rule, error, course)
         return decided
+
+    @staticmethod
+    def _note(rule: CompiledRule, error: Exception, course: _Course) -> None:
+        """Remember a bug that changes no verdict, or whose result is recorded already."""
+        if not isinstance(error, PyvernoError):
+            course.faults.append((rule.info, fault_of(error)))
 
     def _verdicts(self, candidate: Candidate, course: _Course) -> Sequence[Verdict]:
         rule, request = candidate.rule, course.request
         try:
             if not candidate.is_certain and rule.matcher.mismatch(request, course.resource) is not None:
                 return ()
+            if candidate.problem is not None:
+                raise candidate.problem
             run = self._start(rule, request, course.scope, course.runtime)
             verdicts = _run(run, candidate.guards, candidate.exceptions, course.resource)
+        except Exception as error:
+            return (error_verdict(error),)
+        try:
             if self._may_have_failed_before(rule, request, verdicts):
                 return self._excuse(candidate, course, verdicts)
-            return verdicts
-        except PyvernoError as error:
-            return (Verdict(Status.ERROR, error.message),)
-        except RecursionError:
-            return (Verdict(Status.ERROR, "the object or the policy is nested too deeply"),)
+        except Exception as error:  # an error never excuses
+            self._note(rule, error, course)
+        return verdicts
 
     def _start(self, rule: CompiledRule, request: Request, scope: Scope, runtime: Runtime) -> Run:
         info = rule.info
@@ -229,10 +273,7 @@ class Engine:
         if rule.matcher.mismatch(before, resource) is not None:
             return verdicts
         run = self._start(rule, before, base_scope(before), course.runtime)
-        try:
-            earlier = _run(run, rule.guards, candidate.exceptions, resource)
-        except PyvernoError:
-            return verdicts
+        earlier = _run(run, rule.guards, candidate.exceptions, resource)
         if any(verdict.status is Status.FAIL for verdict in earlier):
             return (Verdict(Status.SKIP, "skipping the rule evaluation as pre-existing violations are allowed"),)
         return verdicts
@@ -258,8 +299,9 @@ class Engine:
     ) -> Mapping[str, str]:
         try:
             return properties(self._start(rule, course.request, course.scope, course.runtime), verdict)
-        except PyvernoError:
+        except Exception as error:
             # Kyverno: a report property that can not be resolved never changes a verdict
+            self._note(rule, error, course)
             return {}
 
 

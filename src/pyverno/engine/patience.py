@@ -16,7 +16,7 @@ __all__ = ["ImpatientBudget"]
 class ImpatientBudget(Budget):
     """A budget that raises `stop` once `patience` seconds have passed since it was made.
 
-    `stop` must be no PyvernoError, because the engine turns those into results of rules. Time is looked at as often as
+    `stop` must be no `Exception`, because the engine turns those into results of rules. Time is looked at as often as
     for the deadline of any budget.
 
     >>> ImpatientBudget(KeyboardInterrupt, patience=60).check_deadline()

@@ -26,6 +26,7 @@ class Candidate:
     """A rule that may be about the request. `guards` are those that the key does not already settle.
 
     `shortcut` is the fast tier of the rule, empty unless the key shows that nothing but its action has a say.
+    `problem` is what went wrong while the candidate was made: the rule ends with it when it is about the request.
     """
 
     rule: CompiledRule
@@ -33,10 +34,23 @@ class Candidate:
     guards: tuple[Guard, ...]
     is_certain: bool
     shortcut: Shortcut
+    problem: Exception | None = None
 
     @classmethod
     def of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey) -> Candidate:
-        """Work out what the index key says about a rule."""
+        """Work out what the index key says about a rule; what can not be worked out is left to the request."""
+        try:
+            return cls._of(rule, exceptions, key)
+        except Exception as error:
+            return cls.broken(rule, error)
+
+    @classmethod
+    def broken(cls, rule: CompiledRule, error: Exception) -> Candidate:
+        """Return a rule that ends with an error for every request that it matches."""
+        return cls(rule, (), rule.guards, is_certain=False, shortcut=NO_SHORTCUT, problem=error)
+
+    @classmethod
+    def _of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey) -> Candidate:
         guards = tuple(guard for guard in rule.guards if not guard.surely_holds(key))
         is_certain = rule.matcher.surely_matches(key)
         is_clear = is_certain and not guards and not exceptions
@@ -140,6 +154,13 @@ def _fused(policies: tuple[Selected, ...], checks: Checks) -> Plan:
 
 def _pass_check(proofs: Sequence[Proof]) -> Check | None:
     """Make one pass-check of proofs, those of each language fused; None when one of them can not be made."""
+    try:
+        return _fuse(proofs)
+    except Exception:  # what can not be proven is asked
+        return None
+
+
+def _fuse(proofs: Sequence[Proof]) -> Check | None:
     languages = {proof.fuse: [each.claim for each in proofs if each.fuse is proof.fuse] for proof in proofs}
     checks = [check for check in (fuse(claims) for fuse, claims in languages.items()) if check is not None]
     if len(checks) < len(languages):

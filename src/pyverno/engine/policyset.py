@@ -13,7 +13,7 @@ from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import Phase
 from pyverno.engine.plan import Candidate, Checks, Plan, Selected, make_plan
 from pyverno.engine.request import Operation
-from pyverno.engine.rule import CompiledPolicy, Exemption, RuleInfo
+from pyverno.engine.rule import CompiledPolicy, CompiledRule, Exemption, RuleInfo
 
 __all__ = ["PolicySet"]
 
@@ -65,7 +65,10 @@ class PolicySet:
         asked = (tuple(phases), key)
         found = self._memo.get(asked)
         if found is None:
-            found = tuple(step for phase in phases for step in make_plan(self._select(phase, key), self._checks))
+            selected = tuple(tuple(self._select(phase, key)) for phase in phases)
+            found = tuple(step for policies in selected for step in make_plan(policies, self._checks))
+            if any(each.problem is not None for policies in selected for one in policies for each in one.candidates):
+                return found  # the next request finds out whether it was for once
             if len(self._memo) >= MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
                 self._memo, self._checks = {}, {}
@@ -80,13 +83,20 @@ class PolicySet:
             is_asked = info.background if key.background else info.admission or self._asks_all
             if info.kind not in phase.kinds or not is_asked:
                 continue
-            candidates = tuple(
-                Candidate.of(rule, self._exceptions_for(rule.info), key)
-                for rule in policy.rules
-                if rule.stage is phase.stage and rule.may_match(key)
-            )
+            rules = (rule for rule in policy.rules if rule.stage is phase.stage)
+            found = (self._candidate(rule, key) for rule in rules)
+            candidates = tuple(candidate for candidate in found if candidate is not None)
             if candidates:
                 yield Selected(info, candidates)
+
+    def _candidate(self, rule: CompiledRule, key: IndexKey) -> Candidate | None:
+        """Return a rule with its exceptions, None when it is about no such request."""
+        try:
+            if not rule.may_match(key):
+                return None
+            return Candidate.of(rule, self._exceptions_for(rule.info), key)
+        except Exception as error:
+            return Candidate.broken(rule, error)
 
     def _exceptions_for(self, rule: RuleInfo) -> tuple[Exemption, ...]:
         return tuple(exception for exception in self.exceptions if exception.names_rule(rule))

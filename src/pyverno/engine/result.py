@@ -23,6 +23,7 @@ __all__ = [
     "CelDetail",
     "Denial",
     "FailureAction",
+    "Fault",
     "PatternDetail",
     "PodSecurityDetail",
     "ResourceRef",
@@ -153,7 +154,18 @@ class Annotated(NamedTuple):
     properties: Mapping[str, str]
 
 
-Detail = PodSecurityDetail | PatternDetail | CelDetail | AdmissionDetail | Annotated | None
+class Fault(NamedTuple):
+    """Detail of a rule that ended with an exception nobody expected (see `faults`): names and lines, never values.
+
+    `code` is stable; `error` is the type of the exception; `trace` are functions and lines, outermost first.
+    """
+
+    code: str
+    error: str
+    trace: tuple[str, ...] = ()
+
+
+Detail = PodSecurityDetail | PatternDetail | CelDetail | AdmissionDetail | Annotated | Fault | None
 
 
 class Verdict(NamedTuple):
@@ -198,7 +210,8 @@ class RuleResult(NamedTuple):
         if self.rule.policy.api_version.startswith(_CEL_GROUP):
             if self.exceptions:
                 return "exception"
-            if self.status is Status.ERROR and self.detail is None and not self.rule.name:
+            is_whole = self.detail is None or type(self.detail) is Fault
+            if self.status is Status.ERROR and is_whole and not self.rule.name:
                 return "evaluation"
         return self.rule.name
 

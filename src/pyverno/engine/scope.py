@@ -12,13 +12,21 @@ from collections.abc import Callable, Iterator
 from pyverno.errors import ContextEntryError, EvaluationError, ExpressionError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 
-__all__ = ["Scope", "Thunk", "UnboundNameError"]
+__all__ = ["Scope", "Thunk", "UnboundNameError", "VariableFaultError"]
 
 Thunk = Callable[[], JSON]
 
 
 class UnboundNameError(KeyError):
     """A thunk found that its name has no value to be bound to; expressions read that as an unknown key."""
+
+
+class VariableFaultError(Exception):
+    """A thunk ran into a bug, which is the cause of this.
+
+    Expressions take a KeyError or TypeError for a part that is not there; a variable that can not be computed is not
+    one that is missing.
+    """
 
 
 class Scope(dict[str, JSON]):
@@ -56,16 +64,18 @@ class Scope(dict[str, JSON]):
             raise self._failures[name]
         try:
             value = thunk()
-        except UnboundNameError:
+        except (UnboundNameError, VariableFaultError, RecursionError, MemoryError):
             raise
-        except (PyvernoError, KeyError) as error:
-            failure = _load_failure(name, error)
+        except PyvernoError as error:
+            failure = _load_failure(error)
             if self._failures is None:
                 self._failures = {}
             self._failures[name] = failure
             if failure is error:
                 raise
             raise failure from error
+        except Exception as error:
+            raise VariableFaultError from error
         self[name] = value
         return value
 
@@ -108,15 +118,13 @@ class Scope(dict[str, JSON]):
         return found
 
 
-def _load_failure(name: str, error: PyvernoError | KeyError) -> PyvernoError:
+def _load_failure(error: PyvernoError) -> PyvernoError:
     """Return the error that readers of a variable see.
 
     Errors of the expressions that compute it become a ContextEntryError: an expression that reads the variable absorbs
-    some errors of its own, and a KeyError would read as a key that is not there.
+    some errors of its own.
     """
-    if isinstance(error, ContextEntryError) or not isinstance(error, ExpressionError | KeyError):
+    if isinstance(error, ContextEntryError) or not isinstance(error, ExpressionError):
         return error
-    if isinstance(error, KeyError):
-        return ContextEntryError(f"the variable {name} can not be computed")
     reason = f"JMESPath query failed: {error.message}" if isinstance(error, EvaluationError) else error.message
     return ContextEntryError(reason, is_missing=error.is_missing)

@@ -18,6 +18,7 @@ from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.cel import CelSession, first_unmet
 from pyverno.engine.constraints import ConstraintMatcher
 from pyverno.engine.engine import Engine
+from pyverno.engine.faults import error_verdict
 from pyverno.engine.host import Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import GENERATING, MUTATING, MUTATING_EXISTING
@@ -25,7 +26,7 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import RuleResult, Status, Verdict
 from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Exemption, RuleInfo, Run, Stage
-from pyverno.errors import EvaluationError, PyvernoError
+from pyverno.errors import EvaluationError
 from pyverno.kube.resource import Resource
 from pyverno.value import dataclass, replace
 
@@ -193,8 +194,8 @@ class Triggers:
                 continue
             try:
                 trigger = _of_generating_rule(rule, action, request)
-            except PyvernoError as error:
-                trigger = Trigger(rule.info, generates=True, error=error.message)
+            except Exception as error:
+                trigger = Trigger(rule.info, generates=True, error=error_verdict(error).message)
             if trigger is not None:
                 yield trigger
 
@@ -204,7 +205,7 @@ class Triggers:
         found = self._memo.get(key)
         if found is None:
             keys = [_key(request, operation) for operation in Operation]
-            found = tuple(rule for rule in self._generating if any(rule.may_match(each) for each in keys))
+            found = tuple(rule for rule in self._generating if _may_match(rule, keys))
             if len(self._memo) >= _MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
                 self._memo = {}
@@ -228,6 +229,13 @@ def _of_generating_rule(rule: CompiledRule, action: GeneratingAction, request: R
         case Operation.UPDATE if keeps:
             return Trigger(rule.info, generates=True, synchronizes=True) if _concerns(rule, request) else None
     return Trigger(rule.info, generates=True) if _matches(rule, request) else None
+
+
+def _may_match(rule: CompiledRule, keys: Iterable[IndexKey]) -> bool:
+    try:
+        return any(rule.may_match(key) for key in keys)
+    except Exception:  # whether it does is asked again for the request
+        return True
 
 
 def _matches(rule: CompiledRule, request: Request) -> bool:

@@ -47,7 +47,7 @@ class Exclude:
         """Return True if the field is the one named and every offending value is listed."""
         if self.restricted_field and self.restricted_field != error.starred_field:
             return False
-        return self.matches_value is None or all(map(self.matches_value, error.offending_values))
+        return self.matches_value is None or all(self.matches_value(value) for value in error.offending_values)
 
     def likeness(self, error: FieldError) -> tuple[str, str | None]:
         """Return what an error found on the whole pod must share with a tolerated one to be taken away."""

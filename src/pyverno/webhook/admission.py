@@ -15,6 +15,7 @@ from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request, User
+from pyverno.engine.result import Fault
 from pyverno.errors import HostError, HostUnavailableError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
@@ -96,12 +97,14 @@ class AskingHost(Protocol):
 class Judged:
     """An answer with the review that it comes from; None where no policy was asked.
 
-    `later` holds policies that were put off: what they say changes no answer, and somebody has to ask them yet.
+    `later` holds policies that were put off: what they say changes no answer, and somebody has to ask them yet. `fault`
+    is a bug that kept the answer from being worded.
     """
 
     answer: Answer
     review: Review | None = None
     later: PolicySet | None = None
+    fault: Fault | None = None
 
 
 ALLOWED = Judged(Answer())
@@ -150,7 +153,8 @@ def answer(
     except PyvernoError as error:
         raise StatusError(500, "InternalError", error.message) from None
     patch = decision.patch if route.door is Door.MUTATE else ()
-    return Judged(Answer(decision.allowed, decision.message, decision.warnings, patch), review, later or None)
+    told = Answer(decision.allowed, decision.message, decision.warnings, patch)
+    return Judged(told, review, later or None, decision.fault)
 
 
 def passes_unseen(question: Question, request: Request, world: World) -> Judged | None:

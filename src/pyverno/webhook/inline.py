@@ -36,10 +36,10 @@ class RememberingHost(Protocol):
         ...
 
 
-class NeedsWorkerError(Exception):
+class NeedsWorkerError(BaseException):
     """A rule asks something that takes time, or takes it itself: the review must be done again in a worker thread.
 
-    It is no PyvernoError on purpose: the engine turns those into results, and this is none.
+    It is no `Exception` on purpose: the engine turns those into results, and this is none.
     """
 
 

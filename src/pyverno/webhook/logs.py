@@ -16,7 +16,9 @@ from typing import Final, TextIO
 
 import orjson
 
-from pyverno.engine.result import FailureAction, Status
+from pyverno.engine.faults import trace_of
+from pyverno.engine.result import FailureAction, Fault, Status
+from pyverno.errors import PyvernoError
 from pyverno.webhook.admission import Judged
 from pyverno.webhook.dumps import is_secret
 from pyverno.webhook.question import Question
@@ -25,6 +27,9 @@ from pyverno.webhook.throttle import Throttle
 __all__ = ["TIME_FORMATS", "AnswerLog", "JsonFormatter", "LogSettings", "TextFormatter", "level_of", "set_up_logging"]
 
 _LONGEST_TEXT: Final = 2048
+_LONGEST_TRACE: Final = 100
+_SAFE: Final = (PyvernoError, OSError)
+"""What says something by itself, and nothing of the objects and policies at hand."""
 _BAD: Final = (Status.FAIL, Status.ERROR)
 _RESET: Final = "\x1b[0m"
 _FAINT: Final = "\x1b[90m"
@@ -96,7 +101,7 @@ class JsonFormatter(logging.Formatter):
             **_fields(record),
         }
         if record.exc_info and record.exc_info[0] is not None:
-            line["error"] = self.formatException(record.exc_info)
+            line["error"] = _traced(record.exc_info[1])
         return _json(line)
 
 
@@ -118,8 +123,18 @@ class TextFormatter(logging.Formatter):
             level = f"{_COLOURS.get(record.levelname, '')}{level}{_RESET}"
         text = f"{time} {level} {_quoted_text(record.getMessage())}{fields}"
         if record.exc_info and record.exc_info[0] is not None:
-            text += "\n" + self.formatException(record.exc_info)
+            text += "\n" + _traced(record.exc_info[1])
         return text
+
+
+def _traced(error: BaseException | None) -> str:
+    """Return an exception and its causes: functions and lines, and a text only where it can hold no value."""
+    lines: list[str] = []
+    while error is not None and len(lines) < _LONGEST_TRACE:
+        text = f": {error}" if isinstance(error, _SAFE) else ""
+        lines += [f"{type(error).__name__}{text}", *(f"  {place}" for place in trace_of(error.__traceback__))]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(lines)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
@@ -179,11 +194,20 @@ class AnswerLog:
             results = None if judged.review is None else len(judged.review.results)
             fields = {**_about(question, path, seconds), "results": results}
             log.log(level, "admission request %s", verb, extra={"fields": fields})
+        if judged.fault is not None:
+            log.error("a bug kept an answer from being worded", extra={"fields": _fault(judged.fault)})
         self.audited(question, path, judged, seconds)
 
     def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Write one line for each rule that failed or broke."""
-        if judged.review is None or not log.isEnabledFor(logging.INFO):
+        if judged.review is None:
+            return
+        for rule, fault in judged.review.faults:
+            fields = {"policy": rule.policy.key, "rule": rule.name, **_fault(fault)}
+            # how deep an object may be is a limit that anybody can reach
+            level = logging.INFO if fault.code == "fault-depth" else logging.ERROR
+            log.log(level, "a bug ended a rule", extra={"fields": {**fields, **_about(question, path, seconds)}})
+        if not log.isEnabledFor(logging.INFO):
             return
         for result in judged.review.results:
             if result.status in _BAD:
@@ -198,18 +222,24 @@ class AnswerLog:
                 log.info("validation failed", extra={"fields": failure})
 
     def failed(self, path: str, error: BaseException) -> None:
-        """Write why a request was refused; what is a fault of ours comes with its traceback."""
+        """Write why a request was refused; what is a fault of ours comes with functions and lines, without its text."""
         held_back = self._throttle.held_back(type(error).__name__)
         if held_back is None:
             return
         is_ours = not hasattr(error, "status")
-        fields = {"path": path[:_LONGEST_TEXT], "error": str(error)[:_LONGEST_TEXT], "held_back": held_back}
+        text = type(error).__name__ if is_ours else str(error)[:_LONGEST_TEXT]
+        fields = {"path": path[:_LONGEST_TEXT], "error": text, "held_back": held_back}
         log.log(
             logging.ERROR if is_ours else logging.INFO,
             "request refused",
             exc_info=error if is_ours else None,
             extra={"fields": fields},
         )
+
+
+def _fault(fault: Fault) -> dict[str, object]:
+    """Return what operators and authors of bug reports need: functions and lines, never values."""
+    return {"code": fault.code, "error": fault.error, "trace": list(fault.trace)}
 
 
 def _told(question: Question, message: str) -> dict[str, object]:

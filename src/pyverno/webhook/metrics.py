@@ -135,6 +135,9 @@ class Metrics:
         self._http_durations = made.histogram(
             "kyverno_http_requests_duration_seconds", "Seconds that requests took.", http
         )
+        self._faults = made.counter(
+            "kyverno_rule_faults", "Rules that a bug ended with an error, by the kind of fault.", ("code",)
+        )
         self._failures = made.counter("kyverno_http_failures", "Requests that were refused.", ("reason",))
         made.gauge("kyverno_info", "The version that runs.", ("version",), lambda: (((__version__,), 1),))
         self._reconciled = made.counter(
@@ -175,14 +178,22 @@ class Metrics:
         where = ("POST", _door(path))
         self._http.add(where)
         self._http_durations.observe(where, seconds)
+        self._count_faults(judged)
         if judged.review is not None:
             self._count_results(judged.review.results, about, seconds)
 
     def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
         """Count the results of policies that were asked after the answer."""
+        self._count_faults(judged)
         if judged.review is not None:
             about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
             self._count_results(judged.review.results, about, seconds)
+
+    def _count_faults(self, judged: Judged) -> None:
+        if judged.fault is not None:
+            self._faults.add((judged.fault.code,))
+        for _, fault in judged.review.faults if judged.review is not None else ():
+            self._faults.add((fault.code,))
 
     def failed(self, path: str, error: BaseException) -> None:
         """Count one refusal; paths that do not exist are a caller's text and counted as one."""

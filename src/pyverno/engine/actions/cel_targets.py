@@ -14,6 +14,7 @@ from pyverno.engine.actions.cel_validate import exempted
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, first_unmet
 from pyverno.engine.constraints import ConstraintMatcher
 from pyverno.engine.effects import PatchEffect
+from pyverno.engine.faults import error_verdict
 from pyverno.engine.request import Request
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
@@ -126,8 +127,8 @@ class MutatingTargets:
                 changed = applied(mutation, changed, session, refuses_atomics=self.refuses_atomics)
                 session.see(changed)
             detail = annotation_detail(session, self.annotations)
-        except PyvernoError as error:
-            return Verdict(Status.ERROR, f"{_FAILED}{error.message}", target=target)
+        except Exception as error:
+            return error_verdict(error, prefix=_FAILED, target=target)
         if equal(changed, document):
             return Verdict(Status.PASS, "success", detail, target=target)
         return Verdict(Status.PASS, "success", detail, changed, (PatchEffect(target, document, changed),), target)

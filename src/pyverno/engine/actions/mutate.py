@@ -9,6 +9,7 @@ from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.patches import Patch
 from pyverno.engine.effects import PatchEffect
+from pyverno.engine.faults import error_verdict
 from pyverno.engine.guards import Preconditions
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Binding, Exemption, Run
@@ -200,9 +201,9 @@ class MutateExisting:
         for entry in self.targets:
             try:
                 found = entry.find(run)
-            except PyvernoError as error:
+            except Exception as error:
                 # COMPAT: upstream prints an empty prefix (E1.29)
-                verdicts.append(Verdict(Status.ERROR, f": {error.message}"))
+                verdicts.append(error_verdict(error, prefix=": "))
                 continue
             verdicts.extend(self._one(entry, document, run) for document in found)
         return verdicts
@@ -224,8 +225,8 @@ class MutateExisting:
                 if verdict is not None:
                     return verdict._replace(target=target)
             changed = self.change.apply(document, inner)
-        except PyvernoError as error:
-            return Verdict(Status.ERROR, error.message, target=target)
+        except Exception as error:
+            return error_verdict(error, target=target)
         if changed is document or equal(changed, document):
             return Verdict(Status.SKIP, self.change.nothing, target=target)
         effect = PatchEffect(target, document, changed)

@@ -1,0 +1,394 @@
+"""I5, I11, F4: a bug in one rule is an ERROR of this rule; every other rule answers as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from pyverno.compiler import Compilation
+from pyverno.engine.decision import Decision
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.faults import error_verdict
+from pyverno.engine.host import Host, NoHost
+from pyverno.engine.phases import MUTATING_EXISTING
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Request
+from pyverno.engine.result import FailureAction, Status
+from pyverno.offline.host import OfflineHost
+from pyverno.offline.objects import ObjectStore
+from tests.cases.case import Case, all_cases
+from tests.cases.snapshot import PHASES
+from tests.security.asking import CONFIG_MAP, Spy, ask, compiled, found, policy
+from tests.security.faultsites import Sites
+
+BYSTANDER = """
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: NAME}
+spec:
+  background: false
+  rules:
+  - name: deny
+    match: {any: [{resources: {kinds: ['*']}}]}
+    validate: {failureAction: Enforce, message: nothing gets by, deny: {}}
+---
+"""
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "team"}}
+BYSTANDERS = BYSTANDER.replace("NAME", "aaa-bystander") + BYSTANDER.replace("NAME", "zzz-bystander")
+
+
+class OddError(Exception):
+    """An exception that nobody has heard of."""
+
+
+ERRORS: tuple[type[Exception], ...] = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    ZeroDivisionError,
+    RecursionError,
+    MemoryError,
+    OddError,
+    StopIteration,
+    AssertionError,
+)
+
+EXEMPT = """---
+apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: exempt, namespace: team}
+spec:
+  exceptions: [{policyName: guard, ruleNames: [check]}]
+  match: {any: [{resources: {kinds: [ConfigMap]}}]}
+"""
+LIBRARIES = (
+    'http.Get("https://x.example.com").a == ""',
+    'resource.Post("v1", "configmaps", "team", object).kind == ""',
+    'resource.List("v1", "secrets", "team", {"a": "b"}).items.size() == 0',
+    'resource.ToGVR("v1", "Secret") == null',
+    'globalContext.Get("entry", "").a == ""',
+    'image.GetMetadata("nginx").a == ""',
+    'x509.decode("").Subject == null',
+)
+
+# sites that golden cases do not reach
+EXTRA = {
+    "targets": """
+apiVersion: policies.kyverno.io/v1
+kind: MutatingPolicy
+metadata: {name: targets}
+spec:
+  evaluation: {mutateExisting: {enabled: true}}
+  matchConstraints:
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  targetMatchConstraints:
+    namespaceSelector: {matchLabels: {a: b}}
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'}
+""",
+    "annotations": """
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: annotations}
+spec:
+  validationActions: [Deny]
+  matchConstraints:
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  variables: [{name: kind, expression: object.kind}]
+  validations: [{expression: 'variables.kind == "x"', messageExpression: '"no " + string(object.kind)'}]
+  auditAnnotations: [{key: kind, valueExpression: string(object.kind)}]
+""",
+    "image": found("imageRegistry:\n  reference: nginx"),
+    "conditions": policy(
+        "context:\n- name: found\n  configMap: {name: \"{{ random('[a-z]') }}\", namespace: team}\n"
+        "validate:\n  failureAction: Enforce\n  message: 'no {{ found.data.a }}'\n"
+        "  deny:\n    conditions:\n      any:\n"
+        "      - key: '{{ request.object.list }}'\n        operator: AnyNotIn\n"
+        "        value: '{{ request.object.other }}'\n"
+    ),
+    "unknown operator": policy(
+        "validate:\n  deny:\n    conditions:\n      any:\n"
+        "      - key: a\n        operator: Equals\n        value: '{{ @ }}'\n"
+    ),
+    "generate": policy("generate:\n  apiVersion: v1\n  kind: Secret\n  name: a\n  namespace: b\n  data:\n    data: {}")
+    + EXEMPT,
+    "mutate existing": policy(
+        "mutate:\n  targets:\n  - apiVersion: v1\n    kind: Secret\n    name: s\n    namespace: team\n"
+        "  patchStrategicMerge:\n    data:\n      a: b"
+    )
+    + EXEMPT,
+    **{
+        f"library {number}": f"""
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {{name: library}}
+spec:
+  validationActions: [Deny]
+  matchConstraints:
+    resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}}]
+  validations: [{{expression: '{expression}'}}]
+"""
+        for number, expression in enumerate(LIBRARIES)
+    },
+    "authorizer": """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: authorizer}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  validations: [{expression: 'authorizer.group("").resource("pods").check("get").allowed()'}]
+""",
+    "anyPattern": policy(
+        "validate:\n  failureAction: Enforce\n  anyPattern:\n  - data:\n      a: '{{ request.object.kind }}'\n"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One question with the policies that answer it."""
+
+    name: str
+    compile: Callable[[], Compilation]
+    request: Request
+    host: Host
+
+    def opened(self, sites: Sites) -> Callable[[], tuple[Review, Decision]]:
+        """Compile the policies and the bystanders; return what asks them, with nothing planned before."""
+        compilation, bystanders = self.compile(), compiled(BYSTANDERS)
+        assert 2 == len(bystanders.policies)
+        policies = (*compilation.policies, *bystanders.policies)
+        for each in (*policies, *compilation.exceptions):
+            sites.wrap_fields(each)
+
+        def ask() -> tuple[Review, Decision]:
+            review = Engine(PolicySet(policies, compilation.exceptions), self.host).review(self.request, PHASES)
+            return review, review.decision
+
+        return ask
+
+
+def compiled_case(case: Case) -> Compilation:
+    """Compile the policies of a golden case anew."""
+    return Case(case.folder).compilation
+
+
+def replays() -> Iterator[Replay]:
+    """Yield the questions of all golden cases, and of the policies above."""
+    for case in all_cases():
+        if case.compilation.policies:
+            for request in list(case.requests())[:3]:
+                yield Replay(case.name, partial(compiled_case, case), request, case.host)
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"a": "b"}}}
+    host = OfflineHost(objects=ObjectStore([SECRET, home]), images={"nginx": {"manifest": {}, "configData": {}}})
+    for name, text in EXTRA.items():
+        compilation = compiled(text)
+        assert () == compilation.errors, [str(error) for error in compilation.errors]
+        yield Replay(
+            name, partial(compiled, text), Request.from_manifest({**CONFIG_MAP, "list": ["a*", "b"] * 200}), host
+        )
+
+
+Said = Mapping[tuple[str, str, str], Sequence[tuple[Status, str, FailureAction]]]
+
+
+def said(review: Review) -> Said:
+    """Return what every rule said."""
+    told: dict[tuple[str, str, str], list[tuple[Status, str, FailureAction]]] = defaultdict(list)
+    for result in review.results:
+        info = result.rule
+        told[(info.policy.kind, info.policy.key, info.name)].append((result.status, result.message, result.action))
+    return told
+
+
+_STRICT = (Status.FAIL, Status.ERROR)
+# where a bug leaves a verdict as it is: what only words, proves or reports it
+_HARMLESS = (
+    "field CompiledRule.report_properties",
+    "pyverno.engine.actions.message.passed_message",
+    "pyverno.engine.decision.",
+    "pyverno.engine.plan._fuse",
+    "pyverno.lang.cel.passcheck.fuse",
+    "pyverno.lang.pattern.passcheck.fuse",
+    "pyverno.lang.pattern.operators.compile_operator",
+    "pyverno.lang.template.syntax.parse_string",
+    "pyverno.lang.jmespath.shortcut.write_expression",
+    "pyverno.engine.result.ResourceRef.of",
+    "pyverno.offline.host.OfflineHost.supplies_variables",
+)
+
+
+def problem_of(site: str, expected: Said, review: Review, *, was_denied: bool, decision: Decision) -> str:
+    """Return how one bug got out of its rule, "" when it did not."""
+    if was_denied and decision.allowed:
+        return "a deny became an allow"
+    got = said(review)
+    changed = [rule for rule in expected.keys() | got.keys() if expected.get(rule) != got.get(rule)]
+    if len(changed) > 1:
+        return f"it changed {len(changed)} rules"
+    if not changed:
+        return "" if review.faults or site.startswith(_HARMLESS) else "nobody noticed"
+    before, after = expected.get(changed[0], ()), got.get(changed[0], ())
+    if any(status is Status.ERROR for status, *_ in after):
+        return ""
+    strict = [sum(status in _STRICT for status, *_ in each) for each in (before, after)]
+    return "" if strict[1] >= strict[0] and after else "its rule says something milder"
+
+
+@pytest.fixture(scope="module")
+def outcome() -> tuple[Sites, Counter[str], dict[str, str]]:
+    """Throw every exception at the first call of every site, and one of them at each call of it."""
+    rounds = 4 if os.environ.get("PYVERNO_NIGHTLY") else 1
+    sites, uses, problems = Sites(), Counter[str](), {}
+    thrown = 0
+    with sites.installed():
+        for replay in replays():
+            ask = replay.opened(sites)
+            sites.calls, sites.is_counting = {}, True
+            ask()
+            first, sites.calls = sites.calls, {}
+            review, decision = ask()
+            sites.is_counting = False
+            assert () == review.faults, replay.name
+            expected, was_denied = said(review), not decision.allowed
+            for site in first | sites.calls:
+                uses[site] += 1
+                if uses[site] > rounds:
+                    continue
+                for error, always in (*((each, False) for each in ERRORS), (OddError, True)):
+                    if always and site == "pyverno.engine.result.RuleResult.of":
+                        continue  # without it nobody can say anything
+                    # what is made on first use is only made by policies that were never asked
+                    opened = ask if site in sites.calls else replay.opened(sites)
+                    sites.arm(site, error, always=always)
+                    try:
+                        review, decision = opened()
+                    except Exception as escaped:
+                        problems[site] = f"{error.__name__} in {replay.name}: {escaped!r} escaped"
+                        continue
+                    finally:
+                        count, _ = sites.thrown, sites.disarm()
+                        thrown += count
+                    if not count:
+                        problem = ""
+                    elif always:
+                        problem = "a deny became an allow" if was_denied and decision.allowed else ""
+                    else:
+                        problem = problem_of(site, expected, review, was_denied=was_denied, decision=decision)
+                    # what the process remembers is made once
+                    if problem or (not count and site in sites.calls):
+                        problems[site] = f"{error.__name__} in {replay.name}: {problem or 'it was not called'}"
+    assert thrown >= 3000
+    return sites, uses, problems
+
+
+_NOT_ASKED = "the protocol has it for exceptions of the other kind"
+_SANDBOX = "asked by the sandbox's admission policies only"
+_LIKE_OTHERS = "no case; its neighbours in the same `try` are sites"
+_PLANNED = "asked while a plan is made, whose candidates are sites"
+_TABLE = "reached through a table that was made on import"
+UNREACHED: Mapping[str, str] = {
+    **{f"pyverno.engine.actions.admission.{name}": _SANDBOX for name in ("AdmissionValidation._all_of", "_told")},
+    "pyverno.engine.actions.cel_authorize._envoy": _TABLE,
+    "pyverno.engine.actions.cel_authorize._http": _TABLE,
+    **{
+        f"pyverno.engine.exceptions.CompiledException.{name}": _NOT_ASKED
+        for name in ("allowances", "is_full", "priority", "reports_pass")
+    },
+    "pyverno.engine.exceptions_cel.CompiledCelException.pod_security": _NOT_ASKED,
+    "pyverno.engine.actions.admission.AdmissionValidation._erred": _SANDBOX,
+    "pyverno.engine.actions.cel_annotations.annotation_properties": "held by the field `report_properties`",
+    "pyverno.engine.actions.cel_authorize.AuthorizingCheck.exempt": _LIKE_OTHERS,
+    "pyverno.engine.actions.cel_targets.MutatingTargets.exempt": _LIKE_OTHERS,
+    "pyverno.engine.actions.pattern.AnyPatternCheck._message_or_empty": _LIKE_OTHERS,
+    **{f"pyverno.engine.celworld.BrokerWorld.{name}": _LIKE_OTHERS for name in ("_has_entry", "image_payload")},
+    "pyverno.engine.celworld.BrokerWorld.verify_image": "always an error in this version",
+    **{f"pyverno.engine.conditions.{name}": "lists of 10,000 pairs only" for name in ("_charge_pairs", "_wildcards")},
+    **{f"pyverno.engine.guards.{name}.materialise": _PLANNED for name in ("_NothingElse", "_OperationOnly")},
+    "pyverno.engine.scope.Scope.materialise": "expressions that read `@` as a whole are refused",
+    "pyverno.engine.variables.merged": "values files only",
+    "pyverno.kube.json.encode": "messages that are no text only",
+    "pyverno.lang.template.template.Template.render_forced": "used by tests and tools",
+    **{f"pyverno.offline.host.OfflineHost.{name}": _LIKE_OTHERS for name in ("lookup_host", "random_bits")},
+}
+
+
+def test_a_bug_never_leaves_its_rule(outcome: tuple[Sites, Counter[str], dict[str, str]]) -> None:
+    """F4: one rule is an ERROR, the others answer as before, and no deny becomes an allow."""
+    _, _, problems = outcome
+    assert {} == problems
+
+
+def test_the_text_of_a_bug_names_no_value() -> None:
+    """I4: kind and code for users, names and lines for operators; what the exception says is nobody's."""
+    try:
+        raise KeyError("canary-5c1e")
+    except KeyError as error:
+        verdict = error_verdict(error)
+    assert (Status.ERROR, "internal error: a part of a value is missing (fault-missing)") == verdict[:2]
+    assert "canary" not in repr(verdict)
+    assert "test_the_text_of_a_bug_names_no_value" in repr(verdict.detail)
+
+
+class Unwell(NoHost):
+    """A Host with a bug in every method."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name in {"config_map", "get_object", "list_objects"}:
+            raise ZeroDivisionError("canary-5c1e")
+        return super().__getattribute__(name)
+
+
+def test_a_bug_in_one_target_leaves_the_others() -> None:
+    """Of existing objects, the one that can not be judged is an error, and the others are changed."""
+    targets = [{**CONFIG_MAP, "metadata": {"name": name, "namespace": "team"}} for name in ("one", "two", "three")]
+    text = policy(
+        "mutate:\n  targets:\n  - apiVersion: v1\n    kind: ConfigMap\n    namespace: team\n"
+        "    preconditions:\n      all:\n      - key: '{{ target.metadata.name }}'\n        operator: NotEquals\n"
+        "        value: x\n"
+        "  patchStrategicMerge:\n    data:\n      b: '{{ target.metadata.name }}'",
+        on="Secret",
+    )
+    host = OfflineHost(objects=ObjectStore(targets))
+    compilation = compiled(text)
+    assert () == compilation.errors
+    sites = Sites()
+    with sites.installed():
+        sites.arm("pyverno.engine.actions.patches.StrategicMergePatch.apply", AttributeError)
+        review = Engine(compilation.policy_set(), host).review(Request.from_manifest(SECRET), MUTATING_EXISTING)
+    assert Counter({Status.ERROR: 1, Status.PASS: 2}) == Counter(result.status for result in review.results)
+    assert ["fault-missing"] == [fault.code for _, fault in review.faults]
+
+
+def test_a_host_with_a_bug_is_an_error_of_who_asks_it() -> None:
+    """F4: nothing of what a Host raises leaves the rule that asks it, and its text shows nowhere."""
+    text = found("configMap:\n  name: a\n  namespace: team").replace("{{ found }}", "{{ found.data.a }}")
+    review = ask(text + "---\n" + BYSTANDERS.removesuffix("---\n"), host=Unwell())
+    assert [Status.ERROR, Status.FAIL, Status.FAIL] == sorted(result.status for result in review.results)
+    assert "canary" not in repr(review)
+    twin = ask(text, host=Spy({"data": {"a": "1"}}))
+    assert [Status.FAIL] == [result.status for result in twin.results]
+
+
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+def test_the_failure_policy_judges_a_bug(failure_policy: str) -> None:
+    """A bug is an error like others: it denies where errors do, and nowhere else."""
+    text = found("configMap:\n  name: a\n  namespace: team").replace("{{ found }}", "{{ found.data.a }}")
+    text = text.replace("  rules:", f"  failurePolicy: {failure_policy}\n  rules:", 1)
+    assert (failure_policy == "Ignore") == ask(text, host=Unwell()).decision.allowed
+
+
+def test_every_site_was_hit(outcome: tuple[Sites, Counter[str], dict[str, str]]) -> None:
+    """F4: what no case reaches would be untested; a new function of the engine has to be in some case."""
+    sites, uses, _ = outcome
+    assert [] == sorted(sites.known - uses.keys() - UNREACHED.keys())
+    assert len(uses) >= 330
