@@ -599,9 +599,9 @@ _CONTAINED: Final = (
     _guard(
         "I12", "a mutation of a mutation is nothing",
         "containment::test_mutating_twice_is_mutating_once admission::test_a_mutation_of_a_mutation_is_nothing",
-        ("engine/actions/patches.py", "            resolved = overlay.resolve(document)\n",
+        ("engine/actions/patches.py", "            resolved = overlay.resolve(document, meter=budget)\n",
          '            document = {**document, "x": document.get("x", 0) + 1}\n'
-         "            resolved = overlay.resolve(document)\n"),
+         "            resolved = overlay.resolve(document, meter=budget)\n"),
     ),
 )  # fmt: skip
 
@@ -647,7 +647,46 @@ _OTHERS: Final = (
     ),
 )  # fmt: skip
 
-GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS)
+_BOUNDED: Final = (
+    _guard(
+        "I9", "elements of a patch are found by their names",
+        "cost::test_twice_the_containers_cost_about_twice",
+        ("kube/mergedlists.py", "place = places.get(name)", "place = {each: at for at, each in enumerate(had)}.get(name)"),
+    ),
+    _guard(
+        "I9", "named lists are not walked element by element",
+        "cost::test_a_merge_for_each_element_executes_about_as_much_for_each cost::test_large_pods_are_changed_within_the_budget",
+        ("kube/mergedlists.py", "if len(keys) == 1 and (merged", "if len(keys) == 9 and (merged"),
+    ),
+    _guard(
+        "I9", "anchors are charged for each element",
+        "cost::test_anchors_for_each_element_of_a_long_list_use_up_the_budget",
+        ("engine/actions/patches.py", "overlay.resolve(document, meter=budget)", "overlay.resolve(document)"),
+        may_hang=True,
+    ),
+    _guard(
+        "I9", "conditions are charged for wildcards of the request",
+        "cost::test_wildcards_of_a_request_against_its_own_texts_are_counted",
+        ("engine/conditions.py", "            runtime.budget.charge_steps(steps)", "            pass"),
+    ),
+    _guard(
+        "I9", "long wildcards are not kept",
+        "caches::test_no_cache_keeps_a_text_that_is_longer_than_a_name",
+        ("kube/wildcard.py", "if len(pattern) <= MAX_NAME else compile_wildcard(pattern)(text)", "if pattern else False"),
+    ),
+    _guard(
+        "I9", "plans of long texts are not kept",
+        "caches::test_plans_are_not_kept_for_texts_that_are_no_names",
+        ("engine/policyset.py", "if key.is_short:", "if True:"),
+    ),
+    _guard(
+        "I9", "what is longer than a name is kept nowhere",
+        "caches::test_reviews_of_distinct_large_texts_leave_nothing_behind",
+        ("kube/names.py", "MAX_NAME: Final = 253", "MAX_NAME: Final = 1 << 30"),
+    ),
+)  # fmt: skip
+
+GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS, *_BOUNDED)
 """Every guard; `python -m tests.security.mutants` takes each away."""
 
 WITHOUT_GUARD: Final = {

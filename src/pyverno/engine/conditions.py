@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyverno.errors import EvaluationError, SubstitutionError
 from pyverno.kube.json import JSON
-from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.pattern.operators import compile_operator, operator
+from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import Template, compile_template
 from pyverno.value import dataclass
@@ -19,7 +19,6 @@ from pyverno.value import dataclass
 __all__ = ["Condition", "ConditionBlock", "ConditionOutcome", "Conditions", "as_float", "compile_conditions"]
 
 _EXACT_FLOAT = 2**53
-_FREE_PAIRS = 10_000
 
 Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
 
@@ -208,8 +207,7 @@ def _test(key: Template, name: str, value: Template) -> Test:
 
     def test(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> bool:
         rendered = _key(key, scope, runtime, deleting)
-        if isinstance(rendered, list):
-            _charge_pairs(rendered, document, runtime)
+        _charge(rendered, document, runtime)
         return check(rendered)
 
     return test
@@ -219,26 +217,18 @@ def _both_dynamic(key: Template, compare: Callable[[JSON, JSON], bool], value: T
     def test(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> bool:
         rendered = _key(key, scope, runtime, deleting)
         against = _value(value, scope, runtime, deleting)
-        if isinstance(rendered, list):
-            _charge_pairs(rendered, against, runtime)
+        _charge(rendered, against, runtime)
         return compare(rendered, against)
 
     return test
 
 
-def _charge_pairs(keys: list[JSON], values: JSON, runtime: Runtime) -> None:
-    """Charge the budget for wildcards that meet every item of the other side; short lists are free."""
-    if not isinstance(values, list | str) or len(keys) * len(values) <= _FREE_PAIRS:
-        return
-    pairs = _wildcards(keys) * len(values) + _wildcards(values) * len(keys)
-    if pairs > _FREE_PAIRS:
-        runtime.budget.charge_steps(pairs)
-
-
-def _wildcards(items: list[JSON] | str) -> int:
-    if isinstance(items, str):
-        return items.count("*") + items.count("?")
-    return sum(isinstance(item, str) and has_wildcard(item) for item in items)
+def _charge(key: JSON, value: JSON, runtime: Runtime) -> None:
+    """Charge the budget for long texts, and for wildcards that meet every item of the other side."""
+    if isinstance(key, (str, list)):
+        steps = condition_price(key, value)
+        if steps:
+            runtime.budget.charge_steps(steps)
 
 
 def _unknown_operator(key: Template, value: Template) -> Test:

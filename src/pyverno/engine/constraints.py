@@ -15,6 +15,7 @@ from pyverno.engine.request import Request
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.names import MAX_NAME
 from pyverno.kube.resource import Resource
 from pyverno.value import dataclass
 
@@ -210,7 +211,7 @@ class ConstraintMatcher:
         return f"operation {operation} on {target} is not matched"
 
     def _seen(self, gvk: GVK, gvr: GVR | None) -> _Seen:
-        return _seen(gvk, gvr, self.kinds, self.is_equivalent)
+        return (_seen if _is_short(gvk, gvr) else _see)(gvk, gvr, self.kinds, self.is_equivalent)
 
     def _refusal(self, seen: _Seen, namespace: str) -> str | None:
         """Return why no constraint can bring this request in."""
@@ -266,10 +267,17 @@ class _Seen:
         )
 
 
-@lru_cache(maxsize=1024)
-def _seen(gvk: GVK, gvr: GVR | None, kinds: KindTable, is_equivalent: bool) -> _Seen:
+def _is_short(gvk: GVK, gvr: GVR | None) -> bool:
+    texts = (gvk.group, gvk.version, gvk.kind)
+    return max(map(len, texts if gvr is None else (*texts, gvr.group, gvr.version, gvr.resource))) <= MAX_NAME
+
+
+def _see(gvk: GVK, gvr: GVR | None, kinds: KindTable, is_equivalent: bool) -> _Seen:
     known = gvr if gvr is not None else resource_of(gvk, kinds)
     return _Seen(known, _equivalents(known, kinds) if is_equivalent else (), kinds.is_namespaced(gvk))
+
+
+_seen = lru_cache(maxsize=1024)(_see)
 
 
 def _has(entries: frozenset[str], value: str) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyverno.engine.request import Request, User
 from pyverno.kube.gvk import GVK, GVR, KindSelector
 from pyverno.kube.json import JSON
+from pyverno.kube.names import MAX_NAME
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.value import dataclass, field
@@ -35,6 +36,16 @@ class IndexKey(NamedTuple):
     namespace: str
     background: bool = False
     gvr: GVR | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether no text is longer than a name may be, so that caches may keep the key."""
+        texts = (self.gvk.group, self.gvk.version, self.gvk.kind, self.subresource, self.operation, self.namespace)
+        return max(map(len, texts)) <= MAX_NAME and (self.gvr is None or _is_short(self.gvr))
+
+
+def _is_short(gvr: GVR) -> bool:
+    return max(len(gvr.group), len(gvr.version), len(gvr.resource)) <= MAX_NAME
 
 
 @dataclass(frozen=True, slots=True)

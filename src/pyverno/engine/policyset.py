@@ -72,7 +72,8 @@ class PolicySet:
             if len(self._memo) >= MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
                 self._memo, self._checks = {}, {}
-            self._memo[asked] = found
+            if key.is_short:
+                self._memo[asked] = found
         return found
 
     def _select(self, phase: Phase, key: IndexKey) -> Iterable[Selected]:

@@ -17,6 +17,7 @@ from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath.shortcut import NoShortcutError, write_expression
 from pyverno.lang.pattern.operators import compile_operator, operator
+from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.lang.template.syntax import parse_string
@@ -121,7 +122,12 @@ class _Writer:
         check = compile_operator(name, as_float(fixed))
         if check is None:
             raise NoShortcutError
-        exact = self.source.constant(lambda value: check(as_float(value)))
+
+        def affordable(value: JSON) -> bool:
+            _refuse_dear(value, fixed)
+            return check(as_float(value))
+
+        exact = self.source.constant(affordable)
         if name == "AnyNotIn" and _are_plain_texts(fixed):
             knows_all = self.source.constant(frozenset(fixed).issuperset)
             template = "v{} = not (type(v{}) is list and c{}(v{})) and c{}(v{})"
@@ -155,7 +161,18 @@ def _compare(name: str) -> Callable[[JSON, JSON], bool]:
     compare = operator(name)
     if compare is None:
         raise NoShortcutError
-    return lambda key, value: compare(as_float(key), as_float(value))
+
+    def affordable(key: JSON, value: JSON) -> bool:
+        _refuse_dear(key, value)
+        return compare(as_float(key), as_float(value))
+
+    return affordable
+
+
+def _refuse_dear(key: JSON, value: JSON) -> None:
+    """Leave conditions that have a price to the closures, which have a budget."""
+    if isinstance(key, (str, list)) and condition_price(key, value):
+        raise NoShortcutError
 
 
 def _are_plain_texts(value: JSON) -> bool:

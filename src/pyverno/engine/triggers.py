@@ -209,7 +209,8 @@ class Triggers:
             if len(self._memo) >= _MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
                 self._memo = {}
-            self._memo[key] = found
+            if key.is_short:
+                self._memo[key] = found
         return found
 
 

@@ -9,6 +9,7 @@ import math
 from functools import lru_cache
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.kube.names import MAX_NAME
 from pyverno.regex import regex
 
 __all__ = [
@@ -44,6 +45,7 @@ _UNITS = {
     "h": HOUR,
 }
 _PART = regex(r"([0-9]*)(\.?)([0-9]*)([^0-9.]*)")
+_PLAIN = regex(r"[ !#-\[\]-~]*+")
 _LIMIT = 1 << 63
 _STARTS = frozenset("0123456789+-.")
 
@@ -56,7 +58,7 @@ def parse_duration(text: str) -> int:
     >>> parse_duration("1h30m") == 90 * MINUTE
     True
     """
-    found = _parse(text)
+    found = _parse(text) if len(text) <= MAX_NAME else _read(text)
     if isinstance(found, str):
         raise ValueSyntaxError(found)
     return found
@@ -70,7 +72,7 @@ def try_duration(text: str) -> int | None:
     """
     if not text or text[0] not in _STARTS:
         return None
-    found = _parse(text)
+    found = _parse(text) if len(text) <= MAX_NAME else _read(text)
     return None if isinstance(found, str) else found
 
 
@@ -131,8 +133,7 @@ def _decimal(value: int, unit: int) -> str:
     return f"{whole}.{str(fraction).zfill(len(str(unit)) - 1).rstrip('0')}"
 
 
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> int | str:  # one grammar, read from left to right
+def _read(text: str) -> int | str:  # one grammar, read from left to right
     """Return nanoseconds, or the text of the error."""
     rest = text[1:] if text[:1] in ("-", "+") else text
     negative = text[:1] == "-"
@@ -169,6 +170,9 @@ def _parse(text: str) -> int | str:  # one grammar, read from left to right
     return total if total < _LIMIT else f"time: invalid duration {quote_time(text)}"
 
 
+_parse = lru_cache(maxsize=4096)(_read)  # of texts no longer than a name
+
+
 def _leading_int(digits: str) -> int | None:
     """Return the number, 0 for no digits, None beyond 2**63 (Go's leadingInt)."""
     digits = digits.lstrip("0")
@@ -198,6 +202,8 @@ def quote_time(text: str) -> str:
     >>> print(quote_time('a"'))
     "a\""
     """
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
     parts = ['"']
     for character in text:
         if character in '"\\':

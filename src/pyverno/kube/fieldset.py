@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from pyverno.errors import DocumentError, ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject, decode, encode
+from pyverno.kube.names import MAX_NAME
 from pyverno.value import dataclass, field
 
 __all__ = ["FieldPath", "FieldSet", "field_step", "key_step", "path_text", "value_step"]
@@ -154,7 +155,7 @@ def key_step(keys: Mapping[str, JSON]) -> str:
 
 
 def _text(value: JSON) -> str:
-    return _quoted(value) if value.__class__ is str else encode(value)
+    return _quoted(value) if value.__class__ is str and len(value) <= MAX_NAME else encode(value)
 
 
 @lru_cache(maxsize=8192)
@@ -208,7 +209,7 @@ def _read(fields: JSON, depth: int) -> tuple[bool, FieldSet]:
     for text, value in fields.items():
         if text == _ITSELF:
             continue
-        step = _canonical(text)
+        step = _canonical(text) if len(text) <= MAX_NAME else _read_step(text)
         is_itself, below = _read(value, depth + 1)
         if is_itself:
             members.add(step)
@@ -224,8 +225,7 @@ _READERS: Mapping[str, Callable[[JSON], bool]] = {
 }
 
 
-@lru_cache(maxsize=8192)
-def _canonical(text: str) -> str:
+def _read_step(text: str) -> str:
     """Return a step in the one form that can be compared; raises ValueSyntaxError."""
     kind, colon, rest = text.partition(":")
     if kind == "f" and colon:
@@ -240,3 +240,6 @@ def _canonical(text: str) -> str:
     if not reads(value):
         raise ValueSyntaxError(f"`{text}` is no step of managed fields")
     return f"{kind}:{encode(value)}"
+
+
+_canonical = lru_cache(maxsize=8192)(_read_step)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.civil import days_before_month, days_in_month, is_leap
 from pyverno.kube.duration import quote_time
+from pyverno.kube.names import MAX_NAME
 from pyverno.regex import regex
 from pyverno.value import dataclass
 
@@ -70,13 +71,16 @@ class _RangeError(Exception):
     """A number lies outside its range; the argument names which, `rest` is unused text."""
 
 
-@lru_cache(maxsize=256)
 def chunks(layout: str) -> tuple[Chunk, ...]:
     """Cut a layout into literal texts and elements.
 
     >>> chunks("2006/01")
     (('', '2006'), ('/', '01'), ('', ''))
     """
+    return _chunks(layout) if len(layout) <= MAX_NAME else _cut(layout)
+
+
+def _cut(layout: str) -> tuple[Chunk, ...]:
     found: list[Chunk] = []
     position = 0
     for element in _ELEMENT.finditer(layout):
@@ -84,6 +88,9 @@ def chunks(layout: str) -> tuple[Chunk, ...]:
         position = element.end()
     found.append((layout[position:], ""))
     return tuple(found)
+
+
+_chunks = lru_cache(maxsize=256)(_cut)
 
 
 def read_fields(layout: str, text: str) -> Fields:

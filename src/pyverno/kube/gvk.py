@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from pyverno.kube.names import MAX_NAME
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as fits
 from pyverno.regex import regex
@@ -109,13 +110,16 @@ def join_api_version(group: str, version: str) -> str:
     return f"{group}/{version}" if group else version
 
 
-@lru_cache(maxsize=2048)
 def parse_kind_selector(text: str) -> KindSelector:
     """Read a kind as policies write it; texts of more than four parts select nothing.
 
     >>> parse_kind_selector("Pod"), parse_kind_selector("*/*").subresource
     (KindSelector(group='*', version='*', kind='Pod', subresource=''), '*')
     """
+    return _parse_kind_selector(text) if len(text) <= MAX_NAME else _read_kind_selector(text)
+
+
+def _read_kind_selector(text: str) -> KindSelector:
     # Kyverno: pkg/utils/kube, ParseKindSelector
     *before, last = text.split("/")
     match (*before, *last.split(".")):
@@ -136,3 +140,6 @@ def parse_kind_selector(text: str) -> KindSelector:
         case (group, version, kind, subresource):
             return KindSelector(group, version, kind, subresource)
     return KindSelector("", "", "", "")
+
+
+_parse_kind_selector = lru_cache(maxsize=2048)(_read_kind_selector)

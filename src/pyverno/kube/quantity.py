@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gofloat import float_verb_text
+from pyverno.kube.names import MAX_NAME
 from pyverno.regex import regex
 from pyverno.value import dataclass, field
 
@@ -31,7 +32,7 @@ class QuantityFormat(Enum):
 
 _BINARY, _DECIMAL, _EXPONENT = QuantityFormat.BINARY_SI, QuantityFormat.DECIMAL_SI, QuantityFormat.DECIMAL_EXPONENT
 
-_SPLIT = regex(r"([+-]?)0*([0-9]*)((?:\.([0-9]*))?)([eEinumkKMGTP]*[-+]?[0-9]*)")
+_SPLIT = regex(r"([+-]?)0*+([0-9]*+)((?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?+[0-9]*+)")
 _EXPONENT_SUFFIX = regex(r"[eE]([+-]?[0-9]{1,19})")
 _STARTS = frozenset("0123456789+-.numkKMGTPE")
 _SUFFIXES: dict[str, tuple[int, int, QuantityFormat]] = {
@@ -267,7 +268,7 @@ def parse_quantity(text: str) -> Quantity:
     >>> parse_quantity("1.5Gi") == parse_quantity("1536Mi")
     True
     """
-    found = _parse(text)
+    found = _parse(text) if len(text) <= MAX_NAME else _read(text)
     if isinstance(found, str):
         raise ValueSyntaxError(found)
     return found
@@ -281,12 +282,11 @@ def try_quantity(text: str) -> Quantity | None:
     """
     if not text or text[0] not in _STARTS:
         return None
-    found = _parse(text)
+    found = _parse(text) if len(text) <= MAX_NAME else _read(text)
     return None if isinstance(found, str) else found
 
 
-@lru_cache(maxsize=8192)
-def _parse(text: str) -> Quantity | str:
+def _read(text: str) -> Quantity | str:
     """Return the quantity, or the text of the error."""
     if text == "0":
         return _ZERO
@@ -320,6 +320,8 @@ def _parse(text: str) -> Quantity | str:
         return _long(negative, value << exponent, -len(fraction), written)
     return _long(negative, value, exponent - len(fraction), written)
 
+
+_parse = lru_cache(maxsize=8192)(_read)  # of texts no longer than a name
 
 _ZERO = Quantity(0, 0, _DECIMAL, "0")
 

@@ -43,6 +43,7 @@ class MergeTable:
 
     _kinds: Mapping[str, str]
     _types: Mapping[str, Mapping[str, JSONObject]]
+    _newest: Mapping[tuple[str, str], str]
 
     def type_of(self, group: str, version: str, kind: str) -> str | None:
         """Definition name of a kind; a version that is not known counts as the newest one known.
@@ -50,12 +51,7 @@ class MergeTable:
         >>> merge_table().type_of("apps", "v1", "Deployment")
         'io.k8s.api.apps.v1.Deployment'
         """
-        name = self._kinds.get(f"{group}/{version}/{kind}")
-        if name is None:
-            start, end = f"{group}/", f"/{kind}"
-            known = [text for text in self._kinds if text.startswith(start) and text.endswith(end)]
-            name = self._kinds[max(known, key=_rank)] if known else None
-        return name
+        return self._kinds.get(f"{group}/{version}/{kind}") or self._newest.get((group, kind))
 
     def field(self, type_name: str, field: str) -> MergeField | None:
         """One field of a definition; None when nothing in or below it merges.
@@ -126,7 +122,12 @@ def _read(name: str) -> bytes:
 def merge_table() -> MergeTable:
     """The merge keys of all built-in kinds (read once, about a millisecond)."""
     raw = orjson.loads(_read("merge_keys.json"))
-    return MergeTable(raw["kinds"], raw["types"])
+    kinds: dict[str, str] = raw["kinds"]
+    newest: dict[tuple[str, str], str] = {}
+    for text in sorted(kinds, key=_rank):
+        group, _, kind = text.split("/")
+        newest[group, kind] = kinds[text]
+    return MergeTable(kinds, raw["types"], newest)
 
 
 def _rank(text: str) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache, total_ordering
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.kube.names import MAX_NAME
 from pyverno.regex import regex
 from pyverno.value import dataclass
 
@@ -109,13 +110,16 @@ def try_version(text: str) -> Version | None:
         return None
 
 
-@lru_cache(maxsize=512)
 def parse_range(text: str) -> Range:
     """Compile a range; raises `ValueSyntaxError` with blang's text.
 
     >>> parse_range(">=1.2.x <2.0.0 || 3.x")(parse_version("3.4.5"))
     True
     """
+    return _parse_range(text) if len(text) <= MAX_NAME else _read_range(text)
+
+
+def _read_range(text: str) -> Range:
     alternatives: list[tuple[tuple[Callable[[Version, Version], bool], Version], ...]] = []
     for group in [_expanded(group) for group in _alternatives(_pieces(text))]:
         terms = []
@@ -137,6 +141,9 @@ def parse_range(text: str) -> Range:
         return any(all(compare(version, bound) for compare, bound in terms) for terms in filled)
 
     return is_inside
+
+
+_parse_range = lru_cache(maxsize=512)(_read_range)
 
 
 def _part(text: str, name: str, title: str) -> int:

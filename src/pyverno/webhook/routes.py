@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from pyverno.engine.rule import PolicyInfo
+from pyverno.kube.names import MAX_NAME
 
 __all__ = ["CEL_ROUTES", "Door", "Route", "read_route"]
 
@@ -96,7 +97,6 @@ CEL_ROUTES: Mapping[str, Route] = {
 _CEL_PATHS = {(route.door, route.kinds): prefix for prefix, route in CEL_ROUTES.items()}
 
 
-@lru_cache(_MEMO)
 def read_route(path: str) -> Route | None:
     """Read a path; None when it is none of these.
 
@@ -105,6 +105,10 @@ def read_route(path: str) -> Route | None:
     >>> read_route("/elsewhere") is None
     True
     """
+    return _known_route(path) if len(path) <= MAX_NAME else _read_route(path)
+
+
+def _read_route(path: str) -> Route | None:
     parts = path.removeprefix("/").split("/")
     if parts[0] in ("validate", "mutate"):
         return _legacy(Door(parts[0]), parts[1:])
@@ -112,6 +116,9 @@ def read_route(path: str) -> Route | None:
     route = CEL_ROUTES.get("/" + "/".join(parts[:width]))
     names = tuple(parts[width:])
     return replace(route, names=names) if route is not None and names and all(names) else None
+
+
+_known_route = lru_cache(_MEMO)(_read_route)
 
 
 def _legacy(door: Door, rest: list[str]) -> Route | None:

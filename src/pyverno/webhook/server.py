@@ -20,6 +20,7 @@ from aiohttp import HttpVersion10, web
 
 from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
+from pyverno.kube.names import MAX_NAME
 from pyverno.kube.status import StatusError, server_timeout
 from pyverno.webhook.admission import Judged, World, answer
 from pyverno.webhook.bodies import Bodies
@@ -255,7 +256,7 @@ class WebhookServer:
             raise StatusError(404, "NotFound", "there is nothing at this path")
         if request.method != "POST":
             raise StatusError(405, "MethodNotAllowed", "reviews are sent by POST")
-        deadline = time.monotonic() + _seconds(request.raw_path.partition("?")[2], self._limits.review_seconds)
+        deadline = time.monotonic() + _patience(request.raw_path.partition("?")[2], self._limits.review_seconds)
         held = _Held(self._bodies, await self._bodies.read(request))
         content_type = request.headers.get("Content-Type", "")
         try:
@@ -353,7 +354,10 @@ class _Held:
             self._bodies.release(self._size)
 
 
-@lru_cache(64)
+def _patience(query: str, otherwise: float) -> float:
+    return _known_seconds(query, otherwise) if len(query) <= MAX_NAME else _seconds(query, otherwise)
+
+
 def _seconds(query: str, otherwise: float) -> float:
     """Return how long the caller waits (`timeout=10s`) with something to spare, and no longer than 30 seconds."""
     text = next((part[8:] for part in query.split("&") if part.startswith("timeout=")), "").removesuffix("s")
@@ -364,6 +368,9 @@ def _seconds(query: str, otherwise: float) -> float:
     if not 0 < wanted < float("inf"):
         wanted = otherwise
     return max(min(wanted, 30.0) - _SPARE_SECONDS, 0.1)
+
+
+_known_seconds = lru_cache(64)(_seconds)
 
 
 def _refusal(error: StatusError) -> web.Response:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pyverno.errors import PatchError
+from pyverno.errors import BudgetExceededError, PatchError
+from pyverno.kube.json import JSON
 from pyverno.kube.strategicmerge import strategic_merge
+from pyverno.lang.runtime import Budget
+from tests.operations import MOST_GROWTH, growth
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -136,3 +140,69 @@ def test_deep_patch_is_an_error_not_a_crash() -> None:
         deep = {"a": deep}
     with pytest.raises(PatchError, match="deep"):
         strategic_merge(pod(), deep)
+
+
+def _pod(items: list[Any], field: str = "containers") -> JSON:
+    return {"apiVersion": "v1", "kind": "Pod", "spec": {field: items}}
+
+
+def _ports(items: list[Any]) -> JSON:
+    return _pod([{"name": "a", "ports": items}])
+
+
+HARD_LISTS: dict[str, Callable[[int], tuple[JSON, JSON]]] = {
+    "each named once": lambda n: (
+        _pod([{"name": f"c{at}", "image": "x"} for at in range(n)]),
+        _pod([{"name": f"c{at}", "tty": True} for at in range(n)]),
+    ),
+    "names many times": lambda n: (
+        _pod([{"name": f"c{at % 7}"} for at in range(n)]),
+        _pod([{"name": f"c{at}"} for at in range(n)]),
+    ),
+    "all merged into one": lambda n: (
+        _pod([{"name": "c1"}] * n),
+        _pod([*({"name": f"c{at}"} for at in range(n)), {"name": ""}, {"name": None}]),
+    ),
+    "ports without protocol": lambda n: (
+        _ports([{"containerPort": at} for at in range(n)]),
+        _ports([{"containerPort": n - at, "protocol": "TCP"} for at in range(n)]),
+    ),
+    "ports without number": lambda n: (
+        _ports([{"protocol": f"p{at}"} for at in range(n)]),
+        _ports([{"containerPort": 1, "protocol": f"p{at}"} for at in range(n)]),
+    ),
+    "ports of null": lambda n: (
+        _ports([{"containerPort": at, "protocol": None} for at in range(n)]),
+        _ports([{"containerPort": 1, "protocol": ""}, {}, None, *({"containerPort": at} for at in range(n))]),
+    ),
+    "removed": lambda n: (
+        _pod([{"name": f"c{at}"} for at in range(n)] * 2),
+        _pod([{"name": f"c{at}", "$patch": "delete"} for at in range(n)]),
+    ),
+    "texts": lambda n: (
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"finalizers": [f"f{at}" for at in range(n)]}},
+        {"metadata": {"finalizers": [f"f{2 * at}" for at in range(n)]}},
+    ),
+    "objects of unknown kinds": lambda n: (
+        {"apiVersion": "v1", "kind": "List"},
+        {f"k{at}": {"apiVersion": "v1", "kind": f"Kind{at}"} for at in range(n)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HARD_LISTS)
+def test_twice_the_elements_take_about_twice_the_work(name: str) -> None:
+    """Whatever lists hold, no element is looked for in the whole list."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        document, patch = HARD_LISTS[name](size)
+        return lambda: strategic_merge(document, patch)
+
+    assert growth(prepare, 60) < MOST_GROWTH
+
+
+def test_a_merge_charges_its_meter() -> None:
+    """A budget ends a merge in the middle."""
+    document, patch = HARD_LISTS["names many times"](500)
+    with pytest.raises(BudgetExceededError):
+        strategic_merge(document, patch, meter=Budget(steps=500))

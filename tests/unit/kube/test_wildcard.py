@@ -1,11 +1,26 @@
 """Kyverno's wildcards."""
 
+import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pyverno.kube.wildcard import compile_wildcard, first_match, has_wildcard, match, match_either, separate_wildcards
+from pyverno.errors import BudgetExceededError
+from pyverno.kube.wildcard import (
+    _Piece,
+    compile_wildcard,
+    first_match,
+    has_wildcard,
+    match,
+    match_either,
+    match_price,
+    separate_wildcards,
+)
+from tests.operations import MOST_GROWTH, growth
 
 
 @pytest.mark.parametrize(
@@ -52,3 +67,46 @@ def test_small_tools():
     assert first_match([], ["b1"]) is None
     assert (("a*",), ("b",)) == separate_wildcards(["a*", "b"])
     assert (True, False) == (has_wildcard("?"), has_wildcard("x"))
+
+
+@given(st.text("aab*??", max_size=9), st.text("aaab", max_size=30), st.integers(1, 70))
+@settings(max_examples=300, deadline=None)
+def test_many_places_tried_at_once_are_the_places_tried_one_by_one(pattern: str, text: str, block: int) -> None:
+    """Blocks of any size give what a regular expression gives."""
+    piece = _Piece(pattern.replace("*", ""))
+    form = re.compile(re.escape(pattern.replace("*", "")).replace(r"\?", "."))
+    expected = next((at for at in range(len(text) + 1) if form.match(text, at)), -1)
+    assert expected == piece.find_by_blocks(text, 0, len(text) - piece.length, block)
+    assert expected == piece.find(text, 0, len(text))
+
+
+HARD: dict[str, Callable[[int], tuple[str, str]]] = {
+    "every second one": lambda n: ("*" + "a?" * (n // 2) + "b*", "a" * 2 * n),
+    "many pieces": lambda n: ("*a?b" * (n // 4) + "*", "a" * n),
+    "many stars": lambda n: ("*a" * (n // 2) + "b", "a" * n),
+    "only single ones": lambda n: ("*" + "?" * n + "*x", "a" * 2 * n),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_twice_the_text_takes_about_twice_the_work(name: str) -> None:
+    """A pattern as long as the text does not make the work quadratic."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        pattern, text = HARD[name](size)
+        return lambda: match(pattern, text)
+
+    assert growth(prepare, 2000) < MOST_GROWTH
+
+
+def test_a_match_that_takes_too_long_is_an_error() -> None:
+    """What can not be bounded ends, and is no mismatch."""
+    with pytest.raises(BudgetExceededError):
+        match("*" + "a?" * 250_000 + "b*", "a" * 1_000_000)
+
+
+def test_long_texts_have_a_price() -> None:
+    """A caller with a budget pays for what the bits of integers hide."""
+    assert 0 == match_price("a?" * 100, "a" * 100_000)
+    assert 0 == match_price("a*" * 10_000, "a" * 10_000)
+    assert 30 <= match_price("a?" * 5_000, "a" * 1_000_00)

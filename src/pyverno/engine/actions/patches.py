@@ -39,7 +39,7 @@ class StrategicMergePatch:
 
     def apply(self, document: JSON, run: Run) -> JSON:
         """Resolve the anchors against the object, then merge."""
-        overlay = self.compiled
+        overlay, budget = self.compiled, run.runtime.budget
         if overlay is None:
             try:
                 patch = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
@@ -47,11 +47,12 @@ class StrategicMergePatch:
                 raise EvaluationError(f"variable substitution failed: {error.message}") from error
             overlay = compile_overlay(patch)
         try:
-            resolved = overlay.resolve(document)
+            resolved = overlay.resolve(document, meter=budget)
             if resolved is None or resolved == {}:
                 return document
             group, version = parse_api_version(document.get("apiVersion") or "")
-            return strategic_merge(document, resolved, group=group, version=version, kind=document.get("kind") or "")
+            kind = document.get("kind") or ""
+            return strategic_merge(document, resolved, group=group, version=version, kind=kind, meter=budget)
         except (ExpressionError, PatchError) as error:
             raise PatchError(f"failed to patch resource: {error.message}") from error
 

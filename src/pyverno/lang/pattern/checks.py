@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pyverno.kube.json import JSON, JSONObject, go_text, is_number
+from pyverno.kube.names import MAX_NAME
 from pyverno.lang.pattern.anchors import Anchor, Modifier, has_anchor_keys, parse_anchor
 from pyverno.lang.pattern.leaf import Leaf, as_float, compile_leaf
 from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_tag, text_entries
@@ -58,15 +59,19 @@ def compile_scalar(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
     >>> compile_scalar("a*")(["a1", "a2"]), compile_scalar("a*")([]), compile_scalar("a*")(["b"])
     (True, True, False)
     """
-    return _for_elements(compile_leaf(pattern, float_numbers=float_numbers))
+    leaf = compile_leaf(pattern, float_numbers=float_numbers)
+    is_short = not isinstance(pattern, str) or len(pattern) <= MAX_NAME
+    return _shared_for_elements(leaf) if is_short else _for_elements(leaf)
 
 
-@lru_cache(maxsize=1024)
 def _for_elements(leaf: Leaf) -> Leaf:
     def matches(value: JSON) -> bool:
         return all(map(leaf, value)) if isinstance(value, list) else leaf(value)
 
     return matches
+
+
+_shared_for_elements = lru_cache(maxsize=1024)(_for_elements)
 
 
 def _element(pattern: JSON, floats: bool) -> Element:

@@ -16,6 +16,7 @@ from typing import Final
 
 from pyverno.kube.duration import try_duration
 from pyverno.kube.json import JSON
+from pyverno.kube.names import MAX_NAME
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import GO_SPACE
@@ -51,7 +52,7 @@ class Operator(StrEnum):
 
 
 _PREFIXES: Final = (Operator.MORE_EQUAL, Operator.LESS_EQUAL, Operator.MORE, Operator.LESS, Operator.NOT_EQUAL)
-_ENDPOINT: Final = r"([-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)"
+_ENDPOINT: Final = r"([-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+)"
 _NOT_IN_RANGE: Final = regex(_ENDPOINT + "!-" + _ENDPOINT)
 _IN_RANGE: Final = regex(_ENDPOINT + "-" + _ENDPOINT)
 _INTEGER: Final = regex(r"[+-]?[0-9]+")
@@ -119,7 +120,7 @@ def _literals(pattern: str) -> frozenset[str] | None:
     return frozenset(texts)
 
 
-_SHARED_LENGTH: Final = 256
+_SHARED_LENGTH: Final = MAX_NAME
 """Leaves up to this length are kept for patterns to come: policies ask for the same few values, copies for all."""
 
 _shared_literals = lru_cache(maxsize=1024)(_literals)

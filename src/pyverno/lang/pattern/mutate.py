@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from pyverno.errors import ExpressionError, PatchError
 from pyverno.kube.json import JSON, JSONObject, encode, is_number
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.pattern.anchors import CONDITIONS, Anchor, Modifier, has_anchor_keys, parse_anchor
 from pyverno.lang.pattern.leaf import as_float
 from pyverno.lang.pattern.outcome import Status
-from pyverno.lang.pattern.validate import compile_pattern
+from pyverno.lang.pattern.validate import Pattern, compile_pattern
 
 __all__ = ["Overlay", "compile_overlay"]
 
@@ -21,6 +22,8 @@ _ANCHORS = CONDITIONS | {Modifier.ADD_IF_ABSENT}
 _ADD = frozenset({Modifier.ADD_IF_ABSENT})
 _GLOBAL = frozenset({Modifier.GLOBAL})
 _CONDITION = frozenset({Modifier.CONDITION})
+_STEPS_PER_KEY = 2
+_STEPS_PER_CONDITION = 5
 _TOO_DEEP = "the overlay is nested too deeply"
 
 
@@ -36,11 +39,12 @@ class Overlay:
             pruned = _without_conditions(_copy(tree))
             self._plain = (tree if pruned == tree else pruned,)
 
-    def resolve(self, resource: JSON) -> JSON | None:
+    def resolve(self, resource: JSON, *, meter: Meter = UNMETERED) -> JSON | None:
         """Return the plain patch for a resource; None when a condition says that the patch does not apply.
 
         Raises PatchError when the overlay has a list of maps where the resource has a map or a scalar, and
-        ExpressionError when the overlay is nested too deeply.
+        ExpressionError when the overlay is nested too deeply. Each list element of the overlay that has anchors is
+        decided for each element of the resource, for which `meter` is charged.
 
         >>> compile_overlay({"metadata": {"labels": {"+(team)": "none"}}}).resolve({"metadata": {}})
         {'metadata': {'labels': {'team': 'none'}}}
@@ -51,7 +55,7 @@ class Overlay:
             return self._plain[0]
         try:
             patch = _copy(self.tree)
-            _walk(patch, resource, present=True)
+            _walk(patch, resource, _Decisions(meter), present=True)
             return _without_conditions(patch)
         except _ConditionError:
             return None
@@ -101,16 +105,17 @@ def _copy(value: JSON) -> JSON:
 # --- step 1: decide the anchors against the resource -----------------------------------------------------------------
 
 
-def _walk(patch: JSON, resource: JSON, *, present: bool) -> None:
+def _walk(patch: JSON, resource: JSON, decisions: _Decisions, *, present: bool) -> None:
     """Decide the anchors of one patch element in place; `present` says whether the resource has the element."""
     # Kyverno does this in pkg/engine/mutate/patch, preProcessRecursive
     if isinstance(patch, dict):
-        _walk_map(patch, resource)
+        _walk_map(patch, resource, decisions)
     elif isinstance(patch, list) and patch and isinstance(patch[0], dict):
-        _walk_list(patch, resource, present=present)
+        _walk_list(patch, resource, decisions, present=present)
 
 
-def _walk_map(patch: JSONObject, resource: JSON) -> None:
+def _walk_map(patch: JSONObject, resource: JSON, decisions: _Decisions) -> None:
+    decisions.meter.charge_steps(1 + _STEPS_PER_KEY * len(patch))
     fields = resource if isinstance(resource, dict) else {}
     _decide_additions(patch, fields)
     for modifiers, error in ((_GLOBAL, _GlobalConditionError), (_CONDITION, _ConditionError)):
@@ -120,12 +125,12 @@ def _walk_map(patch: JSONObject, resource: JSON) -> None:
             # COMPAT: a condition with `+( )` keys right inside is not tested, it becomes a part of the patch
             if _decide_additions(patch[text], fields[anchor.key]):
                 patch[text] = _Added(patch[text])
-            elif not _holds(patch[text], fields[anchor.key]):
+            elif not decisions.holds(patch[text], fields[anchor.key]):
                 raise error
     for key in list(patch):
         plain = parse_anchor(key)
         if plain is None or plain.modifier not in _ANCHORS:
-            _walk(patch[key], fields.get(key), present=key in fields)
+            _walk(patch[key], fields.get(key), decisions, present=key in fields)
 
 
 def _anchored_keys(patch: JSON, modifiers: frozenset[Modifier]) -> list[tuple[Anchor, str]]:
@@ -145,27 +150,43 @@ def _decide_additions(patch: JSON, resource: JSON) -> bool:
     return bool(additions)
 
 
-def _holds(condition: JSON, value: JSON) -> bool:
-    pattern = compile_pattern(_condition_value(condition), float_numbers=True)
-    return pattern.match(_condition_value(value)).status is Status.PASS
+class _Decisions:
+    """The conditions of one resolution, each compiled once, and what they may cost."""
+
+    __slots__ = ("_compiled", "meter")
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        # Conditions by their identity; kept with them, so that no other value takes over their ids.
+        self._compiled: dict[int, tuple[JSON, Pattern]] = {}
+
+    def holds(self, condition: JSON, value: JSON) -> bool:
+        self.meter.charge_steps(_STEPS_PER_CONDITION)
+        found = self._compiled.get(id(condition))
+        if found is None or found[0] is not condition:
+            pattern = compile_pattern(_condition_value(condition, self.meter), float_numbers=True)
+            found = self._compiled[id(condition)] = (condition, pattern)
+        return found[1].match(_condition_value(value, self.meter)).status is Status.PASS
 
 
-def _condition_value(value: JSON) -> JSON:
+def _condition_value(value: JSON, meter: Meter) -> JSON:
     """Render a scalar as its text, and the numbers inside a map or list as floats, as the upstream engine does."""
     if isinstance(value, (dict, list)):
-        return _with_floats(value)
+        return _with_floats(value, meter)
     return value if isinstance(value, str) else encode(value)
 
 
-def _with_floats(value: JSON) -> JSON:
+def _with_floats(value: JSON, meter: Meter) -> JSON:
     if isinstance(value, dict):
-        return {key: _with_floats(item) for key, item in value.items()}
+        meter.charge_steps(1 + len(value))
+        return {key: _with_floats(item, meter) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_floats(item) for item in value]
+        meter.charge_steps(1 + len(value))
+        return [_with_floats(item, meter) for item in value]
     return as_float(value) if is_number(value) else value
 
 
-def _walk_list(patch: list[JSON], resource: JSON, *, present: bool) -> None:
+def _walk_list(patch: list[JSON], resource: JSON, decisions: _Decisions, *, present: bool) -> None:
     if resource is not None and not isinstance(resource, list):
         raise PatchError("failed to preProcess rule: wrong node kind: expected SequenceNode")
     # Kyverno leaves what it made for one outer element in the copy that the next outer element gets; here it goes
@@ -176,12 +197,12 @@ def _walk_list(patch: list[JSON], resource: JSON, *, present: bool) -> None:
         # COMPAT: all resource elements share one copy, so `+( )` is decided by the first of them
         shared = _copy(element)
         if present:
-            patch.extend(_fitted(shared, resource or []))
+            patch.extend(_fitted(shared, resource or [], decisions))
         else:
-            _walk_absent(shared)
+            _walk_absent(shared, decisions)
 
 
-def _fitted(shared: JSON, items: list[JSON]) -> list[_Made]:
+def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[_Made]:
     """Return one patch element for each named resource element that meets the conditions."""
     is_gate = has_anchor_keys(shared, _GLOBAL)
     refusal: _GlobalConditionError | None = None
@@ -189,7 +210,7 @@ def _fitted(shared: JSON, items: list[JSON]) -> list[_Made]:
     fitted: list[_Made] = []
     for item in items:
         try:
-            _walk(shared, item, present=True)
+            _walk(shared, item, decisions, present=True)
         except _GlobalConditionError as error:
             refusal = error
         except _ConditionError:
@@ -203,9 +224,9 @@ def _fitted(shared: JSON, items: list[JSON]) -> list[_Made]:
     return fitted
 
 
-def _walk_absent(shared: JSON) -> None:
+def _walk_absent(shared: JSON, decisions: _Decisions) -> None:
     try:
-        _walk(shared, None, present=False)
+        _walk(shared, None, decisions, present=False)
     except _GlobalConditionError:
         raise
     except _ConditionError:
