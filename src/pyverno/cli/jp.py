@@ -14,7 +14,7 @@ import click
 from pyverno.cli.groups import group
 from pyverno.cli.options import comma_list, flag, value
 from pyverno.cli.sections import command
-from pyverno.errors import ExpressionSyntaxError, PyvernoError, UsageError
+from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.lang.jmespath import FUNCTIONS, compile_expression, dump, parse
@@ -72,6 +72,9 @@ def _evaluated(text: str, data: JSON) -> JSON:
         raise UsageError(f"failed to compile JMESPath: {text}, error: {error}") from error
     try:
         return expression.evaluate(data, Runtime(System()))
+    except EvaluationError as error:
+        # whoever reads this supplied the values
+        raise UsageError(f"error evaluating JMESPath expression: {error.detailed}") from error
     except PyvernoError as error:
         raise UsageError(f"error evaluating JMESPath expression: {error}") from error
 

@@ -23,6 +23,7 @@ from pyverno.errors import (
     SubstitutionError,
 )
 from pyverno.kube.json import JSON, JSONObject, go_text
+from pyverno.lang.jmespath.values import check_size
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.value import dataclass, field
@@ -86,6 +87,7 @@ class VariableBinding:
         if value is None:
             text = f"failed to add context entry for variable {self.name} since it evaluated to nil"
             raise ContextEntryError(text, is_missing=True)
+        check_size(value, run.runtime.budget, most_parts=run.runtime.budget.text_bytes)
         return _charged(run, value)
 
     def _found(self, run: Run) -> JSON:

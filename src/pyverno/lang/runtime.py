@@ -102,8 +102,10 @@ class Budget:
         """
         self.charge_steps(1 + (size - 1) // per_step if size > 0 else 0)
 
-    def produce(self, size: int) -> None:
+    def produce(self, size: int, *, weight: int = 1) -> None:
         """Charge for a text or list of that many bytes (or items times their size) before it is made.
+
+        `weight` is how many bytes of memory each of them takes, for values that are larger than their text.
 
         Raises BudgetExceededError when the one value would be too large, or when all values that this review has
         produced together would be.
@@ -112,7 +114,7 @@ class Budget:
             raise BudgetExceededError(
                 f"a produced value of {size} bytes exceeds the limit of {self.text_bytes} bytes", resource="bytes"
             )
-        self.produced_bytes -= size
+        self.produced_bytes -= size * weight
         if self.produced_bytes < 0:
             raise BudgetExceededError("the bytes that this review may produce are used up", resource="bytes")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyverno.errors import PyvernoError
+from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.lang.jmespath import FUNCTIONS, compile_expression
 from pyverno.lang.runtime import Runtime
 from tests.conformance.outcome import Claim, NotRun
@@ -27,5 +27,6 @@ def claim(row: dict[str, Any]) -> Claim:
         if not row.get("error"):
             return Claim(row.get("result"), f"{_ERROR}: {error.message}")
         wanted = row.get("error_contains", "")
-        return Claim(f"{_ERROR}: {wanted}", f"{_ERROR}: {wanted if wanted in error.message else error.message}")
+        got = error.detailed if isinstance(error, EvaluationError) else error.message
+        return Claim(f"{_ERROR}: {wanted}", f"{_ERROR}: {wanted if wanted in got else got}")
     return Claim(f"{_ERROR}: {row.get('error_contains', '')}" if row.get("error") else row["result"], got)

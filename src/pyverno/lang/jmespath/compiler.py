@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.kube.json import JSON, equal, is_number
+from pyverno.kube.json import JSON, is_number
 from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
 from pyverno.lang.jmespath.chains import chain, item_at, sequence, walk_fields
+from pyverno.lang.jmespath.cost import same
 from pyverno.lang.jmespath.function import Function
 from pyverno.lang.jmespath.holes import compile_key, filler, number_filler, text_filler
 from pyverno.lang.jmespath.tokens import HOLE
@@ -274,7 +275,14 @@ class _Compiler:
 
     def comparator(self, node: Node) -> Run:
         left, right = (self.quiet(child) for child in node.children)
-        compare = _COMPARATORS[node.value]
+        if node.value in _EQUALITIES:
+            wanted = _EQUALITIES[node.value]
+
+            def equality(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+                return same(left(value, runtime, holes), right(value, runtime, holes), runtime.budget) is wanted
+
+            return equality
+        compare = _ORDERS[node.value]
 
         def comparator(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
             return compare(left(value, runtime, holes), right(value, runtime, holes))
@@ -329,6 +337,7 @@ class _Compiler:
         def multi_select_list(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
             if value is None:
                 return None
+            runtime.budget.charge_steps()
             result = [run(value, runtime, holes) for run in runs]
             if measured:
                 check_size(result, runtime.budget)
@@ -343,6 +352,7 @@ class _Compiler:
         def multi_select_hash(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
             if value is None:
                 return None
+            runtime.budget.charge_steps()
             result = {
                 (key if isinstance(key, str) else key(runtime, holes)): run(value, runtime, holes)
                 for key, run in members
@@ -371,12 +381,10 @@ class _Compiler:
                 raise EvaluationError(unknown)
 
             return fail
-        check, implementation = function.check, function.implementation
+        invoke = function.call
 
         def call(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            runtime.budget.charge_steps()
-            values = [argument(value, runtime, holes) for argument in arguments]
-            return implementation(runtime, *check(values))
+            return invoke([argument(value, runtime, holes) for argument in arguments], runtime)
 
         return call
 
@@ -415,15 +423,8 @@ _LOUD: Final[dict[NodeType, Callable[[_Compiler, Node], Run]]] = {
 # --- comparisons ---------------------------------------------------------------------------------------------------
 
 
-def _same(left: JSON, right: JSON) -> bool:
-    if left.__class__ is str or right.__class__ is str:
-        return bool(left == right)
-    return equal(left, right)
-
-
-_COMPARATORS: Final[dict[str, Callable[[JSON, JSON], JSON]]] = {
-    "tEQ": _same,
-    "tNE": lambda left, right: not _same(left, right),
+_EQUALITIES: Final = {"tEQ": True, "tNE": False}
+_ORDERS: Final[dict[str, Callable[[JSON, JSON], JSON]]] = {
     "tLT": lambda left, right: left < right if is_number(left) and is_number(right) else None,
     "tLTE": lambda left, right: left <= right if is_number(left) and is_number(right) else None,
     "tGT": lambda left, right: left > right if is_number(left) and is_number(right) else None,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, go_text, is_number
+from pyverno.lang.jmespath.cost import Cost
 from pyverno.lang.jmespath.values import ExpRef, whole
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass
@@ -27,8 +28,10 @@ __all__ = [
     "OBJECT",
     "STRING",
     "Function",
+    "describe",
     "failure",
     "function",
+    "unreadable",
 ]
 
 NUMBER: Final = "number"
@@ -72,8 +75,8 @@ class Function:
     """One function of the dialect.
 
     `parameters` are the accepted types per argument; the last one repeats when `variadic`. `note` is the one line
-    that `jp function` prints; `standard` tells JMESPath's own functions from Kyverno's. `implementation` takes the
-    runtime and the checked arguments.
+    that `jp function` prints; `standard` tells JMESPath's own functions from Kyverno's. `cost` is what a call is
+    charged before anything looks at its arguments. `implementation` takes the runtime and the checked arguments.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Function:
     returns: str
     note: str
     implementation: Callable[..., JSON]
+    cost: Cost
     variadic: bool = False
     standard: bool = False
 
@@ -107,6 +111,11 @@ class Function:
             if line.startswith(">>> ")
         )
 
+    def call(self, arguments: list[JSON], runtime: Runtime) -> JSON:
+        """Charge the call, check its arguments, and make it."""
+        self.cost.charge(self.name, arguments, runtime.budget)
+        return self.implementation(runtime, *self.check(arguments))
+
     def check(self, arguments: list[JSON]) -> list[JSON]:
         """Return the arguments that the implementation takes; raises EvaluationError with the fork's texts.
 
@@ -122,12 +131,12 @@ class Function:
         elif len(arguments) != len(parameters):
             raise EvaluationError("incorrect number of args")
         is_lazy = False
-        for types, argument in zip(parameters, arguments, strict=False):
+        for number, (types, argument) in enumerate(zip(parameters, arguments, strict=False), start=1):
             for name in types:
                 if _IS_TYPE[name](argument):
                     break
             else:
-                raise EvaluationError(_wrong_type(types, argument))
+                raise _wrong_type(self.name, number, types, argument)
             is_lazy = is_lazy or (isinstance(argument, dict) and argument.__class__ is not dict)
         return [whole(argument) for argument in arguments] if is_lazy else arguments
 
@@ -141,13 +150,14 @@ class Function:
                 raise failure(self.name, f"{number} argument is out of bounds ({len(arguments)})")
             if not any(_IS_TYPE[name](arguments[number - 1]) for name in types):
                 raise failure(self.name, f"argument #{number} is not of type {_SHOWN.get(types, ' or '.join(types))}")
-        return self.implementation(runtime, *self.check(arguments))
+        return self.call(arguments, runtime)
 
 
 def function(
     name: str,
     *parameters: str | Parameter,
     returns: str,
+    cost: Cost,
     note: str = "",
     variadic: bool = False,
     standard: bool = False,
@@ -156,21 +166,58 @@ def function(
     types = tuple((parameter,) if isinstance(parameter, str) else parameter for parameter in parameters)
 
     def register(implementation: Callable[..., Any]) -> Function:
-        return Function(name, types, returns, note, implementation, variadic=variadic, standard=standard)
+        return Function(name, types, returns, note, implementation, cost, variadic=variadic, standard=standard)
 
     return register
 
 
-def failure(name: str, message: str) -> EvaluationError:
+def failure(name: str, message: str, *, detailed: str = "") -> EvaluationError:
     """Return the error of a function of Kyverno's, with the prefix that all of them carry.
+
+    `message` must not hold an argument; `detailed` may (see `EvaluationError`).
 
     >>> failure("sum", "Types mismatch").message
     "JMESPath function 'sum': Types mismatch"
     """
-    return EvaluationError(f"JMESPath function '{name}': {message}")
+    prefix = f"JMESPath function '{name}': "
+    return EvaluationError(prefix + message, detailed=prefix + detailed if detailed else "")
 
 
-def _wrong_type(types: Parameter, argument: JSON) -> str:
+def unreadable(name: str, number: int, argument: JSON, what: str, detailed: str = "") -> EvaluationError:
+    """Return the error that an argument cannot be read as something, in words that do not show it.
+
+    `detailed` is Kyverno's text, in full.
+
+    >>> unreadable("time_utc", 1, "5 o'clock", "a time").message
+    "JMESPath function 'time_utc': argument #1 (a string of 9 characters) is not a time"
+    """
+    text = f"JMESPath function '{name}': argument #{number} ({describe(argument)}) is not {what}"
+    return EvaluationError(text, detailed=detailed)
+
+
+def describe(value: JSON) -> str:
+    """Return the type and size of a value, for errors that must not show the value itself.
+
+    >>> describe("secret"), describe([1, 2]), describe(None)
+    ('a string of 6 characters', 'an array of 2 items', 'null')
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return f"a string of {len(value)} characters"
+        case list():
+            return f"an array of {len(value)} items"
+        case dict():
+            return f"an object of {len(value)} keys"
+        case ExpRef():
+            return "an expression reference"
+    return "a number"
+
+
+def _wrong_type(function: str, number: int, types: Parameter, argument: JSON) -> EvaluationError:
     if isinstance(argument, ExpRef):
         shown = "an expression reference"
     elif isinstance(argument, list | dict) and _is_large(argument):
@@ -180,7 +227,13 @@ def _wrong_type(types: Parameter, argument: JSON) -> str:
     if len(shown) > _MAX_SHOWN:
         shown = shown[:_MAX_SHOWN] + "..."
     expected = ", ".join(f'"{name}"' for name in types)
-    return f"Invalid type for: {shown}, expected: []jmespath.JpType{{{expected}}}"
+    if argument is None:
+        return EvaluationError(f"Invalid type for: <nil>, expected: []jmespath.JpType{{{expected}}}")
+    tail = f", expected: []jmespath.JpType{{{expected}}}"
+    return EvaluationError(
+        f"Invalid type for: argument #{number} of '{function}' ({describe(argument)}){tail}",
+        detailed=f"Invalid type for: {shown}{tail}",
+    )
 
 
 def _is_large(value: JSON) -> bool:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyverno.errors import DocumentError, EvaluationError
-from pyverno.kube.json import JSON, decode
+from pyverno.errors import EvaluationError
+from pyverno.kube.json import JSON
+from pyverno.lang.jmespath.jsontext import read_json
 from pyverno.lang.jmespath.parser import BARE_HOLE
 from pyverno.lang.jmespath.tokens import HOLE
 from pyverno.lang.jmespath.values import Holes, text_of
@@ -25,14 +26,11 @@ def _hole(holes: Holes, index: int) -> JSON:
     return holes[index]
 
 
-def _bare(value: JSON) -> JSON:
+def _bare(value: JSON, runtime: Runtime) -> JSON:
     """Return a hole's value where a JSON literal has a whole value: the text of a label may well be a number."""
     if not isinstance(value, str):
         return value
-    try:
-        return decode(value)
-    except DocumentError as error:
-        raise EvaluationError(error.message) from error
+    return read_json(value, runtime.budget, f"a nested variable ({len(value)} characters) is not JSON")
 
 
 def compile_key(text: str) -> str | Callable[[Runtime, Holes], str]:
@@ -48,7 +46,7 @@ def text_filler(text: str) -> Callable[[Runtime, Holes], str]:
     def fill(runtime: Runtime, holes: Holes) -> str:
         result = [literals[0]]
         for index, literal in zip(indices, literals[1:], strict=True):
-            result.append(text_of(_hole(holes, index)))
+            result.append(text_of(_hole(holes, index), runtime.budget))
             result.append(literal)
         runtime.budget.produce(sum(map(len, result)))
         return "".join(result)
@@ -64,7 +62,10 @@ def number_filler(text: str) -> Callable[[Runtime, Holes], int]:
         shown = fill(runtime, holes)
         digits = shown.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
-            raise EvaluationError(f"an index must be a whole number but got: {shown[:64]}")
+            raise EvaluationError(
+                f"an index must be a whole number but got {len(shown)} characters",
+                detailed=f"an index must be a whole number but got: {shown[:64]}",
+            )
         return int(shown)
 
     return number
@@ -76,7 +77,7 @@ def filler(value: JSON) -> _Fill | None:
         bare = BARE_HOLE.fullmatch(value)
         if bare is not None:
             index = int(bare.group(1))
-            return lambda _runtime, holes: _bare(_hole(holes, index))
+            return lambda runtime, holes: _bare(_hole(holes, index), runtime)
         return text_filler(value) if HOLE.search(value) else None
     if isinstance(value, list):
         items = [(item, filler(item)) for item in value]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from pyverno.errors import BudgetExceededError
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.value import dataclass
@@ -62,22 +63,32 @@ def whole(value: JSON) -> JSON:
     return value if load is None else load()
 
 
-def text_of(value: JSON) -> str:
+def text_of(value: JSON, budget: Budget) -> str:
     """Return a hole's value as the text to insert: texts as they are, anything else as compact JSON."""
-    return value if isinstance(value, str) else encode(value)
+    if isinstance(value, str):
+        return value
+    check_size(value, budget)
+    return encode(value)
 
 
 _FLAT_SIZE: Final = 5
 
 
-def check_size(value: JSON, budget: Budget) -> None:
-    """Raise BudgetExceededError when a value would be too large written out.
+MOST_PARTS: Final = 131_072
+"""Items and entries of the largest value that is written as text."""
+_CHECK_EVERY: Final = 1024
+
+
+def check_size(value: JSON, budget: Budget, *, most_parts: int = MOST_PARTS) -> None:
+    """Charge for a value that is to be written out; raise BudgetExceededError when it would be too large.
 
     Values share structure, so a small one in memory may be a huge one in text; the walk stops at the limit.
     """
+    if value.__class__ is not list and not isinstance(value, dict):
+        return
     limit = budget.text_bytes
     total, nodes = 0, 0
-    todo = [value]
+    todo: list[JSON] = [value]
     while todo:
         current = todo.pop()
         nodes += 1
@@ -93,4 +104,11 @@ def check_size(value: JSON, budget: Budget) -> None:
             total += _FLAT_SIZE
         if total > limit:
             budget.produce(total)
-    budget.charge_steps(1 + nodes // 16)
+        if not nodes % _CHECK_EVERY:
+            budget.charge_steps(_CHECK_EVERY // 4)
+            if nodes > most_parts:
+                raise BudgetExceededError(
+                    f"a value of more than {most_parts} parts is not written out", resource="bytes"
+                )
+    budget.charge_steps(1 + nodes % _CHECK_EVERY // 4)
+    budget.produce(total)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError
 from pyverno.kube.documents import load_documents
-from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml_scalars import resolve_plain
-from pyverno.lang.runtime import Runtime
+from pyverno.lang.runtime import Budget, Runtime
 from pyverno.lang.template.syntax import parse_string
 from pyverno.lang.template.template import Template, compile_template
 from pyverno.regex import regex
@@ -39,35 +39,36 @@ class PatchText:
         rendered = self.template.render(scope, runtime, delete_request=delete_request)
         if isinstance(rendered, str):
             # the whole patch is one expression that makes JSON (`… | to_string(@)`)
-            rendered = _parsed(rendered)
+            from pyverno.lang.jmespath.jsontext import read_json  # few patches are one expression
+
+            problem = f"patchesJson6902 is not JSON ({len(rendered)} characters)"
+            rendered = read_json(rendered, runtime.budget, problem)
         elif self.plain or self.has_quoted:
-            rendered = self._finish(rendered, ())
+            try:
+                rendered = self._finish(rendered, (), runtime.budget)
+            except RecursionError:
+                raise EvaluationError("patchesJson6902 is nested too deeply") from None
         if isinstance(rendered, dict):
             rendered = [rendered]
         if not isinstance(rendered, list) or not all(isinstance(item, dict) for item in rendered):
             raise EvaluationError("patchesJson6902 must be a list of operations")
         return rendered
 
-    def _finish(self, value: JSON, path: tuple[str | int, ...]) -> JSON:
+    def _finish(self, value: JSON, path: tuple[str | int, ...], budget: Budget) -> JSON:
         if isinstance(value, str):
             if path in self.plain:
                 return resolve_plain(value)
             return value.replace(_QUOTED, "") if self.has_quoted else value
+        if isinstance(value, dict | list):
+            budget.charge_steps(1 + len(value))
         if isinstance(value, list):
-            return [self._finish(item, (*path, index)) for index, item in enumerate(value)]
+            return [self._finish(item, (*path, index), budget) for index, item in enumerate(value)]
         if isinstance(value, dict) and (self.has_quoted or any(place[: len(path)] == path for place in self.plain)):
             return {
-                (key.replace(_QUOTED, "") if self.has_quoted else key): self._finish(item, (*path, key))
+                (key.replace(_QUOTED, "") if self.has_quoted else key): self._finish(item, (*path, key), budget)
                 for key, item in value.items()
             }
         return value
-
-
-def _parsed(text: str) -> JSON:
-    try:
-        return decode(text)
-    except DocumentError as error:
-        raise EvaluationError(f"patchesJson6902 is not JSON: {error.message}") from error
 
 
 def compile_patch_text(text: str, path: str = "") -> PatchText:

@@ -53,6 +53,8 @@ class _Pass:
             depth += 1
             if depth > MAX_ROUNDS:
                 raise _too_many_rounds()
+        if isinstance(value, dict | list):
+            self.runtime.budget.charge_steps(1 + len(value))
         if isinstance(value, dict):
             return self.map(value, path, depth)
         if isinstance(value, list):
@@ -75,6 +77,7 @@ class _Pass:
             if not found:
                 return text.replace("\\{{", "{{")
             self.runtime.budget.check_deadline()
+            self.runtime.budget.charge_bytes(len(text), per_step=64)
             original = text
             is_shallow = False
             for before, variable in found:
@@ -82,10 +85,12 @@ class _Pass:
                 value = self.value(expression, path)
                 if variable == original:
                     return value
-                inserted = text_of(value)
+                inserted = text_of(value, self.runtime.budget)
                 if is_shallow:
                     inserted = inserted.replace("{{", "\\{{")
-                self.runtime.budget.produce(byte_length(text) + byte_length(inserted))
+                size = byte_length(text) + byte_length(inserted)
+                self.runtime.budget.charge_bytes(size)
+                self.runtime.budget.produce(size)
                 text = text.replace(before + variable, before + inserted, 1)
             if is_shallow:
                 return text.replace("\\{{", "{{")

@@ -16,8 +16,8 @@ from pyverno.errors import (
     PyvernoError,
     SubstitutionError,
 )
-from pyverno.kube.json import JSON, encode
-from pyverno.lang.runtime import Runtime
+from pyverno.kube.json import JSON
+from pyverno.lang.runtime import Budget, Runtime
 from pyverno.lang.template.location import place_expression, shown_path
 from pyverno.lang.template.syntax import HOLE, Occurrence
 from pyverno.value import dataclass
@@ -30,9 +30,14 @@ __all__ = ["Query", "Slot", "byte_length", "compile_query", "compile_slot", "tex
 _OLD_OBJECT = ("request.object", "request.oldObject")
 
 
-def text_of(value: JSON) -> str:
+def text_of(value: JSON, budget: Budget) -> str:
     """Return a value as it stands inside other text: strings as they are, everything else as compact JSON."""
-    return value if isinstance(value, str) else encode(value)
+    if isinstance(value, str):
+        return value
+    # imported here as everywhere in this module; a value that is no text came out of an expression
+    from pyverno.lang.jmespath.values import text_of as written
+
+    return written(value, budget)
 
 
 def byte_length(text: str) -> int:

@@ -28,6 +28,7 @@ __all__ = ["Template", "Variable", "compile_template"]
 Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
 
 _ELEMENT_INDEX = regex(r"\{\{\s*+elementIndex[0-9]*+\s*+\}\}")
+_COPIED_PER_STEP = 8
 _TOO_DEEP = "the document is nested too deeply"
 
 
@@ -59,6 +60,7 @@ class Template:
     errors: tuple[SubstitutionError, ...] = ()
     _render: Render | None = field(default=None, repr=False)
     _failure: str = field(default="", repr=False)
+    _steps: int = field(default=0, repr=False)
 
     @property
     def is_static(self) -> bool:
@@ -81,6 +83,8 @@ class Template:
             raise SubstitutionError(self._failure)
         if self._render is None:
             return self.document
+        if self._steps:
+            runtime.budget.charge_steps(self._steps)
         try:
             return self._render(scope, runtime, delete_request, path)
         except RecursionError as error:
@@ -122,7 +126,8 @@ def compile_template(document: JSON, *, path: str = "", rescan: bool = False) ->
         return _broken(document, path, error.message)
     if rescan and render is not None:
         render = render_rescanning(resolved, path, compiler.queries())
-    return Template(resolved, tuple(compiler.variables), tuple(compiler.errors), render)
+    steps = compiler.copied // _COPIED_PER_STEP
+    return Template(resolved, tuple(compiler.variables), tuple(compiler.errors), render, _steps=steps)
 
 
 def _broken(document: JSON, path: str, message: str) -> Template:
@@ -138,12 +143,13 @@ def _broken(document: JSON, path: str, message: str) -> Template:
 class _Compiler:
     """Turns nodes of a document into closures, and notes variables and errors on the way."""
 
-    __slots__ = ("errors", "slots", "variables")
+    __slots__ = ("copied", "errors", "slots", "variables")
 
     def __init__(self) -> None:
         self.variables: list[Variable] = []
         self.errors: list[SubstitutionError] = []
         self.slots: list[Slot] = []
+        self.copied = 0  # items and entries that every rendering copies
 
     def queries(self) -> dict[str, Query]:
         """Return every compiled query without holes by its text."""
@@ -168,6 +174,7 @@ class _Compiler:
         ]
         if not dynamic:
             return None
+        self.copied += len(items)
 
         def render_list(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
             result = items.copy()
@@ -183,10 +190,12 @@ class _Compiler:
             render_key = self.text(key, path, in_key=True)
             compiled.append((key, render_key, value, self.node(value, join_path(path, key))))
         if any(render_key is not None for _, render_key, _, _ in compiled):
+            self.copied += _COPIED_PER_STEP * len(compiled)
             return _map_with_dynamic_keys(compiled)
         dynamic = [(key, render) for key, _, _, render in compiled if render is not None]
         if not dynamic:
             return None
+        self.copied += len(entries)
 
         def render_map(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
             result = entries.copy()
@@ -239,7 +248,7 @@ def _values(slots: list[Slot], scope: Mapping[str, JSON], runtime: Runtime, dele
 def _joined(slots: list[Slot], parts: tuple[str | int, ...]) -> Render:
     def render_text(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
         values = _values(slots, scope, runtime, deleting, prefix)
-        pieces = [part if isinstance(part, str) else text_of(values[part]) for part in parts]
+        pieces = [part if isinstance(part, str) else text_of(values[part], runtime.budget) for part in parts]
         runtime.budget.produce(sum(map(byte_length, pieces)))
         return "".join(pieces)
 

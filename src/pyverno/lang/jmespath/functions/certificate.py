@@ -101,7 +101,8 @@ def decode(pem: str) -> JSON:
     except StopIteration:
         raise EvaluationError("x509: malformed certificate") from None
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.InvalidVersion) as error:
-        raise EvaluationError(f"x509: {str(error).rstrip('.')}") from error
+        detailed = f"x509: {str(error).rstrip('.')}"
+        raise EvaluationError("x509: the certificate can not be read", detailed=detailed) from None
 
 
 def _first_block(pem: str) -> tuple[str, bytes]:

@@ -12,8 +12,10 @@ from typing import Final
 
 from pyverno.errors import DocumentError, EvaluationError
 from pyverno.kube.documents import load_documents
-from pyverno.kube.json import JSON, decode
-from pyverno.lang.jmespath.function import ANY, STRING, function
+from pyverno.kube.json import JSON
+from pyverno.lang.jmespath.cost import FLAT, READ, Cost
+from pyverno.lang.jmespath.function import ANY, STRING, function, unreadable
+from pyverno.lang.jmespath.jsontext import read_json
 from pyverno.lang.runtime import Runtime
 from pyverno.regex import regex
 
@@ -22,10 +24,11 @@ __all__ = ["FUNCTIONS"]
 _ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _NEWLINES: Final = b"\r\n"
 _PAD: Final = ord("=")
+_WEIGHT: Final = 16
 _ESCAPED_BYTES: Final = regex("[\udc80-\udcff]")
 
 
-@function("base64_decode", STRING, returns=STRING, note="decodes base64")
+@function("base64_decode", STRING, returns=STRING, cost=Cost(per_step=64, copies=True), note="decodes base64")
 def base64_decode(_runtime: Runtime, text: str) -> JSON:
     """Decode base64 (standard alphabet, padded); bytes that are not UTF-8 become U+FFFD.
 
@@ -35,19 +38,17 @@ def base64_decode(_runtime: Runtime, text: str) -> JSON:
     error: illegal base64 data at input byte 4
     """
     raw = _utf8(text)
+    joined = raw.translate(None, _NEWLINES)
     try:
-        if len(raw) % 4:
-            raise binascii.Error  # line ends, or an error that the library does not see
-        decoded = base64.b64decode(raw, validate=True)
+        if len(joined) % 4:
+            raise binascii.Error  # an error that the library does not see
+        decoded = base64.b64decode(joined, validate=True)
     except binascii.Error:
-        illegal = _first_illegal(raw)
-        if illegal is not None:
-            raise EvaluationError(f"illegal base64 data at input byte {illegal}") from None
-        decoded = base64.b64decode(raw.translate(None, _NEWLINES))
+        raise EvaluationError(f"illegal base64 data at input byte {_first_illegal(raw)}") from None
     return _ESCAPED_BYTES.sub("\ufffd", decoded.decode("utf-8", "surrogateescape"))
 
 
-@function("base64_encode", STRING, returns=STRING, note="encodes a text as base64")
+@function("base64_encode", STRING, returns=STRING, cost=READ, note="encodes a text as base64")
 def base64_encode(runtime: Runtime, text: str) -> JSON:
     """Encode the UTF-8 bytes of a text as base64.
 
@@ -59,23 +60,25 @@ def base64_encode(runtime: Runtime, text: str) -> JSON:
     return base64.b64encode(raw).decode("ascii")
 
 
-@function("parse_json", STRING, returns=ANY, note="reads a JSON text; the opposite of `to_string`")
+@function("parse_json", STRING, returns=ANY, cost=FLAT, note="reads a JSON text; the opposite of `to_string`")
 def parse_json(runtime: Runtime, text: str) -> JSON:
     """Read a JSON text; of equal keys the last one wins.
 
     >>> parse_json('{"a": [1]}').a[0]
     1
     >>> parse_json('abc')
-    error: invalid character 'a' looking for beginning of value
+    error: JMESPath function 'parse_json': argument #1 (a string of 3 characters) is not JSON
     """
-    runtime.budget.produce(len(text))
-    try:
-        return decode(text)
-    except DocumentError as error:
-        raise EvaluationError(error.message) from error
+    return read_json(text, runtime.budget, unreadable("parse_json", 1, text, "JSON").message)
 
 
-@function("parse_yaml", STRING, returns=ANY, note="reads the first document of a YAML text")
+@function(
+    "parse_yaml",
+    STRING,
+    returns=ANY,
+    cost=Cost(per_step=1, most=131_072, copies=True),
+    note="reads the first document of a YAML text",
+)
 def parse_yaml(runtime: Runtime, text: str) -> JSON:
     """Read the first document of a YAML 1.1 text; keys become texts, of equal keys the last one wins.
 
@@ -84,15 +87,15 @@ def parse_yaml(runtime: Runtime, text: str) -> JSON:
     >>> parse_yaml('a: 010')
     {"a": 8}
     """
-    runtime.budget.produce(len(text))
+    runtime.budget.produce(len(text), weight=_WEIGHT)
     try:
         documents = load_documents(text, duplicate_keys="last")
     except DocumentError as error:
-        raise EvaluationError(error.message) from error
+        raise unreadable("parse_yaml", 1, text, "YAML", error.message) from None
     return documents[0].value if documents else None
 
 
-@function("sha256", STRING, returns=STRING, note="hashes a text with SHA-256")
+@function("sha256", STRING, returns=STRING, cost=READ, note="hashes a text with SHA-256")
 def sha256(_runtime: Runtime, text: str) -> JSON:
     """Return the SHA-256 of a text's UTF-8 bytes in lower-case hexadecimal.
 
@@ -102,7 +105,7 @@ def sha256(_runtime: Runtime, text: str) -> JSON:
     return hashlib.sha256(_utf8(text)).hexdigest()
 
 
-@function("sha1", STRING, returns=STRING, note="hashes a text with SHA-1")
+@function("sha1", STRING, returns=STRING, cost=READ, note="hashes a text with SHA-1")
 def sha1(_runtime: Runtime, text: str) -> JSON:
     """Return the SHA-1 of a text's UTF-8 bytes in lower-case hexadecimal; not for security.
 
@@ -112,7 +115,7 @@ def sha1(_runtime: Runtime, text: str) -> JSON:
     return hashlib.sha1(_utf8(text), usedforsecurity=False).hexdigest()
 
 
-@function("md5", STRING, returns=STRING, note="hashes a text with MD5")
+@function("md5", STRING, returns=STRING, cost=READ, note="hashes a text with MD5")
 def md5(_runtime: Runtime, text: str) -> JSON:
     """Return the MD5 of a text's UTF-8 bytes in lower-case hexadecimal; not for security.
 

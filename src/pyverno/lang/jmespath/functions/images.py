@@ -10,13 +10,20 @@ from typing import Final
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.imageref import parse_reference
 from pyverno.kube.json import JSON
-from pyverno.lang.jmespath.function import STRING, failure, function
+from pyverno.lang.jmespath.cost import Cost
+from pyverno.lang.jmespath.function import STRING, function, unreadable
 from pyverno.lang.runtime import Runtime
 
 __all__ = ["FUNCTIONS"]
 
 
-@function("image_normalize", STRING, returns=STRING, note="writes an image reference with its registry and tag")
+@function(
+    "image_normalize",
+    STRING,
+    returns=STRING,
+    cost=Cost(per_step=4, most=4096),
+    note="writes an image reference with its registry and tag",
+)
 def image_normalize(_runtime: Runtime, image: str) -> JSON:
     """Write a reference in full: with the default registry, and the tag `latest` when it has no tag and no digest.
 
@@ -28,7 +35,8 @@ def image_normalize(_runtime: Runtime, image: str) -> JSON:
     try:
         return str(parse_reference(image))
     except ValueSyntaxError as error:
-        raise failure("image_normalize", error.message) from error
+        prefix = "JMESPath function 'image_normalize': "
+        raise unreadable("image_normalize", 1, image, "an image reference", prefix + error.message) from None
 
 
 FUNCTIONS: Final = (image_normalize,)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from pyverno.errors import EvaluationError
+from pyverno.errors import EvaluationError, HostError, HostUnavailableError, ValueSyntaxError
 from pyverno.kube.json import JSON
-from pyverno.lang.jmespath.function import BOOL, STRING, function
+from pyverno.lang.jmespath.cost import Cost
+from pyverno.lang.jmespath.function import BOOL, STRING, function, unreadable
 from pyverno.lang.runtime import Runtime
 from pyverno.regex import regex
 
@@ -29,7 +30,13 @@ _INTERNAL: Final = tuple(
 )
 
 
-@function("is_external_url", STRING, returns=BOOL, note="tells whether a URL leads out of private networks")
+@function(
+    "is_external_url",
+    STRING,
+    returns=BOOL,
+    cost=Cost(per_step=4, most=8192),
+    note="tells whether a URL leads out of private networks",
+)
 def is_external_url(runtime: Runtime, url: str) -> JSON:
     """Tell whether the host of a URL is neither a loopback nor a private address.
 
@@ -40,7 +47,10 @@ def is_external_url(runtime: Runtime, url: str) -> JSON:
     >>> is_external_url('https://169.254.169.254')
     true
     """
-    host = _host(url)
+    try:
+        host = _host(url)
+    except ValueSyntaxError as error:
+        raise unreadable("is_external_url", 1, url, "a URL", error.message) from None
     if host.lower().rstrip(".") == "localhost":
         return False
     address = _address(host)
@@ -48,30 +58,37 @@ def is_external_url(runtime: Runtime, url: str) -> JSON:
         return not _is_internal(address)
     if not host:
         raise EvaluationError("lookup : no such host")
-    addresses = [_address(found) for found in runtime.world.lookup_host(host)]
+    try:
+        found_addresses = runtime.world.lookup_host(host)
+    except HostUnavailableError:
+        raise
+    except HostError:
+        # the text of the world names the host, which may come out of a value
+        raise HostError("JMESPath function 'is_external_url': the host of argument #1 has no address") from None
+    addresses = [_address(found) for found in found_addresses]
     return not any(found is None or _is_internal(found) for found in addresses)
 
 
 def _host(url: str) -> str:
     """Return the host of a URL without port and brackets; empty when it has none (Go: URL.Hostname)."""
     if _CONTROL.search(url):
-        raise EvaluationError(f'parse "{url}": net/url: invalid control character in URL')
+        raise ValueSyntaxError(f'parse "{url}": net/url: invalid control character in URL')
     found = _URL.match(url)
     if url.startswith(":") or found is None:
-        raise EvaluationError(f'parse "{url}": missing protocol scheme')
+        raise ValueSyntaxError(f'parse "{url}": missing protocol scheme')
     first = _FIRST_SEGMENT.match(url)
     if found["scheme"] is None and found["authority"] is None and first and ":" in first.group():
-        raise EvaluationError(f'parse "{url}": first path segment in URL cannot contain colon')
+        raise ValueSyntaxError(f'parse "{url}": first path segment in URL cannot contain colon')
     host = (found["authority"] or "").rpartition("@")[2]
     if host.startswith("["):
         host, bracket, port = host[1:].rpartition("]")
         if not bracket:
-            raise EvaluationError(f"parse \"{url}\": missing ']' in host")
+            raise ValueSyntaxError(f"parse \"{url}\": missing ']' in host")
     else:
         host, colon, port = host.partition(":")
         port = colon + port
     if not _PORT.fullmatch(port):
-        raise EvaluationError(f'parse "{url}": invalid port "{port}" after host')
+        raise ValueSyntaxError(f'parse "{url}": invalid port "{port}" after host')
     return host
 
 

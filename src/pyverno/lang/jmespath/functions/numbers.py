@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from pyverno.errors import EvaluationError, ValueSyntaxError
+from pyverno.errors import BudgetExceededError, ValueSyntaxError
 from pyverno.kube.duration import duration_from_seconds, duration_seconds, format_duration, try_duration
 from pyverno.kube.json import JSON, is_number
 from pyverno.kube.quantity import Quantity, try_quantity
+from pyverno.lang.jmespath.cost import FLAT, ITEM, Cost
 from pyverno.lang.jmespath.function import ANY, ARRAY, NUMBER, failure, function
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass
@@ -22,6 +23,7 @@ __all__ = ["FUNCTIONS"]
 
 _EXACT: Final = 2**53
 _INT64: Final = 2**63
+_LONGEST: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,14 @@ class _Duration:
 _Operand: TypeAlias = float | Quantity | _Duration
 
 
-@function("add", ANY, ANY, returns=ANY, note="adds two numbers, two quantities or two durations")
+@function(
+    "add",
+    ANY,
+    ANY,
+    returns=ANY,
+    cost=Cost(per_step=4, most=1024),
+    note="adds two numbers, two quantities or two durations",
+)
 def add(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     """Add two values of one kind; a quantity is written in the family of the left one.
 
@@ -50,8 +59,14 @@ def add(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     return _combine("add", left, right)
 
 
-@function("sum", ARRAY, returns=ANY, note="adds up a list of numbers, of quantities or of durations")
-def total(runtime: Runtime, items: list[JSON]) -> JSON:
+@function(
+    "sum",
+    ARRAY,
+    returns=ANY,
+    cost=Cost(per_step=ITEM // 4),
+    note="adds up a list of numbers, of quantities or of durations",
+)
+def total(_runtime: Runtime, items: list[JSON]) -> JSON:
     """Add up a list; a single item is returned as it is.
 
     >>> sum(['1Gi', '2Gi'])
@@ -61,14 +76,20 @@ def total(runtime: Runtime, items: list[JSON]) -> JSON:
     """
     if not items:
         raise failure("sum", "at least one element in the array is required")
-    runtime.budget.charge_steps(len(items))
     result = items[0]
     for item in items[1:]:
         result = _combine("sum", result, item)
     return result
 
 
-@function("subtract", ANY, ANY, returns=ANY, note="subtracts two numbers, two quantities or two durations")
+@function(
+    "subtract",
+    ANY,
+    ANY,
+    returns=ANY,
+    cost=Cost(per_step=4, most=1024),
+    note="subtracts two numbers, two quantities or two durations",
+)
 def subtract(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     """Subtract two values of one kind.
 
@@ -78,7 +99,14 @@ def subtract(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     return _combine("subtract", left, right)
 
 
-@function("multiply", ANY, ANY, returns=ANY, note="multiplies a number with a number, quantity or duration")
+@function(
+    "multiply",
+    ANY,
+    ANY,
+    returns=ANY,
+    cost=Cost(per_step=4, most=1024),
+    note="multiplies a number with a number, quantity or duration",
+)
 def multiply(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     """Multiply two numbers, or a number and a quantity or duration in either order.
 
@@ -90,7 +118,14 @@ def multiply(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     return _combine("multiply", left, right)
 
 
-@function("divide", ANY, ANY, returns=ANY, note="divides by a number or by a value of the same kind, never by zero")
+@function(
+    "divide",
+    ANY,
+    ANY,
+    returns=ANY,
+    cost=Cost(per_step=4, most=1024),
+    note="divides by a number or by a value of the same kind, never by zero",
+)
 def divide(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     """Divide two values of one kind, which gives a number, or a quantity or duration by a number.
 
@@ -106,7 +141,14 @@ def divide(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     return _combine("divide", left, right)
 
 
-@function("modulo", ANY, ANY, returns=ANY, note="gives the remainder of a division of two values of one kind")
+@function(
+    "modulo",
+    ANY,
+    ANY,
+    returns=ANY,
+    cost=Cost(per_step=4, most=1024),
+    note="gives the remainder of a division of two values of one kind",
+)
 def modulo(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     """Return the remainder, with the sign of the dividend; numbers and quantities must be whole.
 
@@ -118,7 +160,7 @@ def modulo(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     return _combine("modulo", left, right)
 
 
-@function("round", NUMBER, NUMBER, returns=NUMBER, note="rounds a number to a count of decimal places")
+@function("round", NUMBER, NUMBER, returns=NUMBER, cost=FLAT, note="rounds a number to a count of decimal places")
 def round_number(_runtime: Runtime, value: float, places: float) -> JSON:
     """Round half away from zero, in binary floating point.
 
@@ -156,7 +198,7 @@ def _combine(name: str, left: JSON, right: JSON) -> JSON:
     except OverflowError:
         raise failure(name, "the result is too large") from None
     except ValueSyntaxError as error:
-        raise EvaluationError(error.message) from error
+        raise failure(name, "the result can not be written", detailed=error.message) from None
     return _plain(result) if isinstance(result, float) else str(result)
 
 
@@ -164,6 +206,10 @@ def _operand(name: str, value: JSON) -> _Operand:
     if is_number(value):
         return float(value)
     if isinstance(value, str):
+        if len(value) > _LONGEST:
+            raise BudgetExceededError(
+                f"JMESPath function '{name}' takes no more than {_LONGEST} bytes", resource="bytes"
+            )
         quantity = try_quantity(value)
         if quantity is not None:
             return quantity

@@ -10,6 +10,7 @@ from typing import Final
 
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.json import JSON
+from pyverno.lang.jmespath.cost import Cost
 from pyverno.lang.jmespath.function import STRING, function
 from pyverno.lang.jmespath.functions.regex import compile_pattern
 from pyverno.lang.jmespath.functions.regexsyntax import Choice, Piece, Repeat, Sequence, parse_pieces
@@ -21,7 +22,13 @@ MAX_LENGTH: Final = 64 * 1024
 """Longest text that is made, in characters."""
 
 
-@function("random", STRING, returns=STRING, note="makes a random text that matches a regular expression")
+@function(
+    "random",
+    STRING,
+    returns=STRING,
+    cost=Cost(per_step=1),
+    note="makes a random text that matches a regular expression",
+)
 def random(runtime: Runtime, pattern: str) -> JSON:
     """Make a text that matches an RE2 expression; `*` and `+` repeat up to 4096 times.
 
@@ -35,7 +42,9 @@ def random(runtime: Runtime, pattern: str) -> JSON:
     if not pattern:
         raise EvaluationError("no pattern provided")
     compile_pattern(pattern)
-    return _Maker(runtime).make(parse_pieces(pattern))
+    made = _Maker(runtime).make(parse_pieces(pattern))
+    runtime.budget.produce(len(made))
+    return made
 
 
 class _Maker:
@@ -66,6 +75,7 @@ class _Maker:
 
     def put(self, text: str) -> None:
         self.length += len(text)
+        self.runtime.budget.charge_steps()
         if self.length > MAX_LENGTH:
             raise BudgetExceededError(f"random makes at most {MAX_LENGTH} characters", resource="bytes")
         self.parts.append(text)

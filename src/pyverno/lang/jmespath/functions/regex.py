@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import re2
 
-from pyverno.errors import EvaluationError
+from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.json import JSON
+from pyverno.lang.jmespath.cost import READ
 from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, function
 from pyverno.lang.jmespath.functions.text import scalar_text
 from pyverno.lang.regexperrors import go_reason
@@ -29,9 +30,15 @@ MAX_PATTERN: Final = 1024
 _REFERENCE: Final = regex(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
 
 
-@lru_cache(maxsize=1024)
+_BYTES_PER_SEARCH: Final = 2048
+_MOST_WORK: Final = 32 * 1024 * 1024
+_WORK_PER_STEP: Final = 1024
+_MEMORY: Final = 4 * 1024 * 1024
+
+
+@lru_cache(maxsize=128)
 def compile_pattern(pattern: str) -> Any:
-    """Return a compiled RE2 pattern for UTF-8 bytes; the most recent ones are remembered.
+    """Return a compiled RE2 pattern for UTF-8 bytes; the most recent ones are remembered, and take at most 512 MiB.
 
     Raises EvaluationError with Go's text, or when the pattern is longer than MAX_PATTERN bytes.
 
@@ -45,21 +52,29 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {go_reason(error, pattern)}") from None
+        reason = f"error parsing regexp: {go_reason(error, pattern)}"
+        raise EvaluationError(reason.partition(": `")[0], detailed=reason) from None
 
 
 @function(
-    "regex_match", STRING, (STRING, NUMBER), returns=BOOL, note="tells whether a regular expression matches somewhere"
+    "regex_match",
+    STRING,
+    (STRING, NUMBER),
+    returns=BOOL,
+    cost=READ,
+    note="tells whether a regular expression matches somewhere",
 )
-def regex_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
+def regex_match(runtime: Runtime, pattern: str, value: JSON) -> JSON:
     """Tell whether an RE2 expression matches somewhere in a text or number; anchor it with `^` and `$`.
 
     >>> regex_match('^1[0-9]$', `12`)
     true
     >>> regex_match('(', 'x')
-    error: error parsing regexp: missing closing ): `(`
+    error: error parsing regexp: missing closing )
     """
-    return compile_pattern(pattern).search(_utf8(value)) is not None
+    compiled, text = compile_pattern(pattern), _utf8(value)
+    _charge_match(compiled, text, runtime.budget)
+    return compiled.search(text) is not None
 
 
 @function(
@@ -68,6 +83,7 @@ def regex_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
     (STRING, NUMBER),
     (STRING, NUMBER),
     returns=STRING,
+    cost=READ,
     note="replaces every match of a regular expression; `$1` and `${name}` stand for groups",
 )
 def regex_replace_all(runtime: Runtime, pattern: str, source: JSON, replacement: JSON) -> JSON:
@@ -86,6 +102,7 @@ def regex_replace_all(runtime: Runtime, pattern: str, source: JSON, replacement:
     (STRING, NUMBER),
     (STRING, NUMBER),
     returns=STRING,
+    cost=READ,
     note="replaces every match of a regular expression by a fixed text",
 )
 def regex_replace_all_literal(runtime: Runtime, pattern: str, source: JSON, replacement: JSON) -> JSON:
@@ -99,6 +116,14 @@ def regex_replace_all_literal(runtime: Runtime, pattern: str, source: JSON, repl
     return _replace(compiled, _utf8(source), lambda _found: literal, runtime.budget)
 
 
+def _charge_match(pattern: Any, text: bytes, budget: Budget) -> None:
+    """Charge for one search: at worst every byte is held against every instruction of the program."""
+    work = len(text) * int(pattern.programsize)
+    if work > _MOST_WORK:
+        raise BudgetExceededError("a text is too long for so large a regular expression", resource="bytes")
+    budget.charge_bytes(work, per_step=_WORK_PER_STEP)
+
+
 def _utf8(value: JSON) -> bytes:
     return scalar_text(value).encode("utf-8", "replace")
 
@@ -107,24 +132,28 @@ def _compile_for(name: str, pattern: str) -> Any:
     try:
         return compile_pattern(pattern)
     except EvaluationError as error:
-        raise failure(name, error.message) from None
+        raise failure(name, error.message, detailed=error.detailed) from None
 
 
 def _replace(pattern: Any, source: bytes, expand: Callable[[Any], bytes], budget: Budget) -> str:
     """Replace matches as Go does: an empty match right behind another match counts for nothing."""
     pieces: list[bytes] = []
     size, end = len(source), 0
+    _charge_match(pattern, source, budget)
     for found in pattern.finditer(source):
         start, stop = found.span()
         if stop == start and (_splits_rune(source, start) or (stop == end and start)):
             continue
         replacement = expand(found)
-        budget.charge_steps()
+        # each search may have read the text to its end
+        budget.charge_steps(1 + (len(source) - start) // _BYTES_PER_SEARCH)
         size += len(replacement) - (stop - start)
-        budget.produce(size)
+        if size > budget.text_bytes:
+            budget.produce(size)
         pieces += (source[end:start], replacement)
         end = stop
     pieces.append(source[end:])
+    budget.produce(size)
     return b"".join(pieces).decode("utf-8", "replace")
 
 

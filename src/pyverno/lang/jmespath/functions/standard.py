@@ -12,6 +12,7 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, JSONObject, encode, equal, is_number
+from pyverno.lang.jmespath.cost import COPY, FLAT, ITEM, READ, Cost, charge_search, charge_texts, same
 from pyverno.lang.jmespath.function import (
     ANY,
     ARRAY,
@@ -25,15 +26,16 @@ from pyverno.lang.jmespath.function import (
     function,
 )
 from pyverno.lang.jmespath.values import ExpRef, check_size
-from pyverno.lang.runtime import Runtime
+from pyverno.lang.runtime import BYTES_PER_STEP, Runtime
 from pyverno.regex import regex
 
 __all__ = ["FUNCTIONS"]
 
+_LONG_TEXT: Final = 4096
 _FLOAT: Final = regex(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-@function("abs", NUMBER, returns=NUMBER, note="gives the distance of a number from zero", standard=True)
+@function("abs", NUMBER, returns=NUMBER, cost=FLAT, note="gives the distance of a number from zero", standard=True)
 def absolute(_runtime: Runtime, value: float) -> JSON:
     """Return the absolute value.
 
@@ -43,18 +45,24 @@ def absolute(_runtime: Runtime, value: float) -> JSON:
     return abs(value)
 
 
-@function("avg", ARRAY_OF_NUMBERS, returns=NUMBER, note="gives the mean of a list of numbers", standard=True)
-def average(runtime: Runtime, items: list[float]) -> JSON:
+@function(
+    "avg",
+    ARRAY_OF_NUMBERS,
+    returns=NUMBER,
+    cost=Cost(per_step=2 * ITEM),
+    note="gives the mean of a list of numbers",
+    standard=True,
+)
+def average(_runtime: Runtime, items: list[float]) -> JSON:
     """Return the mean; an empty list gives NaN, as upstream.
 
     >>> avg(`[1, 2, 6]`)
     3
     """
-    runtime.budget.charge_steps(len(items))
     return math.fsum(items) / len(items) if items else math.nan
 
 
-@function("ceil", NUMBER, returns=NUMBER, note="rounds a number up", standard=True)
+@function("ceil", NUMBER, returns=NUMBER, cost=FLAT, note="rounds a number up", standard=True)
 def ceil(_runtime: Runtime, value: float) -> JSON:
     """Return the smallest whole number that is not below.
 
@@ -64,7 +72,15 @@ def ceil(_runtime: Runtime, value: float) -> JSON:
     return math.ceil(value) if math.isfinite(value) else value
 
 
-@function("contains", (ARRAY, STRING), ANY, returns=BOOL, note="tells whether a list or text has a part", standard=True)
+@function(
+    "contains",
+    (ARRAY, STRING),
+    ANY,
+    returns=BOOL,
+    cost=Cost(per_step=2 * ITEM),
+    note="tells whether a list or text has a part",
+    standard=True,
+)
 def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
     """Tell whether a list has an equal item, or a text the other text inside; a text never contains a non-text.
 
@@ -74,12 +90,18 @@ def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
     true
     """
     if isinstance(whole, str):
-        return isinstance(part, str) and part in whole
-    runtime.budget.charge_steps(len(whole))
+        if not isinstance(part, str):
+            return False
+        charge_search(whole, part, runtime.budget)
+        return part in whole
+    if isinstance(part, list | dict) or (isinstance(part, str) and len(part) > _LONG_TEXT):
+        return any(same(item, part, runtime.budget) for item in whole)
     return any(equal(item, part) for item in whole)
 
 
-@function("ends_with", STRING, STRING, returns=BOOL, note="tells whether a text ends with another", standard=True)
+@function(
+    "ends_with", STRING, STRING, returns=BOOL, cost=READ, note="tells whether a text ends with another", standard=True
+)
 def ends_with(_runtime: Runtime, text: str, suffix: str) -> JSON:
     """Tell whether a text ends with another.
 
@@ -89,7 +111,7 @@ def ends_with(_runtime: Runtime, text: str, suffix: str) -> JSON:
     return text.endswith(suffix)
 
 
-@function("floor", NUMBER, returns=NUMBER, note="rounds a number down", standard=True)
+@function("floor", NUMBER, returns=NUMBER, cost=FLAT, note="rounds a number down", standard=True)
 def floor(_runtime: Runtime, value: float) -> JSON:
     """Return the largest whole number that is not above.
 
@@ -99,30 +121,43 @@ def floor(_runtime: Runtime, value: float) -> JSON:
     return math.floor(value) if math.isfinite(value) else value
 
 
-@function("join", STRING, ARRAY_OF_STRINGS, returns=STRING, note="joins texts with a separator", standard=True)
+@function(
+    "join",
+    STRING,
+    ARRAY_OF_STRINGS,
+    returns=STRING,
+    cost=Cost(per_step=4 * ITEM),
+    note="joins texts with a separator",
+    standard=True,
+)
 def join(runtime: Runtime, separator: str, items: list[str]) -> JSON:
     """Join a list of texts.
 
     >>> join('-', ['a', 'b'])
     "a-b"
     """
-    runtime.budget.charge_steps(len(items))
-    runtime.budget.produce(sum(map(len, items)) + len(separator) * max(len(items) - 1, 0))
+    size = sum(map(len, items)) + len(separator) * max(len(items) - 1, 0)
+    runtime.budget.charge_bytes(size)
+    runtime.budget.produce(size)
     return separator.join(items)
 
 
-@function("keys", OBJECT, returns=ARRAY, note="lists the keys of an object", standard=True)
+@function(
+    "keys", OBJECT, returns=ARRAY, cost=Cost(per_step=2 * ITEM), note="lists the keys of an object", standard=True
+)
 def keys(runtime: Runtime, value: JSONObject) -> JSON:
     """List the keys, sorted.
 
     >>> keys(`{"b": 1, "a": 2}`)
     ["a", "b"]
     """
-    runtime.budget.charge_steps(len(value))
+    charge_texts(list(value), runtime.budget)
     return sorted(value)
 
 
-@function("length", (STRING, ARRAY, OBJECT), returns=NUMBER, note="counts characters, items or keys", standard=True)
+@function(
+    "length", (STRING, ARRAY, OBJECT), returns=NUMBER, cost=FLAT, note="counts characters, items or keys", standard=True
+)
 def length(_runtime: Runtime, value: str | list[JSON] | JSONObject) -> JSON:
     """Count the characters (code points) of a text, the items of a list or the keys of an object.
 
@@ -132,19 +167,31 @@ def length(_runtime: Runtime, value: str | list[JSON] | JSONObject) -> JSON:
     return len(value)
 
 
-@function("map", EXPREF, ARRAY, returns=ARRAY, note="applies an expression to every item", standard=True)
-def apply_to_all(runtime: Runtime, expression: ExpRef, items: list[JSON]) -> JSON:
+@function(
+    "map",
+    EXPREF,
+    ARRAY,
+    returns=ARRAY,
+    cost=Cost(per_step=ITEM),
+    note="applies an expression to every item",
+    standard=True,
+)
+def apply_to_all(_runtime: Runtime, expression: ExpRef, items: list[JSON]) -> JSON:
     """Apply an expression to every item; nulls stay in the list.
 
     >>> map(&a, `[{"a": 1}, {"b": 2}]`)
     [1, null]
     """
-    runtime.budget.charge_steps(len(items))
     return [expression(item) for item in items]
 
 
 @function(
-    "max", (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS), returns=ANY, note="finds the largest number or text", standard=True
+    "max",
+    (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS),
+    returns=ANY,
+    cost=Cost(per_step=2 * ITEM),
+    note="finds the largest number or text",
+    standard=True,
 )
 def largest(runtime: Runtime, items: list[JSON]) -> JSON:
     """Find the largest of a list of numbers or of texts; null when it is empty.
@@ -152,11 +199,19 @@ def largest(runtime: Runtime, items: list[JSON]) -> JSON:
     >>> max(`[1, 3, 2]`)
     3
     """
-    runtime.budget.charge_steps(len(items))
+    _charge_keys(items, runtime)
     return max(items, default=None)
 
 
-@function("max_by", ARRAY, EXPREF, returns=ANY, note="finds the item with the largest key", standard=True)
+@function(
+    "max_by",
+    ARRAY,
+    EXPREF,
+    returns=ANY,
+    cost=Cost(per_step=ITEM),
+    note="finds the item with the largest key",
+    standard=True,
+)
 def largest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
     """Find the first item whose key is the largest; null when the list is empty.
 
@@ -166,14 +221,21 @@ def largest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
     return _best(runtime, items, expression, max)
 
 
-@function("merge", OBJECT, returns=OBJECT, note="joins objects, later keys win", variadic=True, standard=True)
-def merge(runtime: Runtime, *objects: JSONObject) -> JSON:
+@function(
+    "merge",
+    OBJECT,
+    returns=OBJECT,
+    cost=Cost(per_step=4 * ITEM, copies=True),
+    note="joins objects, later keys win",
+    variadic=True,
+    standard=True,
+)
+def merge(_runtime: Runtime, *objects: JSONObject) -> JSON:
     """Join objects; of equal keys the last one wins.
 
     >>> merge(`{"a": 1, "b": 1}`, `{"b": 2}`)
     {"a": 1, "b": 2}
     """
-    runtime.budget.charge_steps(sum(map(len, objects)))
     result: JSONObject = {}
     for one in objects:
         result.update(one)
@@ -181,7 +243,12 @@ def merge(runtime: Runtime, *objects: JSONObject) -> JSON:
 
 
 @function(
-    "min", (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS), returns=ANY, note="finds the smallest number or text", standard=True
+    "min",
+    (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS),
+    returns=ANY,
+    cost=Cost(per_step=2 * ITEM),
+    note="finds the smallest number or text",
+    standard=True,
 )
 def smallest(runtime: Runtime, items: list[JSON]) -> JSON:
     """Find the smallest of a list of numbers or of texts; null when it is empty.
@@ -189,11 +256,19 @@ def smallest(runtime: Runtime, items: list[JSON]) -> JSON:
     >>> min(['b', 'a'])
     "a"
     """
-    runtime.budget.charge_steps(len(items))
+    _charge_keys(items, runtime)
     return min(items, default=None)
 
 
-@function("min_by", ARRAY, EXPREF, returns=ANY, note="finds the item with the smallest key", standard=True)
+@function(
+    "min_by",
+    ARRAY,
+    EXPREF,
+    returns=ANY,
+    cost=Cost(per_step=ITEM),
+    note="finds the item with the smallest key",
+    standard=True,
+)
 def smallest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
     """Find the first item whose key is the smallest; null when the list is empty.
 
@@ -203,7 +278,15 @@ def smallest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON
     return _best(runtime, items, expression, min)
 
 
-@function("not_null", ANY, returns=ANY, note="gives the first argument that is not null", variadic=True, standard=True)
+@function(
+    "not_null",
+    ANY,
+    returns=ANY,
+    cost=FLAT,
+    note="gives the first argument that is not null",
+    variadic=True,
+    standard=True,
+)
 def not_null(_runtime: Runtime, *values: JSON) -> JSON:
     """Return the first argument that is not null; a missing key counts as null.
 
@@ -213,37 +296,41 @@ def not_null(_runtime: Runtime, *values: JSON) -> JSON:
     return next((value for value in values if value is not None), None)
 
 
-@function("reverse", (ARRAY, STRING), returns=ANY, note="turns a list or text around", standard=True)
-def reverse(runtime: Runtime, value: list[JSON] | str) -> JSON:
+@function("reverse", (ARRAY, STRING), returns=ANY, cost=COPY, note="turns a list or text around", standard=True)
+def reverse(_runtime: Runtime, value: list[JSON] | str) -> JSON:
     """Turn the order of a list or of the characters of a text around.
 
     >>> reverse('abc')
     "cba"
     """
-    if isinstance(value, list):
-        runtime.budget.charge_steps(len(value))
     return value[::-1]
 
 
-@function("sort", (ARRAY_OF_STRINGS, ARRAY_OF_NUMBERS), returns=ARRAY, note="sorts numbers or texts", standard=True)
+@function(
+    "sort",
+    (ARRAY_OF_STRINGS, ARRAY_OF_NUMBERS),
+    returns=ARRAY,
+    cost=Cost(per_step=2 * ITEM, copies=True),
+    note="sorts numbers or texts",
+    standard=True,
+)
 def sort(runtime: Runtime, items: list[JSON]) -> JSON:
     """Sort a list of numbers, or of texts by their bytes.
 
     >>> sort(['b', 'a', 'B'])
     ["B", "a", "b"]
     """
-    runtime.budget.charge_steps(len(items))
+    _charge_keys(items, runtime)
     return sorted(items)
 
 
-@function("sort_by", ARRAY, EXPREF, returns=ARRAY, note="sorts items by a key", standard=True)
+@function("sort_by", ARRAY, EXPREF, returns=ARRAY, cost=Cost(per_step=ITEM), note="sorts items by a key", standard=True)
 def sort_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
     """Sort items by a key; all keys must be numbers or all texts. Items with equal keys keep their order.
 
     >>> sort_by(`[{"a": 2}, {"a": 1}]`, &a)[].a
     [1, 2]
     """
-    runtime.budget.charge_steps(len(items))
     if len(items) < 2:
         return items
     is_same_type = _key_type(expression(items[0]))
@@ -252,15 +339,25 @@ def sort_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
         try:
             key = expression(item)
         except EvaluationError as error:
-            raise EvaluationError("error in sort_by comparison") from error
+            detailed = f"error in sort_by comparison: {error.detailed}"
+            raise EvaluationError(f"error in sort_by comparison: {error.message}", detailed=detailed) from error
         if not is_same_type(key):
             raise EvaluationError("error in sort_by comparison")
         keys.append(key)
+    _charge_keys(keys, runtime)
     order = sorted(range(len(items)), key=keys.__getitem__)
     return [items[index] for index in order]
 
 
-@function("starts_with", STRING, STRING, returns=BOOL, note="tells whether a text starts with another", standard=True)
+@function(
+    "starts_with",
+    STRING,
+    STRING,
+    returns=BOOL,
+    cost=READ,
+    note="tells whether a text starts with another",
+    standard=True,
+)
 def starts_with(_runtime: Runtime, text: str, prefix: str) -> JSON:
     """Tell whether a text starts with another.
 
@@ -270,7 +367,7 @@ def starts_with(_runtime: Runtime, text: str, prefix: str) -> JSON:
     return text.startswith(prefix)
 
 
-@function("to_array", ANY, returns=ARRAY, note="wraps a value in a list unless it is one", standard=True)
+@function("to_array", ANY, returns=ARRAY, cost=FLAT, note="wraps a value in a list unless it is one", standard=True)
 def to_array(_runtime: Runtime, value: JSON) -> JSON:
     """Return a list as it is, anything else as a list of one.
 
@@ -280,7 +377,14 @@ def to_array(_runtime: Runtime, value: JSON) -> JSON:
     return value if isinstance(value, list) else [value]
 
 
-@function("to_number", ANY, returns=NUMBER, note="reads a number from a text", standard=True)
+@function(
+    "to_number",
+    ANY,
+    returns=NUMBER,
+    cost=Cost(per_step=BYTES_PER_STEP, most=4096),
+    note="reads a number from a text",
+    standard=True,
+)
 def to_number(_runtime: Runtime, value: JSON) -> JSON:
     """Read a number from a text; null when it is none or too large, and for anything but texts and numbers.
 
@@ -299,7 +403,9 @@ def to_number(_runtime: Runtime, value: JSON) -> JSON:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-@function("to_string", ANY, returns=STRING, note="writes a value as JSON, texts stay as they are", standard=True)
+@function(
+    "to_string", ANY, returns=STRING, cost=FLAT, note="writes a value as JSON, texts stay as they are", standard=True
+)
 def to_string(runtime: Runtime, value: JSON) -> JSON:
     r"""Return a text as it is, anything else as compact JSON with sorted keys and `<`, `>`, `&` escaped.
 
@@ -312,7 +418,7 @@ def to_string(runtime: Runtime, value: JSON) -> JSON:
     return encode(value)
 
 
-@function("type", ANY, returns=STRING, note="names the type of a value", standard=True)
+@function("type", ANY, returns=STRING, cost=FLAT, note="names the type of a value", standard=True)
 def type_name(_runtime: Runtime, value: JSON) -> JSON:
     """Name the type: number, string, boolean, array, object or null.
 
@@ -330,14 +436,16 @@ def type_name(_runtime: Runtime, value: JSON) -> JSON:
     return "array" if isinstance(value, list) else "object"
 
 
-@function("values", OBJECT, returns=ARRAY, note="lists the values of an object", standard=True)
+@function(
+    "values", OBJECT, returns=ARRAY, cost=Cost(per_step=2 * ITEM), note="lists the values of an object", standard=True
+)
 def values(runtime: Runtime, value: JSONObject) -> JSON:
     """List the values in the order of the sorted keys.
 
     >>> values(`{"b": 1, "a": 2}`)
     [2, 1]
     """
-    runtime.budget.charge_steps(len(value))
+    charge_texts(list(value), runtime.budget)
     return [value[key] for key in sorted(value)]
 
 
@@ -350,7 +458,6 @@ def _key_type(key: JSON) -> Callable[[JSON], bool]:
 
 
 def _best(runtime: Runtime, items: list[JSON], expression: ExpRef, choose: Callable[..., int]) -> JSON:
-    runtime.budget.charge_steps(len(items))
     if len(items) < 2:
         return items[0] if items else None
     first = expression(items[0])
@@ -358,7 +465,14 @@ def _best(runtime: Runtime, items: list[JSON], expression: ExpRef, choose: Calla
     keys = [first, *(expression(item) for item in items[1:])]
     if not all(map(is_same_type, keys)):
         raise EvaluationError(f"invalid type, must be {'number' if is_number(first) else 'string'}")
+    _charge_keys(keys, runtime)
     return items[choose(range(len(items)), key=keys.__getitem__)]
+
+
+def _charge_keys(keys: list[JSON], runtime: Runtime) -> None:
+    """Charge for comparing keys of one type: texts are read, and one text may stand in the list many times."""
+    if keys and isinstance(keys[0], str):
+        charge_texts(keys, runtime.budget)
 
 
 FUNCTIONS: Final = (

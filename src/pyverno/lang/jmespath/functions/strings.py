@@ -6,19 +6,34 @@ Characters are Unicode code points, as Go's runes. This module must never build 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Final
 
-from pyverno.errors import EvaluationError, ValueSyntaxError
+from pyverno.errors import ValueSyntaxError
 from pyverno.kube import semver, wildcard
-from pyverno.kube.json import JSON, JSONObject, equal
-from pyverno.lang.jmespath.function import ARRAY_OF_STRINGS, BOOL, NUMBER, OBJECT, STRING, failure, function
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.jmespath.cost import COPY, FLAT, ITEM, READ, Cost, charge_search, same
+from pyverno.lang.jmespath.function import (
+    ARRAY_OF_STRINGS,
+    BOOL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    describe,
+    failure,
+    function,
+    unreadable,
+)
 from pyverno.lang.jmespath.functions.text import scalar_text
 from pyverno.lang.runtime import Runtime
 
 __all__ = ["FUNCTIONS"]
 
+_POINTER: Final = 16
+_FEW: Final = 16
 
-@function("compare", STRING, STRING, returns=NUMBER, note="orders two texts by their bytes: -1, 0 or 1")
+
+@function("compare", STRING, STRING, returns=NUMBER, cost=READ, note="orders two texts by their bytes: -1, 0 or 1")
 def compare(_runtime: Runtime, left: str, right: str) -> JSON:
     """Order two texts by their bytes: -1, 0 or 1.
 
@@ -30,7 +45,14 @@ def compare(_runtime: Runtime, left: str, right: str) -> JSON:
     return (left > right) - (left < right)
 
 
-@function("equal_fold", STRING, STRING, returns=BOOL, note="tells whether two texts are equal except for letter case")
+@function(
+    "equal_fold",
+    STRING,
+    STRING,
+    returns=BOOL,
+    cost=Cost(per_step=16),
+    note="tells whether two texts are equal except for letter case",
+)
 def equal_fold(_runtime: Runtime, left: str, right: str) -> JSON:
     """Tell whether two texts are equal but for case, one character to one character.
 
@@ -41,10 +63,19 @@ def equal_fold(_runtime: Runtime, left: str, right: str) -> JSON:
     """
     if left.isascii() and right.isascii():
         return left.lower() == right.lower()
-    return len(left) == len(right) and all(_fold(a) == _fold(b) for a, b in zip(left, right, strict=True))
+    return len(left) == len(right) and _mapped(left, _fold) == _mapped(right, _fold)
 
 
-@function("replace", STRING, STRING, STRING, NUMBER, returns=STRING, note="replaces the first n occurrences of a text")
+@function(
+    "replace",
+    STRING,
+    STRING,
+    STRING,
+    NUMBER,
+    returns=STRING,
+    cost=READ,
+    note="replaces the first n occurrences of a text",
+)
 def replace(runtime: Runtime, text: str, old: str, new: str, count: float) -> JSON:
     """Replace the first occurrences of a text, all of them when the count is negative.
 
@@ -58,7 +89,7 @@ def replace(runtime: Runtime, text: str, old: str, new: str, count: float) -> JS
     return _replace(runtime, text, old, new, min(int(count), sys.maxsize))
 
 
-@function("replace_all", STRING, STRING, STRING, returns=STRING, note="replaces every occurrence of a text")
+@function("replace_all", STRING, STRING, STRING, returns=STRING, cost=READ, note="replaces every occurrence of a text")
 def replace_all(runtime: Runtime, text: str, old: str, new: str) -> JSON:
     """Replace every occurrence of a text.
 
@@ -68,37 +99,61 @@ def replace_all(runtime: Runtime, text: str, old: str, new: str) -> JSON:
     return _replace(runtime, text, old, new, -1)
 
 
-@function("to_upper", STRING, returns=STRING, note="turns all letters of a text to upper case")
+@function(
+    "to_upper",
+    STRING,
+    returns=STRING,
+    cost=Cost(per_step=16, copies=True),
+    note="turns all letters of a text to upper case",
+)
 def to_upper(_runtime: Runtime, text: str) -> JSON:
     """Turn letters to upper case, character by character: the length never changes.
 
     >>> to_upper('straße')
     "STRAßE"
     """
-    return text.upper() if text.isascii() else "".join(map(_upper, text))
+    return text.upper() if text.isascii() else _mapped(text, _upper)
 
 
-@function("to_lower", STRING, returns=STRING, note="turns all letters of a text to lower case")
+@function(
+    "to_lower",
+    STRING,
+    returns=STRING,
+    cost=Cost(per_step=16, copies=True),
+    note="turns all letters of a text to lower case",
+)
 def to_lower(_runtime: Runtime, text: str) -> JSON:
     """Turn letters to lower case, character by character.
 
     >>> to_lower('A#%&123BC')
     "a#%&123bc"
     """
-    return text.lower() if text.isascii() else "".join(map(_lower, text))
+    return text.lower() if text.isascii() else _mapped(text, _lower)
 
 
-@function("trim", STRING, STRING, returns=STRING, note="cuts the characters of the second text off both ends")
+@function(
+    "trim",
+    STRING,
+    STRING,
+    returns=STRING,
+    cost=Cost(per_step=16, copies=True),
+    note="cuts the characters of the second text off both ends",
+)
 def trim(_runtime: Runtime, text: str, cutset: str) -> JSON:
     """Cut characters off both ends; the second text is a set of characters.
 
     >>> trim('abcHIcba', 'abc')
     "HI"
     """
-    return text.strip(cutset)
+    if len(cutset) <= _FEW:
+        return text.strip(cutset)
+    unwanted = frozenset(cutset)  # `strip` looks every character up by walking over the set
+    start = next((index for index, char in enumerate(text) if char not in unwanted), len(text))
+    stop = next((index for index in range(len(text), start, -1) if text[index - 1] not in unwanted), start)
+    return text[start:stop]
 
 
-@function("trim_prefix", STRING, STRING, returns=STRING, note="cuts a prefix off a text, once")
+@function("trim_prefix", STRING, STRING, returns=STRING, cost=COPY, note="cuts a prefix off a text, once")
 def trim_prefix(_runtime: Runtime, text: str, prefix: str) -> JSON:
     """Cut a prefix off, once.
 
@@ -108,7 +163,7 @@ def trim_prefix(_runtime: Runtime, text: str, prefix: str) -> JSON:
     return text.removeprefix(prefix)
 
 
-@function("split", STRING, STRING, returns=ARRAY_OF_STRINGS, note="splits a text at every separator")
+@function("split", STRING, STRING, returns=ARRAY_OF_STRINGS, cost=READ, note="splits a text at every separator")
 def split(runtime: Runtime, text: str, separator: str) -> JSON:
     """Split a text at every separator; an empty separator splits it into characters.
 
@@ -117,7 +172,10 @@ def split(runtime: Runtime, text: str, separator: str) -> JSON:
     >>> split('abc', '')
     ["a", "b", "c"]
     """
-    runtime.budget.charge_steps(text.count(separator))
+    charge_search(text, separator, runtime.budget)
+    parts = text.count(separator) + 1
+    runtime.budget.charge_bytes(parts, per_step=8)
+    runtime.budget.produce(len(text) + _POINTER * parts)
     return text.split(separator) if separator else list(text)
 
 
@@ -126,6 +184,7 @@ def split(runtime: Runtime, text: str, separator: str) -> JSON:
     STRING,
     (STRING, NUMBER),
     returns=BOOL,
+    cost=Cost(per_step=16),
     note="matches a wildcard pattern: `*` is any text, `?` any one character",
 )
 def pattern_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
@@ -139,35 +198,44 @@ def pattern_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
     return wildcard.match(pattern, scalar_text(value))
 
 
-@function("label_match", OBJECT, OBJECT, returns=BOOL, note="tells whether an object has all pairs of another")
+@function(
+    "label_match",
+    OBJECT,
+    OBJECT,
+    returns=BOOL,
+    cost=Cost(per_step=ITEM),
+    note="tells whether an object has all pairs of another",
+)
 def label_match(runtime: Runtime, wanted: JSONObject, labels: JSONObject) -> JSON:
     """Tell whether every pair of the first object is in the second, equal.
 
     >>> label_match(`{"app": "web"}`, `{"app": "web", "x": "y"}`)
     true
     """
-    runtime.budget.charge_steps(len(wanted))
-    return all(key in labels and equal(labels[key], value) for key, value in wanted.items())
+    return all(key in labels and same(labels[key], value, runtime.budget) for key, value in wanted.items())
 
 
-@function("to_boolean", STRING, returns=BOOL, note="reads true or false from a text in any letter case")
+@function("to_boolean", STRING, returns=BOOL, cost=FLAT, note="reads true or false from a text in any letter case")
 def to_boolean(_runtime: Runtime, text: str) -> JSON:
     """Read `true` or `false` in any letter case.
 
     >>> to_boolean('TrUe')
     true
     >>> to_boolean('yes')
-    error: JMESPath function 'to_boolean': lowercase argument must be 'true' or 'false' (provided: 'yes')
+    error: JMESPath function 'to_boolean': lowercase argument must be 'true' or 'false': a string of 3 characters
     """
-    match "".join(map(_lower, text)):
+    match _mapped(text, _lower) if len(text) <= len("false") else "":
         case "true":
             return True
         case "false":
             return False
-    raise failure("to_boolean", f"lowercase argument must be 'true' or 'false' (provided: '{text}')")
+    wanted = "lowercase argument must be 'true' or 'false'"
+    raise failure("to_boolean", f"{wanted}: {describe(text)}", detailed=f"{wanted} (provided: '{text}')")
 
 
-@function("path_canonicalize", STRING, returns=STRING, note="shortens a path: no double slashes, no `.` and `..`")
+@function(
+    "path_canonicalize", STRING, returns=STRING, cost=READ, note="shortens a path: no double slashes, no `.` and `..`"
+)
 def path_canonicalize(runtime: Runtime, path: str) -> JSON:
     """Return the shortest equal path; an empty one stays empty.
 
@@ -180,8 +248,10 @@ def path_canonicalize(runtime: Runtime, path: str) -> JSON:
         return ""
     rooted = path.startswith("/")
     kept: list[str] = []
+    count = path.count("/") + 1
+    runtime.budget.charge_bytes(count, per_step=4)
+    runtime.budget.produce(len(path) + _POINTER * count)
     segments = path.split("/")
-    runtime.budget.charge_steps(len(segments))
     for segment in segments:
         if segment == ".." and kept and kept[-1] != "..":
             kept.pop()
@@ -190,7 +260,7 @@ def path_canonicalize(runtime: Runtime, path: str) -> JSON:
     return "/" * rooted + "/".join(kept) or "."
 
 
-@function("truncate", STRING, NUMBER, returns=STRING, note="keeps the first n characters of a text")
+@function("truncate", STRING, NUMBER, returns=STRING, cost=COPY, note="keeps the first n characters of a text")
 def truncate(_runtime: Runtime, text: str, length: float) -> JSON:
     """Keep the first characters; a negative length counts as 0, a fraction is cut.
 
@@ -200,7 +270,14 @@ def truncate(_runtime: Runtime, text: str, length: float) -> JSON:
     return text[: max(min(int(length), len(text)), 0)]
 
 
-@function("semver_compare", STRING, STRING, returns=BOOL, note="tells whether a version is in a range of versions")
+@function(
+    "semver_compare",
+    STRING,
+    STRING,
+    returns=BOOL,
+    cost=Cost(per_step=2, most=4096),
+    note="tells whether a version is in a range of versions",
+)
 def semver_compare(_runtime: Runtime, version: str, versions: str) -> JSON:
     """Tell whether a semantic version is in a range; a version that does not parse counts as 0.0.0.
 
@@ -212,16 +289,23 @@ def semver_compare(_runtime: Runtime, version: str, versions: str) -> JSON:
     try:
         accepts = semver.parse_range(versions)
     except ValueSyntaxError as error:
-        raise EvaluationError(error.message) from error
+        raise unreadable("semver_compare", 2, versions, "a range of versions", error.message) from None
     return accepts(semver.try_version(version) or semver.parse_version("0.0.0"))
 
 
 def _replace(runtime: Runtime, text: str, old: str, new: str, count: int) -> str:
+    charge_search(text, old, runtime.budget)
     found = text.count(old)
     if 0 <= count < found:
         found = count
+    runtime.budget.charge_bytes(found, per_step=16)
     runtime.budget.produce(len(text) + found * (len(new) - len(old)))
     return text.replace(old, new, count)
+
+
+def _mapped(text: str, change: Callable[[str], str]) -> str:
+    """Change every character; each is looked at once, however often it stands in the text."""
+    return text.translate({ord(char): change(char) for char in frozenset(text)})
 
 
 def _upper(char: str) -> str:

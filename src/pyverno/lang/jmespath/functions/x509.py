@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
+from pyverno.lang.jmespath.cost import Cost
 from pyverno.lang.jmespath.function import OBJECT, STRING, function
 from pyverno.lang.runtime import Runtime
 
 __all__ = ["FUNCTIONS"]
 
 
-@function("x509_decode", STRING, returns=OBJECT, note="shows an X.509 certificate or request in PEM as an object")
+@function(
+    "x509_decode",
+    STRING,
+    returns=OBJECT,
+    cost=Cost(per_step=4, most=262_144, copies=True),
+    note="shows an X.509 certificate or request in PEM as an object",
+)
 def x509_decode(_runtime: Runtime, pem: str) -> JSON:
     """Show the first PEM block, a certificate or certificate request with an RSA key, under Go's field names.
 
@@ -25,7 +33,10 @@ def x509_decode(_runtime: Runtime, pem: str) -> JSON:
     """
     from pyverno.lang.jmespath.functions.certificate import decode
 
-    return decode(pem)
+    try:
+        return decode(pem)
+    except EvaluationError as error:
+        raise EvaluationError(error.message, detailed=error.detailed) from None  # the cause may quote the certificate
 
 
 FUNCTIONS: Final = (x509_decode,)

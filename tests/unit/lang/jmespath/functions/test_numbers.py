@@ -65,4 +65,4 @@ def test_operands_that_do_not_go_together(text, message):
     """Each error names the function."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text, {})
-    assert message == caught.value.message
+    assert message == caught.value.detailed

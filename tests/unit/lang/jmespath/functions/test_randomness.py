@@ -46,4 +46,4 @@ def test_bad_patterns_are_refused(pattern, message):
     """With Go's texts."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(f"random('{pattern}')")
-    assert message == caught.value.message
+    assert message == caught.value.detailed

@@ -55,4 +55,4 @@ def test_standard_errors(text, message):
     """Texts of the fork."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text, [])
-    assert message == caught.value.message
+    assert message == caught.value.detailed

@@ -77,4 +77,4 @@ def test_bad_patterns_are_refused_with_the_texts_of_go(text, message):
     """Long ones are refused before they are compiled."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text)
-    assert message == caught.value.message
+    assert message == caught.value.detailed

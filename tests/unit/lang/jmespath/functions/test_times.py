@@ -41,4 +41,4 @@ def test_what_is_no_time(text, message):
     """Texts are Go's."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text)
-    assert message == caught.value.message
+    assert message == caught.value.detailed

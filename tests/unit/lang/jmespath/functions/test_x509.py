@@ -81,7 +81,7 @@ def test_what_is_no_certificate(pem, message):
     """Texts are Kyverno's."""
     with pytest.raises(EvaluationError) as caught:
         evaluate("x509_decode(@)", pem)
-    assert message == caught.value.message
+    assert message == caught.value.detailed
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5, 50, 300, 600])
