@@ -37,7 +37,6 @@ __all__ = ["ClusterHost", "GlobalEntries"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
-_STALE_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 3600.0
 _MOST_ANSWER_BYTES: Final = 32 * 1024 * 1024
 """Bytes of what the API server answers to a rule, inflated; it may be any server behind an aggregated API."""
@@ -141,7 +140,7 @@ class ClusterHost:
     def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
         """Return a ConfigMap if it is in memory and memory follows the cluster."""
         cache = self._config_maps
-        if cache is None or not cache.synced.is_set() or cache.stale_seconds > _STALE_SECONDS:
+        if cache is None or not cache.synced.is_set() or cache.is_stale:
             return None
         return cache.get(name, namespace)
 

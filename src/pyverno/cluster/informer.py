@@ -1,5 +1,7 @@
 """A cache of one resource that follows the cluster: list once, watch from there, begin again when that breaks.
 
+A watch is short, because an API server sends a bookmark shortly before it ends one: a watch that ends or idles without
+a line proves nothing, and the cache lists again. The cache is therefore never older than its bound without `is_stale`.
 Objects are kept as bytes and decoded when they are asked for: a cache of dicts would take five times the memory and
 make garbage collection slow. All methods belong to the event loop's thread but `get` and `all`, which may be called
 from any. This module must never drop a change silently: what was missed while the watch was down is told after the new
@@ -12,6 +14,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
@@ -23,11 +26,17 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 
-__all__ = ["Informer", "Notice", "slim"]
+__all__ = ["STALE_SECONDS", "Informer", "Notice", "slim"]
 
-_WATCH_SECONDS: Final = (290, 580)
+STALE_SECONDS: Final = 30.0
+"""How old a cache may become before what it says is no longer true (security.md, R8)."""
+
+_WATCH_SHARE: Final = (0.5, 0.65)
+_IDLE_SHARE: Final = 0.8
+"""How long a watch lasts, and how long it may be silent, as a share of the bound."""
+
 _FIRST_PAUSE: Final = 0.2
-_LONGEST_PAUSE: Final = 10.0
+_LONGEST_PAUSE: Final = 5.0
 _LATER: Final = (401, 403, 429, 503)
 """Refusals that say nothing about the version that was asked for."""
 
@@ -68,27 +77,30 @@ class Informer:
         namespace: str = "",
         selector: str = "",
         fields: str = "",
-        idle_seconds: float = 300.0,
+        bound: float = STALE_SECONDS,
         shrink: Callable[[JSONObject], JSONObject] = slim,
         only_metadata: bool = False,
     ) -> None:
         """Take what to watch; nothing is asked before `run`.
 
         `fields` is a field selector; `shrink` makes what is kept of an object. With `only_metadata` the server sends
-        nothing else, whatever the objects hold.
+        nothing else, whatever the objects hold. After `bound` seconds without proof the cache is stale.
         """
         self.gvr = gvr
         self.synced = asyncio.Event()
         self._client = client
         self._namespace = namespace
         self._query = {name: text for name, text in (("labelSelector", selector), ("fieldSelector", fields)) if text}
-        self._idle_seconds = idle_seconds
+        self._bound = bound
         self._shrink = shrink
         self._accept = (METADATA_LIST, METADATA) if only_metadata else (JSON_TYPE, JSON_TYPE)
         self._objects: dict[Place, bytes] = {}
         self._listeners: list[Listener] = []
         self._version = ""
-        self._broken_since: float | None = time.monotonic()
+        self._heard = time.monotonic()
+        self._broken_since: float | None = self._heard
+        self._is_silent = False
+        self._woken = asyncio.Event()
         self.trouble = ""
         """Why the cluster is not followed just now, as far as that is known."""
 
@@ -115,15 +127,39 @@ class Informer:
         """For how long the cache has not followed the cluster; 0 while it does."""
         return 0.0 if self._broken_since is None else time.monotonic() - self._broken_since
 
+    @property
+    def is_stale(self) -> bool:
+        """Tell whether the cache has not followed the cluster for longer than its bound."""
+        return self.stale_seconds > self._bound
+
+    def problem(self) -> str:
+        """Return why the objects cannot be relied on; the empty text while they can."""
+        if not self.synced.is_set():
+            reason = "are not known yet"
+        elif self.is_stale:
+            reason = f"have not been heard of for more than {self._bound:g} seconds"
+        else:
+            return ""
+        return f"{self.gvr.resource} {reason}{f': {self.trouble}' if self.trouble else ''}"
+
+    def wake(self) -> None:
+        """Try again at once if the cluster is not followed: something has changed that may have been the reason."""
+        if self._broken_since is not None:
+            self._woken.set()
+
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         pause = _FIRST_PAUSE
         while True:
+            self._is_silent = False
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
-                pause = _FIRST_PAUSE
+                if self._is_silent:
+                    self._break("the watch ended without a word")
+                else:
+                    pause = _FIRST_PAUSE
             except StatusError as error:
                 self._break(error.message)
                 # 410 says so; but a server that lost its data may answer in many ways to a version it never gave
@@ -131,20 +167,41 @@ class Informer:
                     self._version = ""
             except HostError as error:
                 self._break(error.message)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
+            if self._is_silent:
+                self._version = ""
+                if time.monotonic() - self._heard >= self._idle_seconds:
+                    continue  # the bound is near: list at once
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause * random.uniform(0.5, 1.5)):  # noqa: S311 - spreads load, no secret
+                    await self._woken.wait()
+            self._woken.clear()
             pause = min(pause * 2, _LONGEST_PAUSE)
 
+    def _open(self) -> None:
+        self._is_silent = True
+        self._mend()
+
     def _mend(self) -> None:
+        self._heard = time.monotonic()
         self._broken_since = None
         self.trouble = ""
 
     def _break(self, trouble: str) -> None:
         self.trouble = trouble
         if self._broken_since is None:
-            self._broken_since = time.monotonic()
+            now = time.monotonic()
+            self._broken_since = self._heard if now - self._heard >= self._idle_seconds else now
+
+    @property
+    def _idle_seconds(self) -> float:
+        return self._bound * _IDLE_SHARE
 
     async def _list(self) -> None:
-        found = await self._client.list(self.gvr, self._namespace, query=self._query, accept=self._accept[0])
+        try:
+            async with asyncio.timeout(self._bound):
+                found = await self._client.list(self.gvr, self._namespace, query=self._query, accept=self._accept[0])
+        except TimeoutError:
+            raise HostError(f"the list did not come within {self._bound:g} seconds") from None
         kind = str(found.get("kind", "")).removesuffix("List")
         told: list[tuple[Notice, JSONObject]] = []
         before, after = dict(self._objects), {}
@@ -167,18 +224,21 @@ class Informer:
         self._mend()
 
     async def _watch(self) -> None:
+        share = random.uniform(*_WATCH_SHARE)  # noqa: S311 - spreads load, keeps no secret
         query = {
             **self._query,
             "watch": "1",
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(random.randint(*_WATCH_SECONDS)),  # noqa: S311 - spreads load, keeps no secret
+            "timeoutSeconds": str(max(int(self._bound * share), 1)),
         }
         path = resource_path(self.gvr, self._namespace)
         stream = self._client.stream(
-            path, query=query, idle_seconds=self._idle_seconds, opened=self._mend, accept=self._accept[1]
+            path, query=query, idle_seconds=self._idle_seconds, opened=self._open, accept=self._accept[1]
         )
         async for event in stream:
+            self._is_silent = False
+            self._heard = time.monotonic()
             self._take(event)
 
     def _take(self, event: JSONObject) -> None:

@@ -65,11 +65,10 @@ class AdmissionController:
             self._client,
             settings.surroundings,
             lambda: self._world.kinds,
-            lambda: self._leader.is_leading,
             tell=self._tell,
         )
         self._world = ClusterWorld(self._client, settings, self._surroundings, self._parts.start, metrics)
-        self._leader = Leader(self._client, settings, self._world, metrics)
+        self._leader = Leader(self._client, settings, self._world, metrics, (self._surroundings.status.lead,))
         self._events = Events(
             self._events_client,
             settings.events,

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.discovery import find_served
 from pyverno.cluster.informer import Informer, Notice, slim
 from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.measuring import tell_problems
 from pyverno.controllers.policyinfo import PolicyInfo
-from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS, PolicyStore
+from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS, Identity, PolicyStore, identity_of
 from pyverno.controllers.roles import RoleIndex
+from pyverno.controllers.servedkinds import ServedKinds
 from pyverno.controllers.surroundings import Surroundings
 from pyverno.engine.request import User
 from pyverno.errors import HostError, HostUnavailableError, UsageError
@@ -44,10 +45,9 @@ _CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterr
 _REQUIRED: Final = (POLICY_KINDS[0], POLICY_KINDS[1])
 _CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
 _SETTLE_SECONDS: Final = 0.1
-_STALE_SECONDS: Final = 30.0
-_RETRY_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 2.0
 _SILENT_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 20.0
 """How often we look what is served: APIs of other servers come and go without a definition."""
 
 _CATCH_UP_SECONDS: Final = 0.1
@@ -75,7 +75,6 @@ class ClusterWorld:
     ) -> None:
         """Take the client, the settings, what rules ask, how parts are started, and metrics that tell of policies."""
         self.configuration = Configuration()
-        self.kinds = KindTable()
         self.own_namespace = settings.namespace
         self.protects_managed = settings.protects_managed
         self.store = PolicyStore(
@@ -85,6 +84,9 @@ class ClusterWorld:
             background_account=settings.background_account,
         )
         self.changed = asyncio.Event()
+        self.touched = asyncio.Event()
+        """Set when something of a policy changed that is not what it asks for: its status."""
+        self._touched: set[Identity] = set()
         self._client = client
         self._settings = settings
         self._surroundings = surroundings
@@ -95,16 +97,33 @@ class ClusterWorld:
         self._informers: dict[GVR, Informer] = {}
         self._running: dict[GVR, asyncio.Task[None]] = {}
         self._definitions: Informer | None = None
-        self._silent: frozenset[tuple[str, str]] = frozenset()
+        self._served = ServedKinds(client, settings.surroundings.stale_seconds)
         self._late: tuple[Informer, ...] = ()
         self._definitions_changed = asyncio.Event()
         self._info: PolicyInfo | None = None
         if metrics is not None:
+            metrics.instruments.gauge(
+                "kyverno_cache_stale_seconds",
+                "For how long what is kept in memory of a resource has not followed the cluster.",
+                ("resource",),
+                self.stale_seconds,
+            )
+            metrics.instruments.gauge(
+                "kyverno_globalcontext_entry_unavailable",
+                "Whether rules get an error from a global context entry (1) or its data (0).",
+                ("entry",),
+                surroundings.status.unavailable,
+            )
             self._info = PolicyInfo(
                 metrics.instruments, lambda: self.store.compiled().values(), lambda: metrics.settings.namespaces
             )
 
     # ------------------------------------------------------------------------------------------- what the webhook reads
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that the cluster serves."""
+        return self._served.kinds
 
     @property
     def policies(self) -> Policies:
@@ -129,12 +148,16 @@ class ClusterWorld:
 
     def problem(self) -> str:
         """Return which cache is not there yet or has not followed the cluster for long; the empty text when none."""
-        for gvr, informer in self._informers.items():
-            if not informer.synced.is_set():
-                return f"{gvr.resource} are not known yet"
-            if informer.stale_seconds > _STALE_SECONDS:
-                return f"{gvr.resource} have not been heard of for {informer.stale_seconds:.0f} seconds"
-        return ""
+        for informer in self._informers.values():
+            problem = informer.problem()
+            if problem:
+                return problem
+        return self._served.problem()
+
+    def stale_seconds(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield for every resource that is followed for how long it has not been; 0 while it is."""
+        for gvr, informer in tuple(self._informers.items()):
+            yield (f"{gvr.resource}.{gvr.group}" if gvr.group else gvr.resource,), informer.stale_seconds
 
     @property
     def is_settled(self) -> bool:
@@ -170,6 +193,18 @@ class ClusterWorld:
         """Return an object as the watch brought it last; None when it is gone or not watched."""
         return self._informers[gvr].get(name, namespace) if gvr in self._informers else None
 
+    def current(self, body: JSONObject) -> JSONObject:
+        """Return a policy as the watch brought it last, with its status; the given one where it is not watched."""
+        gvr, metadata = self.policy_resource(body), body["metadata"]
+        found = None if gvr is None else self.watched(gvr, metadata["name"], metadata.get("namespace") or "")
+        return body if found is None else found
+
+    def take_touched(self) -> set[Identity]:
+        """Return the policies that were touched since the last time."""
+        self.touched.clear()
+        found, self._touched = self._touched, set()
+        return found
+
     # ------------------------------------------------------------------------------------------------------ the watches
 
     async def learn(self) -> None:
@@ -177,7 +212,7 @@ class ClusterWorld:
 
         Raises UsageError when the cluster lacks what we need, HostError when it can not be reached.
         """
-        await self._discover()
+        await self._served.look()
         self._check_definitions()
         self._definitions = self._watch(_DEFINITIONS, self._take_definition, shrink=_without_schema)
         await self._wait_for(self._definitions)
@@ -221,34 +256,29 @@ class ClusterWorld:
         """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_SILENT_SECONDS if self._silent else _LOOK_SECONDS):
+                async with asyncio.timeout(_SILENT_SECONDS if self._served.silent else _LOOK_SECONDS):
                     await self._definitions_changed.wait()
             await asyncio.sleep(_SETTLE_SECONDS)
             was_told = self._definitions_changed.is_set()
             self._definitions_changed.clear()
             try:
-                has_changed = await self._discover()
+                has_changed = await self._served.look()
             except (HostError, StatusError) as error:
                 log.warning("what the cluster serves can not be found out", extra={"fields": {"error": str(error)}})
-                if was_told:
-                    self._definitions_changed.set()
                 await asyncio.sleep(_RETRY_SECONDS)
+                self._definitions_changed.set()
                 continue
             self._watch_policies()
             await self._leave_what_is_gone()
             if was_told or has_changed:
+                self._wake()
                 self.changed.set()
 
-    async def _discover(self) -> bool:
-        """Find out what is served; tell whether that is something else than before."""
-        before = self.kinds
-        served = await find_served(self._client)
-        self.kinds = served.completed(before)
-        self._silent = served.silent
-        if served.silent:
-            groups = ", ".join(sorted("/".join(each) for each in served.silent))
-            log.warning("some APIs do not answer", extra={"fields": {"groups": groups}})
-        return tuple(self.kinds) != tuple(before)
+    def _wake(self) -> None:
+        """Let everything that could not be followed try again: what was missing may be served now."""
+        self._surroundings.entries.wake()
+        for informer in self._informers.values():
+            informer.wake()
 
     def _check_definitions(self) -> None:
         missing = [str(gvr) for gvr in _REQUIRED if self.kinds.by_resource(gvr) is None]
@@ -274,7 +304,7 @@ class ClusterWorld:
                 self._late = (*self._late, self._watch(gvr, self._take_policy))
         entries = self._surroundings.entry_resource()
         if entries is not None and not any(_same_objects(entries, known) for known in self._informers):
-            self._watch(entries, self._surroundings.entries.take)
+            self._watch(entries, self._surroundings.take_entry)
 
     def _exists(self, gvr: GVR) -> bool:
         """Tell whether a kind is served, or is defined and therefore about to be.
@@ -287,8 +317,12 @@ class ClusterWorld:
         return found is not None and gvr.version in found["spec"]["served"]
 
     async def _leave_what_is_gone(self) -> None:
-        """Stop watching kinds of policies whose definition was taken away; their objects went with it."""
-        for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
+        """Stop watching kinds whose definition was taken away; their objects went with it."""
+        takers = {
+            **dict.fromkeys((*POLICY_KINDS, *EXCEPTION_KINDS), self._take_policy),
+            **dict.fromkeys(ENTRY_VERSIONS, self._surroundings.take_entry),
+        }
+        for gvr, take in takers.items():
             if gvr not in self._informers or gvr in _REQUIRED or self._exists(gvr):
                 continue
             informer, running = self._informers.pop(gvr), self._running.pop(gvr)
@@ -296,7 +330,7 @@ class ClusterWorld:
             await asyncio.gather(running, return_exceptions=True)
             self._late = tuple(each for each in self._late if each is not informer)
             for body in tuple(informer.all()):
-                self._take_policy(Notice.DELETED, body)
+                take(Notice.DELETED, body)
 
     def _watch(
         self,
@@ -306,7 +340,8 @@ class ClusterWorld:
         namespace: str = "",
         shrink: Callable[[JSONObject], JSONObject] = slim,
     ) -> Informer:
-        informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink)
+        bound = self._settings.surroundings.stale_seconds
+        informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink, bound=bound)
         informer.listen(listener)
         self._informers[gvr] = informer
         self._running[gvr] = self._start(informer.run())
@@ -341,7 +376,10 @@ class ClusterWorld:
             for error in compiled.errors:
                 fields = {"policy": body["metadata"]["name"], "error": f"{error.path}: {error.message}"}
                 log.error("a policy is not valid", extra={"fields": fields})
-        if self.store.policies is not before:
+        if self.store.policies is before:
+            self._touched.add(identity_of(body))
+            self.touched.set()
+        else:
             self.changed.set()
             if log.isEnabledFor(logging.DEBUG):
                 log.debug("a policy has changed", extra={"fields": self._told(notice, body)})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer
@@ -15,8 +14,6 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 
 __all__ = ["Count"]
-
-_STALE_SECONDS: Final = 30.0
 
 
 class Count:
@@ -32,7 +29,7 @@ class Count:
     @property
     def value(self) -> int | None:
         """How many there are, None while that is not known."""
-        if any(each.stale_seconds > _STALE_SECONDS or not each.synced.is_set() for each in self._informers):
+        if any(each.is_stale or not each.synced.is_set() for each in self._informers):
             return None
         return sum(map(len, self._informers))
 

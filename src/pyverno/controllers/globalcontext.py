@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress
-from pyverno.cluster.informer import Notice
+from pyverno.cluster.informer import STALE_SECONDS, Notice
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.globalentries import Entry, InvalidEntry, ListedEntry, PolledEntry
 from pyverno.engine.host import HttpCall
@@ -37,7 +37,7 @@ ENTRY_VERSIONS: Final = tuple(
 log = logging.getLogger("pyverno.globalcontext")
 
 
-async def _nobody(entry: ResourceRef, uid: str) -> None:
+def _nobody(entry: ResourceRef, uid: str) -> None:
     """Tell nobody."""
 
 
@@ -54,17 +54,19 @@ class GlobalContext:
         egress: Egress,
         *,
         most: int = 0,
-        refreshed: Callable[[ResourceRef, str], Awaitable[None]] = _nobody,
+        bound: float = STALE_SECONDS,
+        refreshed: Callable[[ResourceRef, str], None] = _nobody,
         told: Callable[[ResourceRef, str, str], None] = _no_one,
     ) -> None:
         """Take what entries are read with, how many there may be (0 = no limit), and who is told of entries.
 
-        `refreshed` is told of an entry (and its uid) whose API answered, `told` of one that has no data and why, with
-        an empty text of one that has.
+        Data that are `bound` seconds older than they should be are none. `refreshed` is called with an entry (and its
+        uid) whose API answered, `told` with one that has no data and the reason, or the empty text for one that has.
         """
         self._client = client
         self._egress = egress
         self._most = most
+        self._bound = bound
         self._refreshed = refreshed
         self._told = told
         self._specs: dict[str, JSON] = {}
@@ -104,6 +106,11 @@ class GlobalContext:
         """Tell whether `get` answers at once."""
         found = self._find(name)
         return found is None or found[0].is_at_hand(found[1])
+
+    def wake(self) -> None:
+        """Try again at once what could not be read: the cluster serves something else than before."""
+        for entry in self._entries.values():
+            entry.wake()
 
     async def close(self) -> None:
         """Stop following the cluster."""
@@ -149,10 +156,16 @@ class GlobalContext:
         projections = {each.name: compile_projection(each.jmes_path) for each in written.spec.projections}
         if written.spec.kubernetes_resource is not None:
             resource = written.spec.kubernetes_resource
-            return ListedEntry(written.name, self._client, resource, projections, told=told)
+            return ListedEntry(written.name, self._client, resource, projections, told=told, bound=self._bound)
         assert written.spec.api_call is not None  # noqa: S101 - valid entries have one of the two
         return PolledEntry(
-            written.name, self._fetch, written.spec.api_call, projections, refreshed=refreshed, told=told
+            written.name,
+            self._fetch,
+            written.spec.api_call,
+            projections,
+            refreshed=refreshed,
+            told=told,
+            bound=self._bound,
         )
 
     async def _fetch(self, call: ExternalApiCall) -> JSON:

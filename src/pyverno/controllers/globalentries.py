@@ -1,7 +1,8 @@
 """The data of one entry of the global context: objects of a resource, the answer of an API, or why there are none.
 
-Objects are followed by a watch, answers asked for again and again. `read` and `is_at_hand` may be called from any
-thread, everything else belongs to the event loop's. This module must never know who asks.
+Objects are followed by a watch, answers asked for again and again; what is older than its bound is an error. `read` and
+`is_at_hand` may be called from any thread, everything else belongs to the event loop's. This module must never know who
+asks.
 """
 
 from __future__ import annotations
@@ -10,26 +11,27 @@ import asyncio
 import logging
 import random
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.informer import Informer, Notice
+from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
 from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.duration import duration_seconds, parse_duration
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.status import StatusError
 from pyverno.policy.globalcontext import ExternalApiCall, KubernetesResource
 
 __all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]
 
 Projections: TypeAlias = Mapping[str, Callable[[JSON], JSON]]
 Told: TypeAlias = Callable[[str], None]
-"""Is told, on the event loop, why an entry or a projection has no data; the empty text: it has."""
+"""Takes, on the event loop, the reason why an entry or a projection has no data; the empty text: it has."""
 
-_SYNC_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.5
+_AGAIN_SECONDS: Final = 10.0
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 30.0
 _SHORTEST_INTERVAL: Final = 0.1
@@ -46,6 +48,10 @@ class Entry(Protocol):
 
     def is_at_hand(self, projection: str) -> bool:
         """Tell whether `read` has nothing to work out."""
+        ...
+
+    def wake(self) -> None:
+        """Try again at once if there are no data, or none that are young enough."""
         ...
 
     async def stop(self) -> None:
@@ -69,6 +75,9 @@ class InvalidEntry:
         """True: there is nothing to work out."""
         return True
 
+    def wake(self) -> None:
+        """Hold nothing."""
+
     async def stop(self) -> None:
         """Hold nothing."""
 
@@ -84,29 +93,36 @@ class ListedEntry:
         projections: Projections,
         *,
         told: Told,
+        bound: float = STALE_SECONDS,
     ) -> None:
         self._name = name
         self._projections = projections
         self._told = told
-        self._loop = asyncio.get_running_loop()
+        self._bound = bound
+        self._failing: Mapping[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], JSONObject] = {}
         self._all: list[JSON] | None = None
         self._projected: Mapping[str, JSON] = {}
         self._projected_from: list[JSON] | None = None
         gvr = GVR(resource.group, resource.version, resource.resource)
-        self._informer = Informer(client, gvr, namespace=resource.namespace)
+        self._informer = Informer(client, gvr, namespace=resource.namespace, bound=bound)
         self._informer.listen(self._take)
-        self._work = (asyncio.create_task(self._informer.run()), asyncio.create_task(self._watch_over(str(gvr))))
+        self._work = (asyncio.create_task(self._informer.run()), asyncio.create_task(self._watch_over()))
 
     def read(self, projection: str) -> JSON:
         """Return the objects, or a projection of them."""
         if not self._informer.synced.is_set():
             raise HostError(f"the data of global context entry `{self._name}` are not there yet")
+        if self._informer.is_stale:
+            raise HostError(f"the data of global context entry `{self._name}` are too old to rely on")
         data = self._listed()
         if not projection:
             return data
         found = self._projected if self._projected_from is data else self._project(data)
+        failure = self._failing.get(projection)
+        if failure is not None and time.monotonic() - failure[1] > self._bound:
+            raise HostError(failure[0])
         if projection not in found:
             raise HostError(f'projection "{projection}" not found')
         return found[projection]
@@ -115,6 +131,10 @@ class ListedEntry:
         """Tell whether nothing has changed since the last time."""
         data = self._all
         return data is not None and (not projection or self._projected_from is data)
+
+    def wake(self) -> None:
+        """List or watch again at once."""
+        self._informer.wake()
 
     async def stop(self) -> None:
         """Stop the watch."""
@@ -137,35 +157,54 @@ class ListedEntry:
             return self._all
 
     def _project(self, data: list[JSON]) -> Mapping[str, JSON]:
-        """Work out all projections; one that fails keeps its last value."""
+        """Work out all projections; one that fails keeps its last value until that is too old."""
         found = dict(self._projected)
+        failing: dict[str, tuple[str, float]] = {}
         for name, evaluate in self._projections.items():
             try:
                 found[name] = evaluate(data)
             except PyvernoError as error:
                 fields = {"entry": self._name, "projection": name, "error": error.message}
                 log.warning("a projection failed", extra={"fields": fields})
-                # this may be another thread
-                text = f'failed to apply projection "{name}": {error.message}'
-                self._loop.call_soon_threadsafe(self._told, text)
-        self._projected, self._projected_from = found, data
+                reason = f'failed to apply projection "{name}": {error.message}'
+                failing[name] = reason, self._failing.get(name, ("", time.monotonic()))[1]
+        self._projected, self._projected_from, self._failing = found, data, failing
         return found
 
-    async def _watch_over(self, what: str) -> None:
-        try:
-            async with asyncio.timeout(_SYNC_SECONDS):
-                await self._informer.synced.wait()
-        except TimeoutError:
-            error = f"failed to sync cache for {what}: the resource may not exist in the cluster"
-            fields = {"entry": self._name, "error": error}
-            log.warning("a global context entry has no data yet", extra={"fields": fields})
-            self._told(error)
-            await self._informer.synced.wait()
-        self._told("")
+    async def _watch_over(self) -> None:
+        """Tell of every change between data and none."""
+        said: str | None = None
+        while True:
+            problem = self._problem()
+            if problem is not None and problem != said:
+                said = problem
+                if problem:
+                    fields = {"entry": self._name, "error": problem}
+                    log.warning("a global context entry has no data", extra={"fields": fields})
+                self._told(problem)
+            if problem is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        await self._informer.synced.wait()
+            else:
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    def _problem(self) -> str | None:
+        """Return why there are no data, the empty text when there are; None while the first list may still come."""
+        informer = self._informer
+        if informer.is_stale:
+            if informer.synced.is_set():
+                return informer.problem()
+            reason = f": {informer.trouble}" if informer.trouble else ""
+            return f"failed to sync cache for {informer.gvr}: the resource may not exist in the cluster{reason}"
+        return next((reason for reason, _ in self._failing.values()), "") if informer.synced.is_set() else None
 
 
 class PolledEntry:
-    """The answer of an API and its projections; an error stands until the next good answer."""
+    """The answer of an API and its projections; an error stands until the next good answer.
+
+    An answer counts for the refresh interval and as long as the tries for the next one may take, which is the bound.
+    """
 
     def __init__(
         self,
@@ -174,8 +213,9 @@ class PolledEntry:
         call: ExternalApiCall,
         projections: Projections,
         *,
-        refreshed: Callable[[], Awaitable[None]],
+        refreshed: Callable[[], None],
         told: Told,
+        bound: float = STALE_SECONDS,
     ) -> None:
         self._name = name
         self._fetch = fetch
@@ -183,6 +223,8 @@ class PolledEntry:
         self._projections = projections
         self._refreshed = refreshed
         self._told = told
+        self._bound = bound
+        self._woken = asyncio.Event()
         self._state: tuple[Mapping[str, JSON], str] = {}, ""
         self._work = (asyncio.create_task(self._run()),)
 
@@ -199,6 +241,11 @@ class PolledEntry:
         """True: projections are worked out when an answer comes."""
         return True
 
+    def wake(self) -> None:
+        """Ask again at once after an error."""
+        if self._state[1]:
+            self._woken.set()
+
     async def stop(self) -> None:
         """Stop asking."""
         await _cancelled(self._work)
@@ -206,18 +253,29 @@ class PolledEntry:
     async def _run(self) -> None:
         interval = max(duration_seconds(parse_duration(self._call.refresh_interval)), _SHORTEST_INTERVAL)
         while True:
+            pause = interval
             try:
-                answer = await self._tried()
+                answer = await self._answer()
                 self._state = await asyncio.to_thread(self._projected, answer), ""
             except PyvernoError as error:
                 self._state = {}, error.message
                 fields = {"entry": self._name, "error": error.message}
                 log.warning("a global context entry could not be read", extra={"fields": fields})
                 self._told(error.message)
+                pause = min(interval, _AGAIN_SECONDS)
             else:
-                with suppress(HostError, StatusError):
-                    await self._refreshed()
-            await asyncio.sleep(interval)
+                self._refreshed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._woken.wait()
+            self._woken.clear()
+
+    async def _answer(self) -> JSON:
+        try:
+            async with asyncio.timeout(self._bound):
+                return await self._tried()
+        except TimeoutError:
+            raise HostError(f"no answer within {self._bound:g} seconds") from None
 
     async def _tried(self) -> JSON:
         """Ask up to `retryLimit` times, with pauses that grow."""

@@ -9,21 +9,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LeaderElection, LeaseTimes
-from pyverno.compiler.compile import Compiled
 from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.clusterworld import ClusterWorld
 from pyverno.controllers.documentwebhooks import cleanup_configurations, document_configurations
-from pyverno.controllers.generatedpolicies import GeneratedPolicies, Generation, with_generation
+from pyverno.controllers.generatedpolicies import GeneratedPolicies, Generation
 from pyverno.controllers.heartbeat import Heartbeat
 from pyverno.controllers.owndeployment import OwnDeployment
-from pyverno.controllers.permissions import ReadPermissions, ScannedPolicy
+from pyverno.controllers.policystatus import PolicyStatus, Round
 from pyverno.controllers.servingcertificates import ServingCertificates
-from pyverno.controllers.status import status_of, status_patch
 from pyverno.controllers.webhookregistration import WebhookRegistration
 from pyverno.controllers.webhooks import WebhookController
 from pyverno.controllers.webhooksources import Endpoint, PolicyKey, Sources
@@ -47,14 +44,21 @@ log = logging.getLogger("pyverno.admission")
 class Leader:
     """The part of a replica that waits for the lease, and works while it has it."""
 
-    def __init__(self, client: Client, settings: AdmissionSettings, world: ClusterWorld, metrics: Metrics) -> None:
-        """Take the client, the settings, what is known of the cluster, and what counts rounds.
+    def __init__(
+        self,
+        client: Client,
+        settings: AdmissionSettings,
+        world: ClusterWorld,
+        metrics: Metrics,
+        duties: Iterable[Callable[[], Coroutine[Any, Any, None]]] = (),
+    ) -> None:
+        """Take the client, the settings, what is known of the cluster, what counts rounds, and further `duties`.
 
-        Nothing is written before `campaign`.
+        Duties run while this replica leads. Nothing is written before `campaign`.
         """
+        self._duties = tuple(duties)
         self._metrics = metrics
         self._failures = 0
-        self.is_leading = False
         self.ready = asyncio.Event()
         """Set when the webhooks are in place for the first time."""
         self.certificates = ServingCertificates(
@@ -71,7 +75,7 @@ class Leader:
         self._webhooks = WebhookController(client)
         self._registration = WebhookRegistration(self._webhooks)
         self._refused: Mapping[PolicyKey, str] = {}
-        self._permissions = ReadPermissions(client, settings.reports_account)
+        self._status = PolicyStatus(client, world, settings.reports_account)
         self._generating = GeneratedPolicies(
             client, validating=settings.generates_validating, mutating=settings.generates_mutating
         )
@@ -112,18 +116,18 @@ class Leader:
         """Do what only one replica may do: configurations, certificates and status."""
         self._world.changed.set()
         self._has_caught_up = False
-        self.is_leading = True
-        try:
-            async with asyncio.TaskGroup() as group:
-                await self._beat_once()
-                group.create_task(self._heartbeat.run(self._disturbed.set))
-                group.create_task(self._keep(self._reconcile))
-                group.create_task(self._keep(self._restore))
-                group.create_task(self.certificates.lead())
-                for informer in self._webhooks.informers(self._disturbed.set):
-                    group.create_task(informer.run())
-        finally:
-            self.is_leading = False
+        self._status.begin()
+        async with asyncio.TaskGroup() as group:
+            for duty in self._duties:
+                group.create_task(duty())
+            await self._beat_once()
+            group.create_task(self._heartbeat.run(self._disturbed.set))
+            group.create_task(self._keep(self._reconcile))
+            group.create_task(self._keep(self._restore))
+            group.create_task(self._status.keep())
+            group.create_task(self.certificates.lead())
+            for informer in self._webhooks.informers(self._disturbed.set):
+                group.create_task(informer.run())
 
     async def _keep(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
@@ -154,11 +158,11 @@ class Leader:
             self._world.changed.set()
             await asyncio.sleep(_LATER_SECONDS)
             return
-        placed = tuple(self._world.store.compiled().values())
+        placed = dict(self._world.store.compiled())
         await self._configure()
         self._configured = True
         self._generated = await self._generating.reconcile(self._world.store.in_use(), self._world.kinds)
-        await self._write_status(placed)
+        await self._status.write(Round(placed, self._configured, self._refused, self._generated))
         self._is_written = True
         self._failures = 0
         self.ready.set()
@@ -217,31 +221,3 @@ class Leader:
         settings = self._settings
         bundle = self.certificates.bundle
         return Endpoint(settings.service, settings.namespace, settings.service_port, settings.server, bundle)
-
-    async def _write_status(self, placed: Iterable[Compiled]) -> None:
-        """Write the status of the policies whose webhooks are in place; one that came meanwhile has another round."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for compiled in placed:
-            await asyncio.sleep(0)  # a thousand of them take a second, and requests do not wait
-            body = compiled.document.value
-            gvr = self._world.policy_resource(body)
-            if gvr is None or compiled.written is None:
-                continue
-            name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
-            found = self._world.watched(gvr, name, namespace)
-            wanted = status_of(
-                compiled,
-                is_configured=self._configured,
-                now=now,
-                missing=await self._missing(compiled),
-                refusal=self._refused.get((body["kind"], namespace, name), ""),
-            )
-            wanted = with_generation(wanted, compiled, self._generated)
-            patch = status_patch((found or body).get("status") or {}, wanted)
-            if patch is not None:
-                with suppress(StatusError):  # it may be gone, or be changed again: then there is another round
-                    await self._client.patch(gvr, name, patch, namespace, subresource="status")
-
-    async def _missing(self, compiled: Compiled) -> tuple[str, ...]:
-        written = compiled.written
-        return await self._permissions.missing(written) if isinstance(written, ScannedPolicy) else ()

@@ -24,7 +24,7 @@ from pyverno.value import replace
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.policies import Policies
 
-__all__ = ["EXCEPTION_KINDS", "POLICY_KINDS", "PolicyStore"]
+__all__ = ["EXCEPTION_KINDS", "POLICY_KINDS", "Identity", "PolicyStore", "identity_of"]
 
 _LEGACY: Final = ("clusterpolicies", "policies")
 _LEGACY_KINDS: Final = frozenset({"ClusterPolicy", "Policy"})
@@ -80,7 +80,7 @@ class PolicyStore:
 
     def put(self, body: JSONObject) -> Compiled:
         """Take a new or changed document; a change that is none (status, labels of others) costs no rebuild."""
-        identity = _identity(body)
+        identity = identity_of(body)
         known = self._compiled.get(identity)
         if known is not None and _essence(known.document.value) == _essence(body):
             return known
@@ -97,7 +97,7 @@ class PolicyStore:
 
     def remove(self, body: JSONObject) -> Compiled | None:
         """Forget a document; return what was known of it."""
-        identity = _identity(body)
+        identity = identity_of(body)
         known = self._compiled.pop(identity, None)
         if known is not None:
             if len(self._gone) >= _MOST_GONE:
@@ -173,7 +173,8 @@ class PolicyStore:
         return not settings.namespace and item.written.api_version.startswith("policies.kyverno.io/")
 
 
-def _identity(body: JSONObject) -> Identity:
+def identity_of(body: JSONObject) -> Identity:
+    """Return what a policy or exception is known by, whatever its version."""
     metadata = body.get("metadata") or {}
     group = str(body.get("apiVersion", "")).partition("/")[0]
     return f"{group}/{body.get('kind')}", str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

@@ -22,6 +22,7 @@ from pyverno.sandbox.store import Change, ChangeKind, Store, Stored, TooOldError
 __all__ = ["Event", "Events", "watch_events"]
 
 BOOKMARK_SECONDS = 60.0
+_BEFORE_END_SECONDS = 2.0
 DEFAULT_TIMEOUT_SECONDS = 3600
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -72,7 +73,7 @@ async def watch_events(
     try:
         watcher = store.watcher(type.key, revision)
         yield first
-        next_bookmark = clock() + bookmark_seconds
+        next_bookmark = _next_bookmark(clock(), end, bookmark_seconds)
         while (now := clock()) < end:
             until = min(end, next_bookmark) if options.bookmarks else end
             try:
@@ -80,7 +81,7 @@ async def watch_events(
                     changes = await watcher.next()
             except TimeoutError:
                 if until == next_bookmark and not store.changes_since(type.key, watcher.revision):
-                    next_bookmark = clock() + bookmark_seconds
+                    next_bookmark = _next_bookmark(clock(), end, bookmark_seconds)
                     yield [_bookmark(type, store.revision)]
                 continue
             if convert is not None:
@@ -93,6 +94,17 @@ async def watch_events(
     except StatusError as error:
         # an object that can not be converted ends the watch: what is left out would never be told
         yield [Event("ERROR", error.to_json())]
+
+
+def _next_bookmark(now: float, end: float, seconds: float) -> float:
+    """Return when the next bookmark is due: every so many seconds, and shortly before the watch ends.
+
+    >>> _next_bookmark(0.0, 20.0, 60.0), _next_bookmark(18.5, 20.0, 60.0)
+    (18.0, 78.5)
+    """
+    # upstream: the one before the end lets the next watch begin where this one was
+    before_end = end - _BEFORE_END_SECONDS
+    return before_end if now < before_end < now + seconds else now + seconds
 
 
 async def _converted(changes: Sequence[Change], convert: Convert) -> list[Change]:

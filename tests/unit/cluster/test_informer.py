@@ -141,12 +141,14 @@ def test_a_line_that_is_cut_off_is_no_change() -> None:
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5", _map("a", "3")))
-        script.on(WATCH, watch(b'{"type": "DELETED", "object": {"metadata": {"na', ends=True), watch())
+        script.on(
+            WATCH, watch(_event("ADDED", _map("b", "6")), b'{"type": "DELETED", "object": {"na', ends=True), watch()
+        )
 
     async def scene(script: Script, informer: Informer, told: _Told) -> None:
         await _until(lambda: len(script.asked) == 3)
-        assert ["ADDED a "] == told
-        assert "5" == script.asked[2].query["resourceVersion"]
+        assert ["ADDED a ", "ADDED b "] == told
+        assert "6" == script.asked[2].query["resourceVersion"]
 
     play(arrange, scene)
 
@@ -174,18 +176,86 @@ def test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event() ->
     play(arrange, scene)
 
 
-def test_a_watch_without_a_word_is_opened_again() -> None:
-    """After the idle time, from the same version."""
+@pytest.mark.parametrize("ends", [False, True], ids=["open", "closed"])
+def test_a_watch_without_a_word_proves_nothing_and_is_listed_again(ends: bool) -> None:
+    """Neither event nor bookmark came: a server, or a proxy before it, may have kept back what happened."""
 
     def arrange(script: Script) -> None:
-        script.on(LIST, _list("5"))
-        script.on(WATCH, watch())
+        script.on(LIST, _list("5", _map("a", "3")), _list("9"))
+        script.on(WATCH, watch(ends=ends), watch())
 
     async def scene(script: Script, informer: Informer, told: _Told) -> None:
-        await _until(lambda: len(script.asked) >= 3)
-        assert ["5", "5"] == [each.query["resourceVersion"] for each in script.asked[1:3]]
+        await _until(lambda: "DELETED a " in told)
+        assert [None, "5", None] == [each.query.get("resourceVersion") for each in script.asked[:3]]
 
-    play(arrange, scene, idle_seconds=0.1)
+    play(arrange, scene, bound=0.2)
+
+
+REFUSALS: dict[str, Any] = {
+    "refused": status(403, "Forbidden"),
+    "gone": status(404, "NotFound"),
+    "away": status(503, "ServiceUnavailable"),
+    "expired": status(410, "Expired"),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_what_is_older_than_its_bound_is_stale_until_the_cluster_is_followed_again(refusal: Any) -> None:
+    """However the server refuses list and watch; the reason is told, and `wake` ends the pause."""
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3")), refusal)
+        script.on(WATCH, watch(_event("ERROR", {"code": 410, "message": "too old"})), refusal)
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await informer.synced.wait()
+        assert "" == informer.problem()
+        await _until(lambda: informer.is_stale)
+        reason = f"configmaps have not been heard of for more than 0.3 seconds: {informer.trouble}"
+        assert informer.trouble
+        assert reason == informer.problem()
+        assert informer.get("a", "team") is not None
+        script.on(LIST, _list("9"))
+        script.on(WATCH, watch(_event("BOOKMARK", {"metadata": {"resourceVersion": "9"}})))
+        informer.wake()
+        await _until(lambda: not informer.problem())
+        assert "DELETED a " == told[-1]
+
+    play(arrange, scene, bound=0.3)
+
+
+def test_lists_alone_keep_a_cache_fresh_where_every_watch_is_refused() -> None:
+    """A storm of 410: what is listed is true, and nothing that happened is missed."""
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3")), _list("6", _map("b", "6")), _list("7"))
+        script.on(WATCH, status(410, "Expired"))
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await _until(lambda: len(told) == 4)
+        assert ["ADDED a ", "ADDED b ", "DELETED a ", "DELETED b "] == told
+        assert not informer.is_stale
+
+    play(arrange, scene)
+
+
+def test_a_server_that_stops_to_answer_is_stale_since_its_last_word() -> None:
+    """The connection stays open, so that only silence tells."""
+
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3")), silent)
+        script.on(WATCH, watch(), silent)
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await informer.synced.wait()
+        await _until(lambda: informer.is_stale)
+        assert informer.stale_seconds >= 0.4
+
+    play(arrange, scene, bound=0.4)
 
 
 def test_an_api_server_that_is_not_there_is_tried_until_it_is() -> None:

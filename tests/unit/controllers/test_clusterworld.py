@@ -13,7 +13,7 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import Served, find_served
 from pyverno.cluster.informer import Informer
-from pyverno.controllers import clusterworld
+from pyverno.controllers import servedkinds
 from pyverno.controllers.admissionsettings import AdmissionSettings
 from pyverno.controllers.clusterworld import ClusterWorld
 from pyverno.controllers.parts import Parts
@@ -84,7 +84,7 @@ def without_policies(monkeypatch: pytest.MonkeyPatch) -> None:
         kept = KindTable([info for info in served.kinds if info.group != POLICIES.group])
         return Served(kept, frozenset({(POLICIES.group, POLICIES.version)}))
 
-    monkeypatch.setattr(clusterworld, "find_served", late)
+    monkeypatch.setattr(servedkinds, "find_served", late)
 
 
 def play(scene: Callable[[Client], Awaitable[None]], *, defined: bool = True) -> None:

@@ -135,6 +135,11 @@ def test_bookmarks_come_when_nothing_happens() -> None:
     assert {("BOOKMARK", "")} == {*seen}
 
 
+def test_a_watch_ends_with_a_bookmark() -> None:
+    """It comes shortly before the end, so that the next watch begins where this one was."""
+    assert [("BOOKMARK", "")] == watched(Store(), nothing, bookmarks=True, timeout=2.05)
+
+
 def test_a_version_that_is_gone_is_an_error_event() -> None:
     """410 Expired in a Status, and the end."""
     store = Store(kept_changes=1)
