@@ -636,8 +636,23 @@ _OTHERS: Final = (
     _guard(
         "I14", "a cache that does not follow says so",
         "tests/unit/cluster/test_informer.py::test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event",
-        ("cluster/informer.py", "        if self._broken_since is None:\n            self._broken_since = time.monotonic()",
-         "        pass"),
+        ("cluster/informer.py", "            self._broken_since = self._heard if now - self._heard >= self._idle_seconds else now",
+         "            pass"),
+    ),
+    _guard(
+        "I14", "a watch without a word is no proof",
+        "tests/unit/cluster/test_informer.py::test_a_watch_without_a_word_proves_nothing_and_is_listed_again",
+        ("cluster/informer.py", "        self._is_silent = True", "        self._is_silent = False"),
+    ),
+    _guard(
+        "I14", "entries that cannot be followed are errors",
+        "tests/unit/controllers/test_staleentries.py::test_objects_that_cannot_be_followed_are_an_error_within_the_bound",
+        ("controllers/globalentries.py", "        if self._informer.is_stale:", "        if False:"),
+    ),
+    _guard(
+        "I14", "a replica whose caches do not follow is not ready",
+        "tests/unit/controllers/test_stalecaches.py::test_a_replica_that_cannot_follow_a_resource_is_not_ready",
+        ("controllers/clusterworld.py", "            problem = informer.problem()", '            problem = ""'),
     ),
     _guard(
         "I14", "work ends before the lease does",

@@ -33,7 +33,8 @@ STALE_SECONDS: Final = 30.0
 
 _WATCH_SHARE: Final = (0.5, 0.65)
 _IDLE_SHARE: Final = 0.8
-"""How long a watch lasts, and how long it may be silent, as a share of the bound."""
+_LASTING_SHARE: Final = 0.25
+"""How long a watch lasts, how long it may be silent, and when its end is no failure, as shares of the bound."""
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
@@ -100,6 +101,7 @@ class Informer:
         self._heard = time.monotonic()
         self._broken_since: float | None = self._heard
         self._is_silent = False
+        self._opened = 0.0
         self._woken = asyncio.Event()
         self.trouble = ""
         """Why the cluster is not followed just now, as far as that is known."""
@@ -151,10 +153,10 @@ class Informer:
         """Follow the cluster until cancelled."""
         pause = _FIRST_PAUSE
         while True:
-            self._is_silent = False
+            self._is_silent, self._opened = False, 0.0
             try:
-                if not self._version:
-                    await self._list()
+                if not self._version or self.is_stale:
+                    await self._list()  # an open watch would end the staleness before it brings what was missed
                 await self._watch()
                 if self._is_silent:
                     self._break("the watch ended without a word")
@@ -167,10 +169,12 @@ class Informer:
                     self._version = ""
             except HostError as error:
                 self._break(error.message)
-            if self._is_silent:
+            now = time.monotonic()
+            if self._is_silent or (self._opened and now - self._heard >= self._idle_seconds):
                 self._version = ""
-                if time.monotonic() - self._heard >= self._idle_seconds:
-                    continue  # the bound is near: list at once
+            if self._opened and now - self._opened >= self._bound * _LASTING_SHARE:
+                pause = _FIRST_PAUSE
+                continue  # it worked for a while, and the bound may be near
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause * random.uniform(0.5, 1.5)):  # noqa: S311 - spreads load, no secret
                     await self._woken.wait()
@@ -180,6 +184,7 @@ class Informer:
     def _open(self) -> None:
         self._is_silent = True
         self._mend()
+        self._opened = self._heard
 
     def _mend(self) -> None:
         self._heard = time.monotonic()

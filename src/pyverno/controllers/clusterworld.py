@@ -45,10 +45,10 @@ _CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterr
 _REQUIRED: Final = (POLICY_KINDS[0], POLICY_KINDS[1])
 _CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
 _SETTLE_SECONDS: Final = 0.1
-_RETRY_SECONDS: Final = 2.0
-_SILENT_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 20.0
-"""How often we look what is served: APIs of other servers come and go without a definition."""
+_RETRY_SHARE: Final = 1 / 15
+_SILENT_SHARE: Final = 1 / 3
+_LOOK_SHARE: Final = 2 / 3
+"""How often we look what is served, as a share of the bound: other servers come and go without a definition."""
 
 _CATCH_UP_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 5.0
@@ -254,9 +254,10 @@ class ClusterWorld:
 
     async def follow_definitions(self) -> None:
         """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
+        bound = self._settings.surroundings.stale_seconds
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_SILENT_SECONDS if self._served.silent else _LOOK_SECONDS):
+                async with asyncio.timeout(bound * (_SILENT_SHARE if self._served.silent else _LOOK_SHARE)):
                     await self._definitions_changed.wait()
             await asyncio.sleep(_SETTLE_SECONDS)
             was_told = self._definitions_changed.is_set()
@@ -265,7 +266,7 @@ class ClusterWorld:
                 has_changed = await self._served.look()
             except (HostError, StatusError) as error:
                 log.warning("what the cluster serves can not be found out", extra={"fields": {"error": str(error)}})
-                await asyncio.sleep(_RETRY_SECONDS)
+                await asyncio.sleep(bound * _RETRY_SHARE)
                 self._definitions_changed.set()
                 continue
             self._watch_policies()

@@ -5,6 +5,7 @@ Kinds of an API that is silent stay known. This module must never watch anything
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 
@@ -21,10 +22,10 @@ log = logging.getLogger("pyverno.admission")
 
 
 class ServedKinds:
-    """Holds the table of kinds; whoever calls `look` decides how often."""
+    """Holds the table of kinds; whoever calls `look` decides how often, and must do so more often than the bound."""
 
     def __init__(self, client: Client, bound: float = STALE_SECONDS) -> None:
-        """Take the client and after how many seconds of failures the table is stale."""
+        """Take the client and after how many seconds the table is stale."""
         self.kinds = KindTable()
         self.silent: frozenset[tuple[str, str]] = frozenset()
         """Groups with versions whose own server did not answer the last time."""
@@ -35,15 +36,20 @@ class ServedKinds:
 
     def problem(self) -> str:
         """Return why the table cannot be relied on; the empty text while it can."""
-        if not self._trouble or time.monotonic() - self._found <= self._bound:
+        if time.monotonic() - self._found <= self._bound:
             return ""
-        return f"what the cluster serves has not been known for more than {self._bound:g} seconds: {self._trouble}"
+        reason = f": {self._trouble}" if self._trouble else ""
+        return f"what the cluster serves has not been known for more than {self._bound:g} seconds{reason}"
 
     async def look(self) -> bool:
         """Ask the cluster; tell whether the answer differs from the last one. Raises HostError and StatusError."""
         before, silent = self.kinds, self.silent
         try:
-            served = await find_served(self._client)
+            async with asyncio.timeout(self._bound):
+                served = await find_served(self._client)
+        except TimeoutError:
+            self._trouble = f"no answer within {self._bound:g} seconds"
+            raise HostError(self._trouble) from None
         except (HostError, StatusError) as error:
             self._trouble = error.message
             raise

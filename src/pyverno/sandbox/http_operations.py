@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -73,7 +74,8 @@ async def _watch(call: Call, kind: ResourceType) -> web.StreamResponse:
             raise
     finally:
         await groups.aclose()
-    await response.write_eof()
+    with suppress(ConnectionError):  # who watched may be gone
+        await response.write_eof()
     return response
 
 

@@ -1,0 +1,104 @@
+"""Stands between a controller and a sandbox, and takes single resources away: refused, gone, away, silent.
+
+This module must never change what passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import Enum
+
+from aiohttp import web
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+from pyverno.kube.status import StatusError
+from tests.unit.cluster.apiserver import status
+
+__all__ = ["FaultyProxy", "Trouble", "proxied"]
+
+
+class Trouble(Enum):
+    """What becomes of requests for a collection."""
+
+    REFUSED = (403, "Forbidden")
+    GONE = (404, "NotFound")
+    EXPIRED = (410, "Expired")
+    AWAY = (503, "ServiceUnavailable")
+    SILENT = (0, "takes the request and never answers")
+
+
+class FaultyProxy:
+    """Forwards to an API server; `trouble` takes a path away until `mend` gives it back."""
+
+    def __init__(self, upstream: Client) -> None:
+        self._upstream = upstream
+        self._troubles: dict[str, Trouble] = {}
+        self._watches: dict[str, set[asyncio.Task[None]]] = {}
+
+    def trouble(self, path: str, trouble: Trouble) -> None:
+        """Take a path away, and cut off its watches."""
+        self._troubles[path] = trouble
+        for watching in self._watches.pop(path, ()):
+            watching.cancel()
+
+    def mend(self, path: str) -> None:
+        """Give a path back."""
+        del self._troubles[path]
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        trouble = self._troubles.get(request.path)
+        if trouble is Trouble.SILENT:
+            await asyncio.sleep(30)
+        if trouble is not None:
+            return status(*trouble.value)
+        try:
+            if request.query.get("watch"):
+                return await self._watch(request)
+            body = await request.read()
+            answer = await self._upstream.request(
+                request.method,
+                request.path,
+                query=dict(request.query),
+                body=json.loads(body) if body else None,
+                content_type=request.content_type,
+                accept=request.headers.get("Accept", "application/json"),
+            )
+        except StatusError as error:
+            return web.json_response(error.to_json(), status=error.status)
+        return web.json_response(answer)
+
+    async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+
+        async def forward() -> None:
+            await response.prepare(request)
+            async for event in self._upstream.stream(request.path, query=dict(request.query)):
+                await response.write(json.dumps(event).encode() + b"\n")
+
+        forwarding = asyncio.create_task(forward())
+        self._watches.setdefault(request.path, set()).add(forwarding)
+        await asyncio.wait([forwarding])
+        self._watches.get(request.path, set()).discard(forwarding)
+        if not forwarding.cancelled() and (error := forwarding.exception()) is not None:
+            raise error
+        return response
+
+
+@asynccontextmanager
+async def proxied(upstream: Client) -> AsyncIterator[tuple[FaultyProxy, Client]]:
+    """Run a proxy before an API server, and a client that speaks to it."""
+    proxy = FaultyProxy(upstream)
+    runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with Client(Access(f"http://127.0.0.1:{runner.addresses[0][1]}"), qps=0) as client:
+        try:
+            yield proxy, client
+        finally:
+            await client.close()
+            await runner.cleanup()

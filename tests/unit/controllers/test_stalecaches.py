@@ -1,0 +1,241 @@
+"""Every cache that verdicts read says within the bound that it does not follow the cluster, and recovers by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from pyverno.cluster.client import Client, resource_path
+from pyverno.controllers.admissionsettings import AdmissionSettings
+from pyverno.controllers.clusterworld import ClusterWorld
+from pyverno.controllers.globalcontext import ENTRY_VERSIONS
+from pyverno.controllers.parts import Parts
+from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS
+from pyverno.controllers.surroundings import Surroundings, SurroundingSettings
+from pyverno.engine.request import User
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.webhook.metrics import Metrics
+from tests.unit.controllers.faultyproxy import FaultyProxy, Trouble, proxied
+from tests.unit.controllers.test_clusterworld import cluster
+
+BOUND = 1.0
+NAMESPACES = GVR("", "v1", "namespaces")
+BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+CACHES = {
+    "namespaces": resource_path(NAMESPACES),
+    "rolebindings": resource_path(GVR("rbac.authorization.k8s.io", "v1", "rolebindings")),
+    "clusterrolebindings": resource_path(BINDINGS),
+    "configmaps": resource_path(CONFIG_MAPS, "kyverno"),
+    "customresourcedefinitions": resource_path(DEFINITIONS),
+    "clusterpolicies": resource_path(POLICY_KINDS[0]),
+    "validatingpolicies": resource_path(POLICY_KINDS[2]),
+    "policyexceptions": resource_path(EXCEPTION_KINDS[0]),
+    "globalcontextentries": resource_path(ENTRY_VERSIONS[0]),
+}
+Scene = Callable[["Replica"], Awaitable[None]]
+
+
+class Replica:
+    """What one replica knows, and a proxy that can take resources away from it."""
+
+    def __init__(self, upstream: Client, proxy: FaultyProxy, world: ClusterWorld, surroundings: Surroundings) -> None:
+        self.upstream = upstream
+        self.proxy = proxy
+        self.world = world
+        self.surroundings = surroundings
+        self.metrics = Metrics()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something that is about to happen."""
+        async with asyncio.timeout(20):
+            while not holds():
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def replica() -> AsyncIterator[Replica]:
+    """Run a cluster and what a replica knows of it."""
+    settings = AdmissionSettings(surroundings=SurroundingSettings(stale_seconds=BOUND))
+    parts, metrics = Parts(), Metrics()
+    async with cluster() as upstream, proxied(upstream) as (proxy, client):
+        surroundings = Surroundings(client, settings.surroundings, lambda: world.kinds)
+        world = ClusterWorld(client, settings, surroundings, parts.start, metrics)
+        try:
+            await world.learn()
+            parts.start(world.follow_definitions())
+            made = Replica(upstream, proxy, world, surroundings)
+            made.metrics = metrics
+            await made.until(lambda: not world.problem())
+            yield made
+            parts.check()
+        finally:
+            await parts.end()
+            await surroundings.close()
+
+
+def play(scene: Scene) -> None:
+    """Play a scene with a replica of its own."""
+
+    async def run() -> None:
+        async with replica() as made:
+            await scene(made)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_a_replica_that_cannot_follow_a_resource_is_not_ready(cache: str) -> None:
+    """It names the resource and the reason, and is ready again once the resource can be read."""
+
+    async def scene(replica: Replica) -> None:
+        for trouble in (Trouble.REFUSED, Trouble.SILENT):
+            replica.proxy.trouble(CACHES[cache], trouble)
+            told = f"{cache} have not been heard of for more than 1 seconds"
+            await replica.until(lambda told=told: replica.world.problem().startswith(told))  # type: ignore[misc]
+            stale = [value for (name,), value in replica.world.stale_seconds() if name.split(".")[0] == cache]
+            assert BOUND < max(stale)
+            replica.proxy.mend(CACHES[cache])
+            await replica.until(lambda: not replica.world.problem())
+
+    play(scene)
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_whatever_keeps_a_replica_from_following_makes_it_not_ready(trouble: Trouble) -> None:
+    """What was missed meanwhile is known when it is ready again."""
+
+    async def scene(replica: Replica) -> None:
+        replica.proxy.trouble(CACHES["namespaces"], trouble)
+        await replica.until(lambda: replica.world.problem().startswith("namespaces have not been heard of"))
+        body: JSONObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}
+        await replica.upstream.create(NAMESPACES, body)
+        replica.proxy.mend(CACHES["namespaces"])
+        await replica.until(lambda: not replica.world.problem())
+        assert replica.world.namespace("new") is not None
+
+    play(scene)
+
+
+def test_bindings_that_were_taken_away_meanwhile_give_no_role_any_more() -> None:
+    """A replica that is ready again answers with the roles of now."""
+    name = "admins"
+    body: JSONObject = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+    }
+
+    async def scene(replica: Replica) -> None:
+        def roles() -> tuple[str, ...]:
+            return replica.world.roles_of(User("alice"), "default")[1]
+
+        await replica.upstream.create(BINDINGS, body)
+        await replica.until(lambda: roles() == ("cluster-admin",))
+        replica.proxy.trouble(CACHES["clusterrolebindings"], Trouble.AWAY)
+        await replica.upstream.delete(BINDINGS, name)
+        await replica.until(lambda: replica.world.problem().startswith("clusterrolebindings have not been heard of"))
+        replica.proxy.mend(CACHES["clusterrolebindings"])
+        await replica.until(lambda: not replica.world.problem())
+        assert () == roles()
+
+    play(scene)
+
+
+def test_a_replica_that_cannot_find_out_what_is_served_is_not_ready() -> None:
+    """Policies of a kind that nobody knows would be asked by nobody."""
+
+    async def scene(replica: Replica) -> None:
+        for trouble in (Trouble.REFUSED, Trouble.SILENT):
+            replica.proxy.trouble("/apis", trouble)
+            told = "what the cluster serves has not been known for more than 1 seconds"
+            await replica.until(lambda told=told: replica.world.problem().startswith(told))  # type: ignore[misc]
+            replica.proxy.mend("/apis")
+            await replica.until(lambda: not replica.world.problem())
+
+    play(scene)
+
+
+def test_config_maps_in_memory_are_not_used_once_they_are_stale() -> None:
+    """The API server is asked instead, and where it does not answer that is an error."""
+    body: JSONObject = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "teams", "labels": {"cache.kyverno.io/enabled": "yes"}},
+    }
+    cached, single = resource_path(CONFIG_MAPS), resource_path(CONFIG_MAPS, "default", "teams")
+
+    async def scene(replica: Replica) -> None:
+        host = replica.surroundings.host()
+        await replica.upstream.create(CONFIG_MAPS, body, "default")
+        await replica.until(lambda: host.config_map_at_hand("default", "teams") is not None)
+        replica.proxy.trouble(cached, Trouble.REFUSED)
+        await replica.until(lambda: host.config_map_at_hand("default", "teams") is None)
+        found = await asyncio.to_thread(host.config_map, "default", "teams")
+        assert "teams" == found["metadata"]["name"]
+        replica.proxy.trouble(single, Trouble.AWAY)
+        with pytest.raises(HostError, match="ServiceUnavailable"):
+            await asyncio.to_thread(host.config_map, "default", "teams")
+        replica.proxy.mend(cached)
+        await replica.until(lambda: host.config_map_at_hand("default", "teams") is not None)
+
+    play(scene)
+
+
+def test_entries_of_a_definition_that_goes_and_comes_back_are_followed_at_once() -> None:
+    """Nobody waits for the next look: definitions are watched."""
+    group = "example.com"
+    definition: JSONObject = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"things.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"},
+            "scope": "Cluster",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }
+    entry: JSONObject = {
+        "apiVersion": "kyverno.io/v2",
+        "kind": "GlobalContextEntry",
+        "metadata": {"name": "things"},
+        "spec": {"kubernetesResource": {"group": group, "version": "v1", "resource": "things"}},
+    }
+
+    async def scene(replica: Replica) -> None:
+        def read() -> object:
+            try:
+                return replica.surroundings.entries.get("things")
+            except HostError as error:
+                return error.message
+
+        await replica.upstream.create(DEFINITIONS, definition)
+        await replica.upstream.create(ENTRY_VERSIONS[0], entry)
+        await replica.until(lambda: read() == [])
+        await replica.upstream.delete(DEFINITIONS, f"things.{group}")
+        await replica.until(lambda: read() == "the data of global context entry `things` are too old to rely on")
+        unavailable = replica.surroundings.status.unavailable
+        await replica.until(lambda: dict(unavailable()) == {("things",): 1.0})
+        shown = {each.name: each.numbers for each in replica.metrics.instruments.read()}
+        assert {("things",): 1.0} == shown["kyverno_globalcontext_entry_unavailable"]
+        await replica.upstream.create(DEFINITIONS, definition)
+        await replica.until(lambda: read() == [])
+        await replica.until(lambda: dict(unavailable()) == {("things",): 0.0})
+
+    play(scene)
