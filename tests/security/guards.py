@@ -49,6 +49,7 @@ _ENGINE, _DECISION, _EXCEPTIONS = "engine/engine.py", "engine/decision.py", "eng
 _BUDGET, _SERVER, _QUESTION = "lang/runtime.py", "webhook/server.py", "webhook/question.py"
 _BODIES: Final = "webhook/bodies.py"
 _WORLD, _TEMPLATE = "engine/celworld.py", "lang/template/template.py"
+_FUNCTION: Final = "lang/jmespath/function.py"
 
 _CONFINED: Final = (
     _guard(
@@ -701,7 +702,32 @@ _BOUNDED: Final = (
     ),
 )  # fmt: skip
 
-GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS, *_BOUNDED)
+_SILENT: Final = (
+    _guard(
+        "I4", "errors of functions describe their arguments",
+        "error_texts::test_no_function_shows_an_argument_in_its_error"
+        " error_texts::test_no_result_of_a_rule_shows_what_a_context_entry_holds",
+        (_FUNCTION, "text = f\"JMESPath function '{name}': argument #{number} ({describe(argument)}) is not {what}\"", "text = detailed or what"),
+    ),
+    _guard(
+        "I4", "keys that come out of values are not shown",
+        "error_texts::test_no_operator_and_no_nested_variable_shows_a_value_in_its_error"
+        " error_texts::test_no_template_shows_a_value_in_its_error",
+        ("errors.py", 'shown = f"Unknown key ({len(key)} characters of a nested variable) in path" if is_data else text', "shown = text"),
+    ),
+    _guard(
+        "I4", "the text of a patch is not shown",
+        "error_texts::test_no_patch_shows_a_value_in_its_error",
+        ("lang/template/patchtext.py", 'problem = f"patchesJson6902 is not JSON ({len(rendered)} characters)"', 'problem = f"patchesJson6902 is not JSON: {rendered}"'),
+    ),
+    _guard(
+        "I4", "the whole text of an error is kept apart",
+        "error_texts::test_who_supplied_the_values_sees_them",
+        (_FUNCTION, 'detailed=prefix + detailed if detailed else ""', 'detailed=""'),
+    ),
+)  # fmt: skip
+
+GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS, *_BOUNDED, *_SILENT)
 """Every guard; `python -m tests.security.mutants` takes each away."""
 
 WITHOUT_GUARD: Final = {
