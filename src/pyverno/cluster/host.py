@@ -8,10 +8,12 @@ anything but the API server.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, runtime_checkable
 
 from pyverno.cluster.accessreviews import access_review, decision_of
 from pyverno.cluster.client import Client
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
-__all__ = ["ClusterHost", "GlobalEntries"]
+__all__ = ["ClusterHost", "GlobalEntries", "WaitingThread"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
@@ -52,6 +54,15 @@ class GlobalEntries(Protocol):
 
     def is_at_hand(self, name: str) -> bool:
         """Tell whether `get` answers at once, without working anything out."""
+        ...
+
+
+@runtime_checkable
+class WaitingThread(Protocol):
+    """A thread that lets others go on while it waits."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Return what is entered while the thread waits."""
         ...
 
 
@@ -222,8 +233,10 @@ class ClusterHost:
             asking.close()
             raise HostError(f"{what}: no answer within 0 seconds")
         running = asyncio.run_coroutine_threadsafe(asking, self._loop)
+        thread = threading.current_thread()
         try:
-            return running.result(limit)
+            with thread.waiting() if isinstance(thread, WaitingThread) else nullcontext():
+                return running.result(limit)
         except TimeoutError:
             running.cancel()
             raise HostError(f"{what}: no answer within {limit:g} seconds") from None

@@ -27,7 +27,7 @@ _MOST_CONNECTIONS: Final = 100
 _LAST_SECONDS: Final = 1.0
 """How long answers that have begun may take when everything ends."""
 
-_SWITCH_SECONDS: Final = 0.001
+_SWITCH_SECONDS: Final = 0.0005
 """How long a thread may compute while others wait; with the default of 5 ms the loop waits too long behind a few."""
 
 log = logging.getLogger("pyverno.admission")

@@ -16,7 +16,7 @@ from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 
-__all__ = ["InlineHost", "NeedsWorkerError", "RememberingHost"]
+__all__ = ["ComputesLongError", "InlineHost", "NeedsWorkerError", "RememberingHost"]
 
 
 PATIENCE_SECONDS: Final = 0.025
@@ -43,6 +43,10 @@ class NeedsWorkerError(BaseException):
     """
 
 
+class ComputesLongError(NeedsWorkerError):
+    """It asks nothing, and computes for longer than the loop can wait."""
+
+
 class InlineHost:
     """Stands before a Host: what it has in memory passes (clock and kinds included), other questions stop the review.
 
@@ -61,7 +65,7 @@ class InlineHost:
 
     def budget(self, deadline: float | None) -> ImpatientBudget:
         """Return the budget of one review that begins now; one that computes for too long needs a worker."""
-        return ImpatientBudget(NeedsWorkerError, patience=self._patience, deadline=deadline)
+        return ImpatientBudget(ComputesLongError, patience=self._patience, deadline=deadline)
 
     def now(self) -> int:
         """Return the wall clock."""

@@ -25,7 +25,7 @@ from pyverno.kube.status import StatusError, server_timeout
 from pyverno.webhook.admission import Judged, World, answer
 from pyverno.webhook.bodies import Bodies
 from pyverno.webhook.connections import MalformedRequestError, PatientServer, PatientSite
-from pyverno.webhook.inline import InlineHost, NeedsWorkerError
+from pyverno.webhook.inline import ComputesLongError, InlineHost, NeedsWorkerError
 from pyverno.webhook.question import Answer, BadReviewError, Question, read_question
 from pyverno.webhook.routes import Route, read_route
 from pyverno.webhook.tls import ServerTls
@@ -61,7 +61,8 @@ Special = Callable[[Question], Coroutine[Any, Any, Answer]]
 class Limits:
     """What the server takes: bytes of one body and of all bodies in work, seconds, connections, threads.
 
-    `spare_workers` is how many threads may take the place of those that go on after their deadline.
+    `spare_workers` is how many threads may take the place of those that go on after their deadline, `heavy_reviews` how
+    many large or slow reviews compute at once.
     `linger_seconds` is for how long it goes on as before when it is told to stop, because it takes a while until those
     who ask know it; `drain_seconds` is what reviews that have begun then have left.
     """
@@ -76,6 +77,7 @@ class Limits:
     connections: int = 2000
     workers: int = 8
     spare_workers: int = 8
+    heavy_reviews: int = 2
     drain_seconds: float = 10.0
     linger_seconds: float = 0.0
 
@@ -143,7 +145,8 @@ class WebhookServer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_draining = False
-        self._workers = Workers(self._limits.workers, self._limits.spare_workers)
+        limits = self._limits
+        self._workers = Workers(limits.workers, limits.spare_workers, limits.heavy_reviews)
         self._turns = Turns()
         self._runner: web.ServerRunner | None = None
         self._http: PatientServer
@@ -263,15 +266,18 @@ class WebhookServer:
             began = time.perf_counter()
             if len(held.body) < _LARGE_BYTES and self._turns.is_open:
                 question = read_question(held.body, content_type)
-                judged = None if route is None else self._judge_here(question, route, deadline)
+                found = None if route is None else self._judge_here(question, route, deadline)
+                judged = found if isinstance(found, Judged) else None
                 written = b"" if judged is None else judged.answer.to_bytes(question)
                 self._turns.take(time.perf_counter() - began)
-                if judged is None and route is not None:
+                if route is not None and isinstance(found, NeedsWorkerError):
                     work = partial(self._judge, question, route, deadline)
-                    judged, written = await self._in_thread(held, path, deadline, work)
+                    is_heavy = isinstance(found, ComputesLongError)
+                    judged, written = await self._in_thread(held, path, deadline, work, is_heavy=is_heavy)
             else:
                 whole = partial(self._read_and_judge, held.body, content_type, route, deadline)
-                question, judged, written = await self._in_thread(held, path, deadline, whole)
+                is_heavy = len(held.body) >= _LARGE_BYTES
+                question, judged, written = await self._in_thread(held, path, deadline, whole, is_heavy=is_heavy)
             if judged is None:
                 judged = await self._ask(special, question, deadline)
                 written = judged.answer.to_bytes(question)
@@ -286,22 +292,23 @@ class WebhookServer:
         question = read_question(body, content_type)
         return (question, None, b"") if route is None else (question, *self._judge(question, route, deadline))
 
-    def _judge_here(self, question: Question, route: Route, deadline: float) -> Judged | None:
-        """Judge on the event loop; None for a review that needs a worker thread."""
+    def _judge_here(self, question: Question, route: Route, deadline: float) -> Judged | NeedsWorkerError:
+        """Judge on the event loop; returns why a review needs a worker thread."""
         try:
             return answer(question, route, self._world, self._inline, deadline=deadline)
-        except NeedsWorkerError:
-            return None
+        except NeedsWorkerError as needed:
+            return needed
 
     def _judge(self, question: Question, route: Route, deadline: float) -> tuple[Judged, bytes]:
         judged = answer(question, route, self._world, self._host, deadline=deadline, defers=self._defers)
         return judged, judged.answer.to_bytes(question)
 
-    async def _in_thread(self, held: _Held, path: str, deadline: float, work: Callable[[], _T]) -> _T:
+    async def _in_thread(
+        self, held: _Held, path: str, deadline: float, work: Callable[[], _T], *, is_heavy: bool
+    ) -> _T:
+        until, ended = deadline + _SPARE_SECONDS / 2, held.also_elsewhere()
         try:
-            return await self._workers.run(
-                work, until=deadline + _SPARE_SECONDS / 2, name=path, ended=held.also_elsewhere()
-            )
+            return await self._workers.run(work, until=until, name=path, is_heavy=is_heavy, ended=ended)
         except TimeoutError:
             raise server_timeout("the review did not end within the time that the caller waits") from None
 

@@ -1,8 +1,9 @@
 """Threads for reviews that take time, which the event loop survives whatever happens in them.
 
 Nothing can stop a thread that computes and never looks at its deadline. The caller is answered all the same, the thread
-counts as overdue, and another one takes its place as long as the bound allows. This module must never know what a
-thread does.
+counts as overdue, and another one takes its place as long as the bound allows. Heavy work is done a few at a time: only
+one thread can hold the interpreter, and the loop would wait for all of them at every byte that it reads. This module
+must never know what a thread does.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["Workers"]
+__all__ = ["Worker", "Workers"]
 
 _T = TypeVar("_T")
 _FRAMES: Final = 5
@@ -29,27 +32,71 @@ log = logging.getLogger("pyverno.webhook")
 class _Work(Generic[_T]):
     """A function to call, and where it is: waiting, begun by a thread, given up by the caller, or ended."""
 
-    __slots__ = ("call", "ended", "future", "is_given_up", "name", "thread")
+    __slots__ = ("call", "ended", "future", "is_given_up", "is_heavy", "name", "thread")
 
     def __init__(
-        self, call: Callable[[], _T], ended: Callable[[], None], future: asyncio.Future[_T], name: str
+        self,
+        call: Callable[[], _T],
+        ended: Callable[[], None],
+        future: asyncio.Future[_T],
+        name: str,
+        *,
+        is_heavy: bool,
     ) -> None:
         self.call: Callable[[], _T] | None = call
         self.ended = ended
         self.future = future
         self.name = name
+        self.is_heavy = is_heavy
         self.thread = 0
         self.is_given_up = False
+
+
+class Worker(threading.Thread):
+    """A thread that tells when it waits for others."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        serve: Callable[[Worker, asyncio.AbstractEventLoop], None],
+        pause: Callable[[_Work[Any], int], None],
+    ) -> None:
+        super().__init__(name="review", daemon=True)
+        self.work: _Work[Any] | None = None
+        self._loop = loop
+        self._serve = serve
+        self._pause = pause
+
+    def run(self) -> None:
+        """Serve until there is nothing more to do."""
+        self._serve(self, self._loop)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let other heavy work go on while this thread waits within a block."""
+        work = self.work
+        if work is None or not work.is_heavy:
+            yield
+            return
+        self._loop.call_soon_threadsafe(self._pause, work, -1)
+        try:
+            yield
+        finally:
+            self._loop.call_soon_threadsafe(self._pause, work, 1)
 
 
 class Workers:
     """`size` threads, made as they are needed, and up to `spare` more in place of those that are overdue.
 
+    `most_heavy` of them do heavy work at a time; what waits for others meanwhile (`Worker.waiting`) does not count.
     Belongs to one event loop. The threads do not keep the process from ending.
     """
 
-    def __init__(self, size: int, spare: int) -> None:
+    def __init__(self, size: int, spare: int, most_heavy: int) -> None:
         self._size = size
+        self._most_heavy = most_heavy
+        self._heavy = 0
+        self._waiting: deque[_Work[Any]] = deque()
         self._most = size + spare
         self._queue: SimpleQueue[_Work[Any] | None] = SimpleQueue()
         self._threads = 0
@@ -75,6 +122,7 @@ class Workers:
         *,
         until: float,
         name: str = "",
+        is_heavy: bool = False,
         ended: Callable[[], None] = lambda: None,
     ) -> _T:
         """Call a function in a thread and return what it returns; raises TimeoutError at `until` (monotonic seconds).
@@ -83,10 +131,9 @@ class Workers:
         thread when its time is over is never called. `name` says in the log what is overdue.
         """
         loop = self._loop = asyncio.get_running_loop()
-        work = _Work(call, ended, loop.create_future(), name)
-        self._unfinished += 1
-        self._queue.put(work)
-        self._grow()
+        work = _Work(call, ended, loop.create_future(), name, is_heavy=is_heavy)
+        self._waiting.append(work)
+        self._begin()
         try:
             async with asyncio.timeout(until - time.monotonic()):
                 return await asyncio.shield(work.future)
@@ -102,27 +149,52 @@ class Workers:
     def _give_up(self, work: _Work[Any]) -> None:
         work.is_given_up = True
         work.future.cancel()
-        if work.thread:
+        if work in self._waiting:
+            self._waiting.remove(work)
+            work.ended()
+        elif work.thread:
+            self._heavy -= work.is_heavy
             self._overdue.add(work)
             if len(self._overdue) == self._most:
                 self._exhausted_since = time.monotonic()
             self._tell(work)
-            self._grow()
+            self._begin()
+
+    def _begin(self) -> None:
+        """Hand to the threads what may begin: light work at once, heavy work in its order."""
+        for _ in range(len(self._waiting)):
+            work = self._waiting.popleft()
+            if work.is_heavy and self._heavy >= self._most_heavy:
+                self._waiting.append(work)
+                continue
+            self._heavy += work.is_heavy
+            self._unfinished += 1
+            self._queue.put(work)
+        self._grow()
+
+    def _pause(self, work: _Work[Any], by: int) -> None:
+        """Count heavy work that waits for others (-1), or goes on (1)."""
+        if not work.is_given_up:
+            self._heavy += by
+            self._begin()
 
     def _grow(self) -> None:
         """Start a thread where work would have to wait although not all threads that there may be are there."""
         useful = self._threads - len(self._overdue)
         if useful < min(self._size, self._unfinished - len(self._overdue)) and self._threads < self._most:
             self._threads += 1
-            threading.Thread(target=self._serve, args=(self._loop,), name="review", daemon=True).start()
+            assert self._loop is not None  # noqa: S101 - `run` has set it
+            Worker(self._loop, self._serve, self._pause).start()
 
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _serve(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
         while True:
+            worker.work = None
             work = self._queue.get()
             if work is None:
                 return
             result: Any = None
             error: BaseException | None = None
+            worker.work = work
             work.thread = threading.get_ident()
             if not work.is_given_up:
                 try:
@@ -140,6 +212,8 @@ class Workers:
     def _end(self, work: _Work[Any], result: Any, error: BaseException | None) -> None:
         self._unfinished -= 1
         self._overdue.discard(work)
+        if work.is_heavy and not work.is_given_up:
+            self._heavy -= 1
         if self._threads - len(self._overdue) > self._size:
             self._threads -= 1
             self._queue.put(None)
@@ -149,6 +223,7 @@ class Workers:
             else:
                 work.future.set_exception(error)
         work.ended()
+        self._begin()
 
     def _tell(self, work: _Work[Any]) -> None:
         """Log where a thread is that is overdue: functions and lines, never values."""

@@ -1,0 +1,105 @@
+"""Threads for reviews: how many work at once, and what becomes of those that do not come back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from pyverno.webhook.workers import Worker, Workers
+
+
+class Gate:
+    """Work that waits until it is let go, and knows how much of it goes on at once."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.begun = 0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> str:
+        with self._lock:
+            self.begun += 1
+        assert self.go.wait(30)
+        return "done"
+
+    def patient(self) -> str:
+        """Wait for others, as a question to the world does."""
+        thread = threading.current_thread()
+        assert isinstance(thread, Worker)
+        with thread.waiting():
+            return self()
+
+    async def until(self, begun: int) -> None:
+        while self.begun < begun:
+            await asyncio.sleep(0.005)
+
+
+def soon() -> float:
+    return time.monotonic() + 30
+
+
+def test_heavy_work_is_done_a_few_at_a_time_and_light_work_beside_it() -> None:
+    """In its order; whoever only waits for others is no hindrance."""
+
+    async def run() -> None:
+        workers, gate, patient, light = Workers(4, 4, 1), Gate(), Gate(), Gate()
+        heavy = [asyncio.ensure_future(workers.run(gate, until=soon(), is_heavy=True)) for _ in range(3)]
+        await gate.until(1)
+        asked = asyncio.ensure_future(workers.run(light, until=soon()))
+        await light.until(1)
+        assert 1 == gate.begun
+        gate.go.set()
+        light.go.set()
+        assert ["done"] * 4 == await asyncio.gather(*heavy, asked)
+        waiting = [asyncio.ensure_future(workers.run(patient.patient, until=soon(), is_heavy=True)) for _ in range(3)]
+        await patient.until(3)
+        patient.go.set()
+        await asyncio.gather(*waiting)
+        assert (0, 0) == (workers._heavy, workers._unfinished)
+        workers.stop()
+
+    asyncio.run(run())
+
+
+def test_heavy_work_that_is_overdue_makes_room_for_other_work() -> None:
+    """And what waited until its time was over is never begun."""
+
+    async def run() -> None:
+        workers, stuck, ended = Workers(2, 1, 1), Gate(), []
+        late = Gate()
+
+        async def give_up(gate: Gate, seconds: float) -> None:
+            until = time.monotonic() + seconds
+            with pytest.raises(TimeoutError):
+                await workers.run(gate, until=until, is_heavy=True, ended=lambda: ended.append(gate))
+
+        await asyncio.gather(give_up(stuck, 0.4), give_up(late, 0.1))
+        assert (1, 1, 0, [late]) == (workers.overdue, stuck.begun, late.begun, ended)
+        assert 7 == await workers.run(lambda: 7, until=soon(), is_heavy=True)
+        stuck.go.set()
+        while workers.overdue:
+            await asyncio.sleep(0.005)
+        assert ([late, stuck], 0, 0) == (ended, workers._heavy, workers._unfinished)
+        workers.stop()
+
+    asyncio.run(run())
+
+
+def test_what_work_raises_is_raised_to_its_caller() -> None:
+    """Whatever it is, and the thread goes on."""
+
+    async def run() -> None:
+        workers = Workers(1, 0, 1)
+
+        def fail() -> None:
+            raise RecursionError("deep")
+
+        with pytest.raises(RecursionError):
+            await workers.run(fail, until=soon())
+        assert 1 == await workers.run(lambda: 1, until=soon())
+        workers.stop()
+
+    asyncio.run(run())
