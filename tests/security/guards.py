@@ -518,6 +518,17 @@ _INERT: Final = (
 
 _CONTAINED: Final = (
     _guard(
+        "I5", "an object without namespace is in that of its request",
+        "subresources::test_a_policy_of_a_namespace_judges_connections_in_it"
+        " subresources::test_namespaces_of_a_match_look_at_the_request",
+        (_MATCH, "return resource.namespace or request.namespace", "return resource.namespace"),
+    ),
+    _guard(
+        "I5", "a Namespace is an object of the cluster",
+        "subresources::test_a_policy_of_a_namespace_does_not_judge_the_namespace_itself",
+        (_MATCH, 'if request.gvk.kind == "Namespace":\n        return resource.namespace', "if False:\n        pass"),
+    ),
+    _guard(
         "F4", "a bug is an error of its rule",
         "faults::test_a_bug_never_leaves_its_rule faults::test_a_host_with_a_bug_is_an_error_of_who_asks_it"
         " faults::test_the_failure_policy_judges_a_bug",

@@ -268,15 +268,18 @@ class Engine:
         # Kyverno: the old object is judged for nobody in particular, so rules for certain users never excuse
         if any(block.has_user_info for block in rule.matcher.blocks):
             return verdicts
-        before = course.request.about_old_object()
-        resource = Resource(before.object)
-        if rule.matcher.mismatch(before, resource) is not None:
-            return verdicts
-        run = self._start(rule, before, base_scope(before), course.runtime)
-        earlier = _run(run, rule.guards, candidate.exceptions, resource)
-        if any(verdict.status is Status.FAIL for verdict in earlier):
+        if all(self._fails(candidate, before, course.runtime) for before in course.request.about_old_object()):
             return (Verdict(Status.SKIP, "skipping the rule evaluation as pre-existing violations are allowed"),)
         return verdicts
+
+    def _fails(self, candidate: Candidate, request: Request, runtime: Runtime) -> bool:
+        """Tell whether a rule that is about a request fails on it, and errs nowhere."""
+        rule, resource = candidate.rule, Resource(request.object)
+        if rule.matcher.mismatch(request, resource) is not None:
+            return False
+        run = self._start(rule, request, base_scope(request), runtime)
+        found = {verdict.status for verdict in _run(run, rule.guards, candidate.exceptions, resource)}
+        return Status.FAIL in found and Status.ERROR not in found
 
     def _result(self, rule: CompiledRule, verdict: Verdict, course: _Course) -> RuleResult:
         request = course.request

@@ -18,7 +18,7 @@ from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.value import dataclass, field
 
-__all__ = ["Filter", "IndexKey", "Matcher", "Subject"]
+__all__ = ["Filter", "IndexKey", "Matcher", "Subject", "namespace_of"]
 
 TextTest = Callable[[str], bool]
 LabelTest = Callable[[Mapping[str, str]], bool]
@@ -170,7 +170,7 @@ class Filter:
     def _namespaces_fit(self, request: Request, resource: Resource) -> str | None:
         if not self.namespaces:
             return None
-        namespace = resource.name if request.gvk.kind == "Namespace" else (resource.namespace or request.namespace)
+        namespace = resource.name if request.gvk.kind == "Namespace" else namespace_of(request, resource)
         if any(test(namespace) for test in self.namespaces):
             return None
         return f"namespace {namespace} is not matched"
@@ -201,6 +201,17 @@ class Filter:
         if self.subjects and not any(subject.matches(user) for subject in self.subjects):
             return "the user is none of the subjects"
         return None
+
+
+def namespace_of(request: Request, resource: Resource) -> str:
+    """Return the namespace that the object of a request is in, "" for one of the cluster.
+
+    Options of `exec`, `attach`, `portforward` and their like say no namespace: they are in that of the request. For a
+    Namespace the API server names itself there.
+    """
+    if request.gvk.kind == "Namespace":
+        return resource.namespace
+    return resource.namespace or request.namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +257,7 @@ class Matcher:
         """Return in words why the request is not matched, or None when it is."""
         if not isinstance(request.subject, dict):
             return "the request holds no object"
-        if self.policy_namespace and self.policy_namespace != resource.namespace:
+        if self.policy_namespace and self.policy_namespace != namespace_of(request, resource):
             return f"the policy is confined to namespace {self.policy_namespace}"
         if not self.blocks:
             # an empty match is about nothing: an exception without scope must not exempt everything

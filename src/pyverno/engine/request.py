@@ -132,9 +132,9 @@ class Request:
         """Return the same question under the kind that its subresource belongs to."""
         return replace(self, gvk=gvk)
 
-    def about_old_object(self) -> Request:
-        """Return the question whether the object as it was before this UPDATE would have been admitted."""
-        return replace(self, operation=Operation.CREATE, object=self.old, old=None)
+    def about_old_object(self) -> tuple[Request, Request]:
+        """Return the questions whether the object as it was before this UPDATE would be created, and left unchanged."""
+        return replace(self, operation=Operation.CREATE, object=self.old, old=None), replace(self, object=self.old)
 
     def variables(self) -> JSONObject:
         """Return the value of the variable `request`."""

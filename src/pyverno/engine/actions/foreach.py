@@ -111,9 +111,8 @@ def _check_elements(entry: ForeachEntry, values: list[object], run: Run) -> tupl
                     continue
             except (BudgetExceededError, HostError):
                 raise
-            except ExpressionError:
-                # COMPAT: an element whose preconditions can not be evaluated is left out upstream (B8.4)
-                continue
+            except ExpressionError as error:
+                return applied, Verdict(Status.ERROR, f"validation failure: {error.message}")
         try:
             verdicts = entry.check_for(element).run(inner)
         except (BudgetExceededError, HostError):

@@ -1,0 +1,66 @@
+"""I5: what an object does not say of itself never takes it out of a policy's sight."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.phases import VALIDATING
+from pyverno.engine.request import Request
+from pyverno.kube.resource import Resource
+from tests.security.asking import compiled, policy
+
+DENY = "validate:\n  failureAction: Enforce\n  message: not here\n  deny: {}"
+OPTIONS = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}
+
+
+def connected(text: str, subresource: str, namespace: str) -> Review:
+    """Review a CONNECT whose object has no metadata, as the API server sends it."""
+    compilation = compiled(text)
+    assert () == compilation.errors, [str(error) for error in compilation.errors]
+    request = Request.from_admission_review(
+        {
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "subResource": subresource,
+            "operation": "CONNECT",
+            "namespace": namespace,
+            "name": "web",
+            "object": {"apiVersion": "v1", "kind": OPTIONS[subresource], "command": ["sh"]},
+        }
+    )
+    return Engine(compilation.policy_set()).review(request, VALIDATING)
+
+
+@pytest.mark.parametrize("subresource", OPTIONS)
+def test_a_policy_of_a_namespace_judges_connections_in_it(subresource: str) -> None:
+    """The request's namespace counts where the object has none; the twin in another namespace passes."""
+    text = policy(DENY, kind="Policy", on=f"Pod/{subresource}", spec="background: false")
+    assert not connected(text, subresource, "team").decision.allowed
+    assert connected(text, subresource, "other").decision.allowed
+
+
+@pytest.mark.parametrize("subresource", OPTIONS)
+def test_namespaces_of_a_match_look_at_the_request(subresource: str) -> None:
+    """Also for a cluster policy that names namespaces, and its exclude."""
+    kinds = f"kinds: [Pod/{subresource}]"
+    text = policy(DENY, on=f"Pod/{subresource}", spec="background: false")
+    matched = text.replace(kinds, f"{kinds}\n          namespaces: [team]")
+    assert [False, True] == [connected(matched, subresource, each).decision.allowed for each in ("team", "other")]
+
+
+def test_a_policy_of_a_namespace_does_not_judge_the_namespace_itself() -> None:
+    """The API server names a Namespace as its own namespace; it is an object of the cluster all the same."""
+    compilation = compiled(policy(DENY, kind="Policy", on="Pod"))
+    rule = compilation.policies[0].rules[0]
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+    request = Request.from_admission_review(
+        {
+            "kind": {"group": "", "version": "v1", "kind": "Namespace"},
+            "operation": "CREATE",
+            "namespace": "team",
+            "name": "team",
+            "object": home,
+        }
+    )
+    assert "the policy is confined to namespace team" == rule.matcher.mismatch(request, Resource(home))
