@@ -15,7 +15,19 @@ A condition is `{key, operator, value}` in `preconditions`, `deny.conditions`, `
 value may be variables. Types that do not fit are not an error: the condition does not hold. Numbers are compared by
 value, and a bool is never a number. `Equals` reads two texts as durations, then as quantities, then the value as a
 wildcard pattern. The ordering operators read texts as durations, quantities, numbers or versions `x.y.z`, in this
-order. The `In` family compares texts with wildcards on either side, and a value like `1-10` as a range."""
+order. The `In` family compares texts with wildcards on either side, and a value like `1-10` as a range.
+
+In the negated operators a wildcard excuses, and so it counts only where the policy wrote it: text that a variable
+yields is data. Where both sides are variables, one that reads `request`, `element`, `target` or `images` is data and
+the other one holds patterns; when that tells nothing, the value holds them.
+A JSON list in a text is read on either side.
+
+| wildcard in | `AnyIn` `AllIn` `In` | `AnyNotIn` `AllNotIn` `NotIn` | `Equals` | `NotEquals` |
+|---|---|---|---|---|
+| the value, of the policy | pattern | pattern | pattern | pattern |
+| the value, of the object | pattern | text | pattern | text |
+| the key, of the policy | pattern | pattern | text | text |
+| the key, of the object | pattern | text | text | text |"""
 
 _TRIALS: tuple[tuple[JSON, JSON], ...] = (
     ("nginx:1.25", "nginx:*"),

@@ -98,7 +98,7 @@ _CONFINED: Final = (
         "confinement::test_a_namespaced_policy_matches_no_other_namespace",
         (_MATCH, 'if self.policy_namespace and (key.namespace != self.policy_namespace or key.gvk.kind == "Namespace"):',
          "if False:"),
-        (_MATCH, "if self.policy_namespace and self.policy_namespace != resource.namespace:", "if False:"),
+        (_MATCH, "if self.policy_namespace and self.policy_namespace != namespace_of(request, resource):", "if False:"),
     ),
     _guard(
         "I1", "owners do not cross namespaces", "confinement::test_clones_carry_no_owner_across_namespaces",

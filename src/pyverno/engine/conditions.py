@@ -10,15 +10,25 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyverno.errors import EvaluationError, SubstitutionError
 from pyverno.kube.json import JSON
-from pyverno.lang.pattern.operators import compile_operator, operator
+from pyverno.lang.pattern.operators import Sides, compile_operator, operator
 from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import Template, compile_template
+from pyverno.regex import regex
 from pyverno.value import dataclass
 
-__all__ = ["Condition", "ConditionBlock", "ConditionOutcome", "Conditions", "as_float", "compile_conditions"]
+__all__ = [
+    "Condition",
+    "ConditionBlock",
+    "ConditionOutcome",
+    "Conditions",
+    "as_float",
+    "compile_conditions",
+    "sides_of",
+]
 
 _EXACT_FLOAT = 2**53
+_REQUEST = regex(r"\b(?:request|element[0-9]*|target|images)\b")
 
 Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
 
@@ -193,12 +203,13 @@ def _malformed() -> Condition:
 
 def _test(key: Template, name: str, value: Template) -> Test:
     """Return the test of a condition, with as much work done beforehand as its static sides allow."""
-    compare = operator(name)
+    sides = sides_of(key, value)
+    compare = operator(name, sides)
     if compare is None:
         return _unknown_operator(key, value)
     if not value.is_static:
         return _both_dynamic(key, compare, value)
-    check = compile_operator(name, as_float(value.document))
+    check = compile_operator(name, as_float(value.document), sides)
     assert check is not None  # noqa: S101 - the operator was found above
     if key.is_static:
         constant = check(as_float(key.document))
@@ -211,6 +222,30 @@ def _test(key: Template, name: str, value: Template) -> Test:
         return check(rendered)
 
     return test
+
+
+def sides_of(key: Template, value: Template) -> Sides:
+    """Return which side of a condition may hold patterns: what the policy says does, what a requester wrote does not.
+
+    Text of the policy is a pattern; what a variable yields is data. Where both sides are variables, a side that reads
+    the request (or what foreach and targets take from it) is data, and the other one, a list of a ConfigMap say, holds
+    the patterns; when that tells nothing, the key is data and the value holds the patterns.
+    """
+    if key.is_static or value.is_static:
+        return Sides(key.is_static, value.is_static, _written(value))
+    if not _reads_request(value):
+        return Sides(key_is_pattern=False, written=_written(value))
+    return Sides(not _reads_request(key), False, _written(value))
+
+
+def _written(value: Template) -> frozenset[str]:
+    """Return the texts of a list that stand in the policy, beside items that are variables."""
+    items = value.document if isinstance(value.document, list) else ()
+    return frozenset(item for item in items if isinstance(item, str) and "{{" not in item)
+
+
+def _reads_request(template: Template) -> bool:
+    return any(_REQUEST.search(variable.text) for variable in template.variables)
 
 
 def _both_dynamic(key: Template, compare: Callable[[JSON, JSON], bool], value: Template) -> Test:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyverno.engine.conditions import Condition, Conditions, as_float
+from pyverno.engine.conditions import Condition, Conditions, as_float, sides_of
 from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import Judge
 from pyverno.kube.json import JSON
@@ -109,17 +109,18 @@ class _Writer:
             raise NoShortcutError
         holds = self.source.variable()
         if value.is_static:
-            self.against_fixed(holds, condition.operator, self.side(key, indent), value.document, indent)
+            self.against_fixed(holds, condition, self.side(key, indent), indent)
         elif key.is_static:
-            self.fixed_against(holds, condition.operator, key.document, self.side(value, indent), indent)
+            self.fixed_against(holds, condition, self.side(value, indent), indent)
         else:
-            sides = (self.side(key, indent), self.side(value, indent))
-            check = self.source.constant(_compare(condition.operator))
-            self.source.line(indent, "v{} = c{}(v{}, v{})", holds, check, *sides)
+            found = (self.side(key, indent), self.side(value, indent))
+            compared = self.source.constant(_compare(condition))
+            self.source.line(indent, "v{} = c{}(v{}, v{})", holds, compared, *found)
         return holds
 
-    def against_fixed(self, holds: int, name: str, found: int, fixed: JSON, indent: int) -> None:
-        check = compile_operator(name, as_float(fixed))
+    def against_fixed(self, holds: int, condition: Condition, found: int, indent: int) -> None:
+        name, fixed = condition.operator, condition.value.document
+        check = compile_operator(name, as_float(fixed), sides_of(condition.key, condition.value))
         if check is None:
             raise NoShortcutError
 
@@ -135,9 +136,9 @@ class _Writer:
         else:
             self.source.line(indent, "v{} = c{}(v{})", holds, exact, found)
 
-    def fixed_against(self, holds: int, name: str, fixed: JSON, found: int, indent: int) -> None:
-        compare, key = _compare(name), self.source.constant(fixed)
-        exact = self.source.constant(compare)
+    def fixed_against(self, holds: int, condition: Condition, found: int, indent: int) -> None:
+        name, fixed = condition.operator, condition.key.document
+        key, exact = self.source.constant(fixed), self.source.constant(_compare(condition))
         if name == "AnyNotIn" and isinstance(fixed, str):
             template = "v{} = not (type(v{}) is list and c{} in v{}) and c{}(c{}, v{})"
             self.source.line(indent, template, holds, found, key, found, exact, key, found)
@@ -157,8 +158,8 @@ class _Writer:
         return write_expression(self.source, indent, expression, self.roots)
 
 
-def _compare(name: str) -> Callable[[JSON, JSON], bool]:
-    compare = operator(name)
+def _compare(condition: Condition) -> Callable[[JSON, JSON], bool]:
+    compare = operator(condition.operator, sides_of(condition.key, condition.value))
     if compare is None:
         raise NoShortcutError
 

@@ -11,11 +11,19 @@ from types import MappingProxyType
 
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.operators_equality import compile_equals, compile_not_equals
-from pyverno.lang.pattern.operators_membership import MEMBERSHIP, compile_in, compile_not_in
+from pyverno.lang.pattern.operators_membership import (
+    BOTH_SIDES,
+    MEMBERSHIP,
+    NEGATED,
+    CompileSided,
+    Sides,
+    compile_in,
+    compile_not_in,
+)
 from pyverno.lang.pattern.operators_order import DURATION_ORDER, ORDER, compile_duration_order, compile_order
 from pyverno.value import dataclass
 
-__all__ = ["OPERATORS", "Check", "Operator", "compile_operator", "operator"]
+__all__ = ["OPERATORS", "Check", "Operator", "Sides", "compile_operator", "operator"]
 
 Check = Callable[[JSON], bool]
 """A condition whose value is fixed: tells whether a key satisfies it."""
@@ -28,7 +36,8 @@ class Operator:
     """One operator: its name, what it means, and how it is compiled for a value.
 
     `alternatives` are the names that Kyverno's warning offers instead of a deprecated one. `is_exact` operators hold
-    only when their name is written exactly so; the others are found in any casing.
+    only when their name is written exactly so; the others are found in any casing. `sided` compiles a negated operator,
+    in which wildcards count only on the sides that hold patterns.
     """
 
     name: str
@@ -36,18 +45,27 @@ class Operator:
     compile: Compile
     alternatives: tuple[str, ...] = ()
     is_exact: bool = False
+    sided: CompileSided | None = None
+
+    def compiled(self, value: JSON, sides: Sides) -> Check:
+        """Return the check of keys against a value."""
+        return self.compile(value) if self.sided is None else self.sided(value, sides)
 
 
 def _table() -> dict[str, Operator]:
     operators = [
         Operator("Equal", "deprecated spelling of Equals", compile_equals),
         Operator("Equals", "the key equals the value; a text value is a wildcard pattern", compile_equals),
-        Operator("NotEqual", "deprecated spelling of NotEquals", compile_not_equals),
-        Operator("NotEquals", "the key does not equal the value", compile_not_equals),
+        Operator("NotEqual", "deprecated spelling of NotEquals", compile_not_equals, sided=compile_not_equals),
+        Operator("NotEquals", "the key does not equal the value", compile_not_equals, sided=compile_not_equals),
         Operator("In", "every key is one of the values", compile_in, ("AllIn", "AnyIn")),
-        Operator("NotIn", "some key is none of the values", compile_not_in, ("AllNotIn", "AnyNotIn")),
+        Operator(
+            "NotIn", "some key is none of the values", compile_not_in, ("AllNotIn", "AnyNotIn"), sided=compile_not_in
+        ),
     ]
-    operators += (Operator(name, summary, compile_) for name, (summary, compile_) in MEMBERSHIP.items())
+    operators += (
+        Operator(name, summary, compile_, sided=NEGATED.get(name)) for name, (summary, compile_) in MEMBERSHIP.items()
+    )
     operators += (Operator(name, text, compile_order(test), is_exact=True) for name, (text, test) in ORDER.items())
     operators += (
         Operator(name, text, compile_duration_order(test), is_exact=True)
@@ -66,8 +84,10 @@ def _never(_key: JSON) -> bool:
     return False
 
 
-def compile_operator(name: str, value: JSON) -> Check | None:
+def compile_operator(name: str, value: JSON, sides: Sides = BOTH_SIDES) -> Check | None:
     """Return the check of keys against a fixed value, or None when there is no such operator.
+
+    `sides` says where the texts of a negated operator may be patterns.
 
     >>> compile_operator("Equals", "nginx*")("nginx-1")
     True
@@ -77,10 +97,10 @@ def compile_operator(name: str, value: JSON) -> Check | None:
         return None
     if found.is_exact and found.name != name:
         return _never  # COMPAT: ordering operators are found in any casing but compare only in their own
-    return found.compile(value)
+    return found.compiled(value, sides)
 
 
-def operator(name: str) -> Callable[[JSON, JSON], bool] | None:
+def operator(name: str, sides: Sides = BOTH_SIDES) -> Callable[[JSON, JSON], bool] | None:
     """Return the operator as a function of key and value, or None when there is none of that name.
 
     >>> operator("GreaterThan")("1h", 3599)
@@ -91,5 +111,5 @@ def operator(name: str) -> Callable[[JSON, JSON], bool] | None:
         return None
     if found.is_exact and found.name != name:
         return lambda _key, _value: False
-    compile_value = found.compile
-    return lambda key, value: compile_value(value)(key)
+    compiled = found.compiled
+    return lambda key, value: compiled(value, sides)(key)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyverno.kube.json import JSON, equal, is_number
 from pyverno.kube.wildcard import compile_wildcard
+from pyverno.lang.pattern.operators_membership import BOTH_SIDES, Sides
 from pyverno.lang.pattern.operators_values import duration_of, float_of, integer_of, quantity_of, seconds_of
 
 __all__ = ["compile_equals", "compile_not_equals"]
@@ -32,13 +33,14 @@ def compile_equals(value: JSON) -> Check:
     return lambda _key: False
 
 
-def compile_not_equals(value: JSON) -> Check:
+def compile_not_equals(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
     """Return the check that a key differs from a value; a null key satisfies nothing.
 
     >>> compile_not_equals("a")("b"), compile_not_equals("a")(1), compile_not_equals("a")(None)
     (True, True, False)
     """
-    equals = compile_equals(value)
+    is_data = isinstance(value, str) and not sides.value_is_pattern
+    equals = _equals_text(value, value.__eq__) if is_data else compile_equals(value)
     return lambda key: key is not None and not equals(key)
 
 
@@ -54,12 +56,12 @@ def _equals_number(value: float) -> Check:
     return check
 
 
-def _equals_text(value: str) -> Check:
+def _equals_text(value: str, matches: Callable[[str], bool] | None = None) -> Check:
     duration = duration_of(value) if value != "0" else None
     quantity = quantity_of(value)
     integer = integer_of(value)
     number = float_of(value)
-    matches = compile_wildcard(value)
+    matches = matches or compile_wildcard(value)
 
     def equals(key: str) -> bool:
         if duration is not None and key != "0" and (key_duration := duration_of(key)) is not None:

@@ -1,12 +1,14 @@
 """AnyIn, AllIn, AnyNotIn, AllNotIn, and the deprecated In and NotIn.
 
-Everything is compared as text, with wildcards on either side. They must never hold for a null or map key.
+Everything is compared as text. Wildcards count on either side, but in the negated operators only where `Sides` says so:
+there a wildcard excuses, and what a requester wrote must not. They must never hold for a null or map key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, decode, go_text, is_number
@@ -14,7 +16,7 @@ from pyverno.kube.wildcard import compile_wildcard, has_wildcard, match
 from pyverno.lang.pattern.operators_values import duration_of, quantity_of
 from pyverno.regex import regex
 
-__all__ = ["MEMBERSHIP", "compile_in", "compile_not_in"]
+__all__ = ["BOTH_SIDES", "MEMBERSHIP", "NEGATED", "Sides", "compile_in", "compile_not_in"]
 
 Check = Callable[[JSON], bool]
 Test = Callable[[str], bool]
@@ -24,6 +26,20 @@ Keys = Callable[[list[str]], bool]
 _ENDPOINT = r"([-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+)"
 _INSIDE = regex(f"{_ENDPOINT}-{_ENDPOINT}")
 _OUTSIDE = regex(f"{_ENDPOINT}!-{_ENDPOINT}")
+
+
+class Sides(NamedTuple):
+    """On which side of a negated operator texts are patterns, and not data that a requester may have written.
+
+    `written` are texts of the value that stand in the policy, and are patterns whatever the other texts are.
+    """
+
+    key_is_pattern: bool = True
+    value_is_pattern: bool = True
+    written: frozenset[str] = frozenset()
+
+
+BOTH_SIDES = Sides()
 
 
 def _any(test: Test) -> Keys:
@@ -50,12 +66,12 @@ def _compile_all_in(value: JSON) -> Check:
     return _membership(value, _all)
 
 
-def _compile_any_not_in(value: JSON) -> Check:
-    return _membership(value, _any_not, takes_scalars=True, outside=True)
+def _compile_any_not_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
+    return _membership(value, _any_not, takes_scalars=True, outside=True, sides=sides)
 
 
-def _compile_all_not_in(value: JSON) -> Check:
-    return _membership(value, _all_not)
+def _compile_all_not_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
+    return _membership(value, _all_not, sides=sides)
 
 
 MEMBERSHIP: Mapping[str, tuple[str, Callable[[JSON], Check]]] = MappingProxyType(
@@ -67,6 +83,20 @@ MEMBERSHIP: Mapping[str, tuple[str, Callable[[JSON], Check]]] = MappingProxyType
     }
 )
 """The operators of this family: what they mean, and how to compile them for a value."""
+
+
+class CompileSided(Protocol):
+    """Compiles a negated operator for a value and for what may be a pattern."""
+
+    def __call__(self, value: JSON, sides: Sides = BOTH_SIDES) -> Check:
+        """Return the check of keys."""
+        ...
+
+
+NEGATED: Mapping[str, CompileSided] = MappingProxyType(
+    {"AnyNotIn": _compile_any_not_in, "AllNotIn": _compile_all_not_in}
+)
+"""The negated operators of this family, which tell patterns from data."""
 
 
 def _scalar_text(key: JSON) -> str | None:
@@ -82,11 +112,16 @@ def _never(_keys: list[str]) -> bool:
 
 
 def _membership(
-    value: JSON, quantify: Callable[[Test], Keys], *, takes_scalars: bool = False, outside: bool = False
+    value: JSON,
+    quantify: Callable[[Test], Keys],
+    *,
+    takes_scalars: bool = False,
+    outside: bool = False,
+    sides: Sides = BOTH_SIDES,
 ) -> Check:
     is_negated = quantify in (_any_not, _all_not)
-    one = _one_key(value)
-    many = _many_keys(value, quantify, takes_scalars=takes_scalars, outside=outside)
+    one = _one_key(value, sides)
+    many = _many_keys(value, quantify, takes_scalars=takes_scalars, outside=outside, sides=sides)
 
     def check(key: JSON) -> bool:
         if isinstance(key, list):
@@ -101,14 +136,14 @@ def _membership(
     return check
 
 
-def _one_key(value: JSON) -> Callable[[str], bool | None] | None:
+def _one_key(value: JSON, sides: Sides) -> Callable[[str], bool | None] | None:
     """Return the test of a scalar key; None for values of a type that holds nothing."""
     if isinstance(value, list):
-        return _holds([go_text(item) for item in value])
+        return _holds([go_text(item) for item in value], sides)
     if not isinstance(value, str):
         return None
-    matches = compile_wildcard(value)
-    if _is_range(value):
+    matches = compile_wildcard(value) if sides.value_is_pattern else value.__eq__
+    if sides.value_is_pattern and _is_range(value):
         inside = _compile_pattern(value)
         return lambda key: matches(key) or inside(key)
     texts = _texts(value)
@@ -118,23 +153,25 @@ def _one_key(value: JSON) -> Callable[[str], bool | None] | None:
     return lambda key: matches(key) or key in members
 
 
-def _many_keys(value: JSON, quantify: Callable[[Test], Keys], *, takes_scalars: bool, outside: bool) -> Keys:
+def _many_keys(
+    value: JSON, quantify: Callable[[Test], Keys], *, takes_scalars: bool, outside: bool, sides: Sides
+) -> Keys:
     if isinstance(value, list):
-        return quantify(_holds([go_text(item) for item in value]))
+        return quantify(_holds([go_text(item) for item in value], sides))
     if not isinstance(value, str):
         text = _scalar_text(value) if takes_scalars else None
-        return _never if text is None else quantify(_holds([text]))
+        return _never if text is None else quantify(_holds([text], sides))
     equal_to_value = quantify in (_any, _all)
-    rest = _many_keys_against_text(value, quantify, outside=outside)
+    rest = _many_keys_against_text(value, quantify, outside=outside, sides=sides)
     return lambda keys: equal_to_value if keys == [value] else rest(keys)
 
 
-def _many_keys_against_text(value: str, quantify: Callable[[Test], Keys], *, outside: bool) -> Keys:
-    if _is_range(value):
+def _many_keys_against_text(value: str, quantify: Callable[[Test], Keys], *, outside: bool, sides: Sides) -> Keys:
+    if sides.value_is_pattern and _is_range(value):
         # COMPAT: the first `-` becomes `!-`, also when it is a sign
         return _any(_compile_pattern(value.replace("-", "!-", 1))) if outside else quantify(_compile_pattern(value))
     texts = _texts(value)
-    return _never if texts is None else quantify(_holds(texts))
+    return _never if texts is None else quantify(_holds(texts, sides))
 
 
 def _texts(value: str) -> list[str] | None:
@@ -155,18 +192,21 @@ def _strings(decoded: JSON) -> list[str] | None:
     return texts if all(isinstance(item, str) for item in texts) else None
 
 
-def _holds(texts: Iterable[str]) -> Test:
-    """Return the test whether a key matches one of the texts, either side being the pattern."""
+def _holds(texts: Iterable[str], sides: Sides = BOTH_SIDES) -> Test:
+    """Return the test whether a key matches one of the texts, either side being the pattern where `sides` says so."""
     members = tuple(texts)
-    literals = frozenset(text for text in members if not has_wildcard(text))
-    patterns = tuple(compile_wildcard(text) for text in members if has_wildcard(text))
+    written = frozenset(members) if sides.value_is_pattern else sides.written
+    wild = tuple(text for text in members if text in written and has_wildcard(text))
+    literals = frozenset(members).difference(wild)
+    patterns = tuple(map(compile_wildcard, wild))
 
     def holds(key: str) -> bool:
-        if key in literals or any(matches(key) for matches in patterns):
-            return True
-        return has_wildcard(key) and any(match(key, text) for text in members)
+        return key in literals or any(matches(key) for matches in patterns)
 
-    return holds
+    def holds_either_way(key: str) -> bool:
+        return holds(key) or (has_wildcard(key) and any(match(key, text) for text in members))
+
+    return holds_either_way if sides.key_is_pattern else holds
 
 
 def _is_range(value: str) -> bool:
@@ -216,22 +256,24 @@ def compile_in(value: JSON) -> Check:
     >>> compile_in(["*"])("a"), compile_in(["*"])(["a"])
     (True, False)
     """
-    return _deprecated(value, is_negated=False)
+    return _deprecated(value, BOTH_SIDES, is_negated=False)
 
 
-def compile_not_in(value: JSON) -> Check:
+def compile_not_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
     """Return the check of the deprecated operator NotIn.
 
     >>> compile_not_in("b")("a"), compile_not_in(["b"])("a")
     (False, True)
     """
-    return _deprecated(value, is_negated=True)
+    return _deprecated(value, sides, is_negated=True)
 
 
-def _deprecated(value: JSON, *, is_negated: bool) -> Check:
+def _deprecated(value: JSON, sides: Sides, *, is_negated: bool) -> Check:
     # Kyverno: pkg/engine/variables/operator, in
-    one = _holds([go_text(item) for item in value]) if isinstance(value, list) else None
-    matches = compile_wildcard(value) if isinstance(value, str) else None
+    one = _holds([go_text(item) for item in value], sides) if isinstance(value, list) else None
+    matches: Test | None = None
+    if isinstance(value, str):
+        matches = compile_wildcard(value) if sides.value_is_pattern else value.__eq__
     texts = _deprecated_texts(value)
     members = None if texts is None else frozenset(texts)
 

@@ -1,0 +1,80 @@
+"""Whose wildcards count: those of the policy everywhere, those of the object only where they can not excuse (I10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.conditions import compile_conditions
+from pyverno.kube.json import JSON
+from pyverno.lang.runtime import Runtime
+
+# what stands in the policy and what came with the object, with the wildcard on one of the two sides
+WILD_OBJECT, PLAIN_POLICY = "*", "NET_RAW"
+PLAIN_OBJECT, WILD_POLICY = "NET_RAW", "NET_*"
+OBJECT, LIST = "{{ request.object.caps }}", "{{ found.data.list }}"
+
+# operator, does it hold: wildcard of the object as key, as value; of the policy as value, as key
+TABLE = [
+    ("AnyIn", True, True, True, True),
+    ("AllIn", True, True, True, True),
+    ("In", True, True, True, True),
+    ("AnyNotIn", True, True, False, False),
+    ("AllNotIn", True, True, False, False),
+    ("NotIn", True, True, False, False),
+    ("Equals", False, True, True, False),
+    ("NotEquals", True, True, False, True),
+]
+
+
+def holds(operator: str, key: JSON, value: JSON, caps: JSON, listed: JSON = None) -> bool:
+    """Tell whether a condition holds for an object with these capabilities, and a list of a ConfigMap."""
+    conditions = compile_conditions({"all": [{"key": key, "operator": operator, "value": value}]})
+    scope: dict[str, JSON] = {"request": {"object": {"caps": caps}}, "found": {"data": {"list": listed}}}
+    return conditions.check(scope, Runtime()).met
+
+
+@pytest.mark.parametrize(("operator", "as_key", "as_value", "policy_value", "policy_key"), TABLE)
+@pytest.mark.parametrize("lists", [False, True], ids=["text", "list"])
+def test_whose_wildcards_count(
+    operator: str, as_key: bool, as_value: bool, policy_value: bool, policy_key: bool, *, lists: bool
+) -> None:
+    """Operator by side by direction; a list of one as key says what the text alone says."""
+    is_member = operator.endswith("In")
+    if lists and operator not in ("AnyIn", "AllIn", "AnyNotIn", "AllNotIn"):
+        return  # the others do not look into lists for wildcards
+
+    def as_sent(text: str) -> JSON:
+        return [text] if lists else text
+
+    def as_listed(text: str) -> JSON:
+        return [text] if is_member else text
+
+    found = (
+        holds(operator, OBJECT, as_listed(PLAIN_POLICY), as_sent(WILD_OBJECT)),
+        holds(operator, as_sent(PLAIN_POLICY), OBJECT, as_listed(WILD_OBJECT)),
+        holds(operator, OBJECT, as_listed(WILD_POLICY), as_sent(PLAIN_OBJECT)),
+        holds(operator, as_sent(WILD_POLICY), OBJECT, as_listed(PLAIN_OBJECT)),
+    )
+    assert (as_key, as_value, policy_value, policy_key) == found
+
+
+@pytest.mark.parametrize("operator", ["AnyNotIn", "AllNotIn", "NotIn"])
+def test_a_list_of_a_config_map_holds_patterns(operator: str) -> None:
+    """Where both sides are variables, the one that reads the request is data, on whichever side it stands."""
+    assert not holds(operator, OBJECT, LIST, "ghcr.io/app", ["ghcr.io/*"])
+    assert holds(operator, OBJECT, LIST, "*", ["ghcr.io/*"])
+    assert holds(operator, "{{ found.data.list }}", OBJECT, ["*"], "ghcr.io/app")
+
+
+@pytest.mark.parametrize("operator", ["AnyNotIn", "AllNotIn", "NotIn"])
+def test_items_that_the_policy_writes_are_patterns(operator: str) -> None:
+    """A list of the policy may have items that are variables: these are data, the others are not."""
+    value = ["{{ request.object.caps }}", "NET_*"]
+    assert not holds(operator, "NET_RAW", value, "x")
+    assert holds(operator, "SYS_ADMIN", value, "*")
+
+
+def test_a_range_of_the_object_is_text() -> None:
+    """What the object says is no range either."""
+    assert holds("AnyNotIn", ["5"], OBJECT, "1-10")
+    assert not holds("AnyNotIn", OBJECT, "1-10", "5")
