@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, TypeAlias
 
 from pyverno.errors import DocumentError
@@ -26,7 +26,9 @@ __all__ = [
     "equal",
     "float_text",
     "go_text",
+    "identity",
     "is_number",
+    "weight",
 ]
 
 JSON: TypeAlias = Any
@@ -216,6 +218,41 @@ def equal(left: JSON, right: JSON) -> bool:
         elif isinstance(b, (dict, list)) or a != b:
             return False
     return True
+
+
+def identity(value: JSON) -> Hashable:
+    """Return a key that two values share if and only if they are `equal`, to find values in sets and maps.
+
+    Raises RecursionError for a value that is nested too deeply.
+
+    >>> identity({"a": [1]}) == identity({"a": [1.0]}), identity(1) == identity(True)
+    (True, False)
+    """
+    if isinstance(value, dict):
+        return ("map", frozenset((key, identity(item)) for key, item in value.items()))
+    if isinstance(value, list):
+        return ("list", tuple(identity(item) for item in value))
+    return ("bool", value) if isinstance(value, bool) else value
+
+
+def weight(value: JSON) -> int:
+    """Return about how many bytes a value takes when it is written, for limits.
+
+    >>> weight({"a": ["text"]})
+    11
+    """
+    pending, size = [value], 0
+    while pending:
+        item = pending.pop()
+        size += 2
+        if isinstance(item, str):
+            size += len(item)
+        elif isinstance(item, dict):
+            size += sum(map(len, item))
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+    return size
 
 
 def _compact(value: JSON) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON, JSONObject, encode, equal, is_number
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.value import dataclass
 
 __all__ = ["MAX_COPIED_NODES", "MAX_PADDING", "apply_patch", "create_patch", "escape_key", "unescape_key"]
@@ -22,6 +23,10 @@ MAX_PADDING: Final = 10_000
 MAX_COPIED_NODES: Final = 1_000_000
 """Values that all `copy` operations of one patch may duplicate together."""
 
+_LONG_PATH: Final = 512
+_COPIED_PER_STEP: Final = 256
+_MOVED_PER_STEP: Final = 4096
+_CHARACTERS_PER_NODE: Final = 64
 _MISSING: Final = "missing value"
 _BAD_INDEX: Final = "invalid index referenced"
 _BAD_STATE: Final = "invalid state detected"
@@ -54,7 +59,8 @@ def create_patch(before: JSON, after: JSON) -> list[JSONObject]:
     """The operations (`add`, `replace`, `remove`) that turn `before` into `after`.
 
     Objects: keys of `after` in sorted order, then removed keys. Lists: surplus elements are removed from the end, or new
-    ones added at the end, then equal positions are compared. Values that are the same object cost nothing.
+    ones added at the end, then equal positions are compared. Values that are the same object cost nothing. What lies
+    below a very long path is replaced as a whole, so that the paths are not much longer than the values.
 
     >>> create_patch({"a": 1, "b": [1, 2]}, {"a": 2, "b": [1], "c/d": 3})
     [{'op': 'replace', 'path': '/a', 'value': 2}, {'op': 'remove', 'path': '/b/1'}, {'op': 'add', 'path': '/c~1d', 'value': 3}]
@@ -71,7 +77,10 @@ def create_patch(before: JSON, after: JSON) -> list[JSONObject]:
             old, new, path = step
             if old is new:
                 continue
-            if isinstance(old, dict) and isinstance(new, dict):
+            if len(path) > _LONG_PATH:
+                if not (_same_scalar(old, new) or equal(old, new)):
+                    operations.append({"op": "replace", "path": path, "value": new})
+            elif isinstance(old, dict) and isinstance(new, dict):
                 waiting.append(_object_steps(old, new, path))
             elif isinstance(old, list) and isinstance(new, list):
                 waiting.append(_list_steps(old, new, path))
@@ -118,6 +127,7 @@ def apply_patch(
     allow_missing_remove: bool = False,
     create_parents: bool = False,
     missing_is_null: bool = False,
+    meter: Meter = UNMETERED,
 ) -> JSON:
     """The document after all operations, in order (`add`, `remove`, `replace`, `move`, `copy`, `test`).
 
@@ -125,7 +135,7 @@ def apply_patch(
     `allow_missing_remove` makes removing what is not there a success; `create_parents` lets `add` create missing
     objects and lists on its way (Kyverno sets all three). `missing_is_null` lets `replace` and `copy` read a key that
     is not there, as API servers do (evanphx v4). Raises PatchError with evanphx's text; the input is unchanged in any
-    case.
+    case. Operations are charged to `meter` with the lists and maps that they copy and move.
 
     >>> apply_patch({"a": [1, 2]}, [{"op": "add", "path": "/a/-", "value": 3}, {"op": "remove", "path": "/a/0"}])
     {'a': [2, 3]}
@@ -134,8 +144,9 @@ def apply_patch(
         raise PatchError("a JSON patch must be a list of operations")
     for operation in operations:
         _validate(operation)
-    run = _Run(document, _Options(negative_index, allow_missing_remove, create_parents, missing_is_null))
+    run = _Run(document, _Options(negative_index, allow_missing_remove, create_parents, missing_is_null), meter)
     for operation in operations:
+        meter.charge_steps(4 + len(operation["path"]) // 16)
         _OPERATIONS[operation["op"]](run, operation)
     return run.root
 
@@ -181,10 +192,11 @@ class _Absent(Exception):  # noqa: N818  # a control signal between lookup and o
 class _Run:
     """A document under patching: containers on a changed path are copied once, then changed in place."""
 
-    __slots__ = ("_owned", "copied", "options", "root")
+    __slots__ = ("_owned", "copied", "meter", "options", "root")
 
-    def __init__(self, document: JSON, options: _Options) -> None:
+    def __init__(self, document: JSON, options: _Options, meter: Meter) -> None:
         self.root = document
+        self.meter = meter
         self.options = options
         self.copied = 0
         # Containers made by this run, kept alive so that their ids stay theirs.
@@ -194,6 +206,7 @@ class _Run:
         """A container of this run with the same content."""
         if id(value) in self._owned:
             return value
+        self.meter.charge_steps(1 + len(value) // _COPIED_PER_STEP)
         fresh = dict(value) if isinstance(value, dict) else list(value)
         self._owned[id(fresh)] = fresh
         return fresh
@@ -265,6 +278,7 @@ class _Run:
                 syntax = f'strconv.Atoi: parsing "{key}": invalid syntax'
                 raise _Absent(f"value was not a proper array index: '{key}': {syntax}")
             room = len(node) + 1
+            self.meter.charge_steps(room // _MOVED_PER_STEP)
             node.insert(self.position(number, room, room), value)
 
     def delete(self, node: JSON, key: str) -> None:
@@ -274,6 +288,7 @@ class _Run:
             elif not self.options.allow_missing_remove:
                 raise _Absent(f"unable to remove nonexistent key: {key}: {_MISSING}")
             return
+        self.meter.charge_steps(len(node) // _MOVED_PER_STEP)
         try:
             del node[self.index(node, key)]
         except _Absent:
@@ -423,7 +438,9 @@ def _copy(run: _Run, operation: JSONObject) -> None:
     else:
         missing = f'copy operation does not apply: doc is missing from path: "{source}": {_MISSING}'
         value = _read_from(run, operation, missing, f"error in copy for from: '{source}'")
-    run.copied += _count(value, MAX_COPIED_NODES - run.copied)
+    copied = _count(value, MAX_COPIED_NODES - run.copied)
+    run.meter.charge_steps(copied // 8)
+    run.copied += copied
     if run.copied > MAX_COPIED_NODES:
         raise PatchError(f"Unable to complete the copy, copies exceed the limit of {MAX_COPIED_NODES} values")
     run.release()
@@ -445,12 +462,14 @@ def _put(run: _Run, path: str, value: JSON, verb: str, failed: str) -> None:
 
 
 def _count(value: JSON, limit: int) -> int:
-    """Number of values inside a value, counted no further than just past `limit`."""
+    """Number of values inside a value, counted no further than just past `limit`; long texts count several times."""
     waiting, count = [value], 0
     while waiting and count <= limit:
         node = waiting.pop()
         count += 1
-        if isinstance(node, dict):
+        if isinstance(node, str):
+            count += len(node) // _CHARACTERS_PER_NODE
+        elif isinstance(node, dict):
             waiting.extend(node.values())
         elif isinstance(node, list):
             waiting.extend(node)

@@ -202,7 +202,7 @@ def _integer(text: str) -> int | None:
 class _TextReader:
     """Reads the textual form, piece by piece."""
 
-    _PIECE = regex(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
+    _PIECE = regex(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]++")
 
     def __init__(self, text: str) -> None:
         self._pieces: list[str] = [*self._PIECE.findall(text), ""]

@@ -7,10 +7,10 @@ patch does not touch. This module must never change a value it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 
 from pyverno.errors import PatchError
-from pyverno.kube.json import JSON, JSONObject, equal
+from pyverno.kube.json import JSON, JSONObject, identity
 from pyverno.kube.schemas import SchemaSet
 
 __all__ = ["strategic_patch"]
@@ -19,6 +19,7 @@ _PATCH = "$patch"
 _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE_LIST = "$deleteFromPrimitiveList/"
+_NAMELESS = object()
 
 
 def strategic_patch(document: JSONObject, patch: JSONObject, *, schemas: SchemaSet, definition: str) -> JSONObject:
@@ -83,7 +84,8 @@ class _Merge:
         key: str = field.get("x-kubernetes-patch-merge-key", "")
         if not _are_maps(before, patch):
             if is_deletion:
-                return [item for item in before if not _holds(patch, item)]
+                gone = {*map(identity, patch)}
+                return [item for item in before if identity(item) not in gone]
             merged = _unique([*before, *patch])
         else:
             if not key:
@@ -94,13 +96,19 @@ class _Merge:
 
     def elements(self, before: list[JSON], patch: list[JSON], key: str, schema: JSONObject) -> list[JSON]:
         merged = [*before]
+        places, nameless = _names(merged, key)
         for change in patch:
-            wanted = _merge_value(change, key)
-            place = next((at for at, item in enumerate(merged) if equal(_merge_value(item, key), wanted)), None)
-            if place is None:
+            wanted = identity(_merge_value(change, key))
+            place = places.get(wanted, len(merged))
+            if nameless is not None and nameless < place:
+                _merge_value(merged[nameless], key)
+            if place == len(merged):
                 merged.append(_fresh(change))
+                places[wanted] = place
             else:
                 merged[place] = self.merged_map(merged[place], change, schema)
+            if key not in merged[place] or identity(merged[place][key]) != wanted:  # null, or a map with directives
+                places, nameless = _names(merged, key)
         return merged
 
     def order(self, merged: JSONObject, patch: JSONObject, schema: JSONObject) -> None:
@@ -150,6 +158,7 @@ def _retained(before: JSONObject, patch: JSONObject) -> JSONObject:
     kept = patch[_RETAIN]
     if not isinstance(kept, list):
         raise PatchError(f"invalid patch format of {_RETAIN}: it must be a list")
+    kept = {key for key in kept if isinstance(key, str)}
     if any(value is not None and key not in kept for key, value in patch.items() if not key.startswith("$")):
         raise PatchError(f"{_RETAIN} directive must contain all the fields that the patch sets")
     return {key: value for key, value in before.items() if key in kept}
@@ -192,16 +201,11 @@ def _are_maps(before: list[JSON], patch: list[JSON]) -> bool:
     return "map" in kinds
 
 
-def _holds(items: Sequence[JSON], wanted: JSON) -> bool:
-    return any(equal(item, wanted) for item in items)
-
-
 def _unique(items: list[JSON]) -> list[JSON]:
-    found: list[JSON] = []
+    found: dict[Hashable, JSON] = {}
     for item in items:
-        if not _holds(found, item):
-            found.append(item)
-    return found
+        found.setdefault(identity(item), item)
+    return [*found.values()]
 
 
 def _merge_value(item: JSONObject, key: str) -> JSON:
@@ -210,31 +214,43 @@ def _merge_value(item: JSONObject, key: str) -> JSON:
     return item[key]
 
 
+def _names(items: list[JSON], key: str) -> tuple[dict[Hashable, int], int | None]:
+    """Return where each name stands first, and the first place without a name."""
+    nameless = next((at for at, item in enumerate(items) if key not in item), None)
+    return _places(identity(item[key]) if key in item else _NAMELESS for item in items), nameless
+
+
 def _without_directives(before: list[JSON], patch: list[JSON], key: str) -> tuple[list[JSON], list[JSON]]:
     """Carry out the elements that hold `$patch`; return what is left of both lists."""
     changes: list[JSON] = []
+    gone: set[Hashable] = set()
     is_replaced = False
     for item in patch:
         match item.get(_PATCH):
             case None:
                 changes.append(item)
             case "delete":
-                gone = _merge_value(item, key)
-                before = [old for old in before if not equal(_merge_value(old, key), gone)]
+                name = identity(_merge_value(item, key))
+                if not gone:
+                    for old in before:
+                        _merge_value(old, key)
+                gone.add(name)
             case "replace":
                 is_replaced = True
             case "merge":
                 raise PatchError("merging lists cannot yet be specified in the patch")
             case other:
                 raise PatchError(f"unknown patch type: {other} in map: {item}")
+    if gone:
+        before = [old for old in before if identity(old[key]) not in gone]
     return (changes, []) if is_replaced else (before, changes)
 
 
 def _check_order(change: list[JSON], wanted: list[JSON], key: str) -> None:
     """Raise when the patch changes elements that its order does not name, or in another order."""
-    identity = _identity(key)
-    order = [*map(identity, wanted)]
-    places = [_place(order, identity(item)) for item in change if not (isinstance(item, dict) and _PATCH in item)]
+    identify = _identifier(key)
+    order = _places(map(identify, wanted))
+    places = [order.get(identify(item), -1) for item in change if not (isinstance(item, dict) and _PATCH in item)]
     if -1 in places or places != sorted(places):
         raise PatchError(
             "The order in patch list:\n%v\n doesn't match $setElementOrder list:\n%v\n".replace("%v", "{}").format(
@@ -243,24 +259,32 @@ def _check_order(change: list[JSON], wanted: list[JSON], key: str) -> None:
         )
 
 
-def _identity(key: str) -> Callable[[JSON], JSON]:
-    return lambda item: _merge_value(item, key) if key and isinstance(item, dict) else item
+def _identifier(key: str) -> Callable[[JSON], Hashable]:
+    return lambda item: identity(_merge_value(item, key) if key and isinstance(item, dict) else item)
 
 
-def _place(order: Sequence[JSON], wanted: JSON) -> int:
-    return next((at for at, item in enumerate(order) if equal(item, wanted)), -1)
+def _places(order: Iterable[Hashable]) -> dict[Hashable, int]:
+    """Return where each of these stands first."""
+    places: dict[Hashable, int] = {}
+    for at, item in enumerate(order):
+        places.setdefault(item, at)
+    return places
 
 
 def _in_order(merged: list[JSON], patch: list[JSON], before: list[JSON], key: str) -> list[JSON]:
     """Put elements that the patch names in its order, the others in the order they had, and weave both together."""
-    identity = _identity(key)
-    wanted, had = [*map(identity, patch)], [*map(identity, before)]
-    named = [item for item in merged if _place(wanted, identity(item)) >= 0]
-    others = [item for item in merged if _place(wanted, identity(item)) < 0]
-    named.sort(key=lambda item: _place(wanted, identity(item)))
-    others.sort(key=lambda item: _place(had, identity(item)))
+    identify = _identifier(key)
+    wanted, had = _places(map(identify, patch)), _places(map(identify, before))
+    places = [(item, wanted.get(identify(item), -1), had.get(identify(item), -1)) for item in merged]
+    named = sorted((each for each in places if each[1] >= 0), key=lambda each: each[1])
+    others = sorted((each for each in places if each[1] < 0), key=lambda each: each[2])
     woven: list[JSON] = []
-    while named and others:
-        left, right = _place(had, identity(others[0])), _place(had, identity(named[0]))
-        woven.append((others if 0 <= left < right else named).pop(0))
-    return [*woven, *named, *others]
+    next_named = next_other = 0
+    while next_named < len(named) and next_other < len(others):
+        if 0 <= others[next_other][2] < named[next_named][2]:
+            woven.append(others[next_other][0])
+            next_other += 1
+        else:
+            woven.append(named[next_named][0])
+            next_named += 1
+    return [*woven, *(each[0] for each in (*named[next_named:], *others[next_other:]))]

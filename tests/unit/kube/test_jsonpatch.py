@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from pyverno.errors import PatchError
+from pyverno.errors import BudgetExceededError, PatchError
+from pyverno.kube.json import JSON, equal
 from pyverno.kube.jsonpatch import MAX_PADDING, apply_patch, create_patch, escape_key, unescape_key
+from pyverno.lang.runtime import Budget
 
 Op = dict[str, Any]
 
@@ -175,3 +177,39 @@ def test_created_operations_and_their_order() -> None:
 def test_keys_escape_both_ways() -> None:
     """`~` and `/` survive a pointer."""
     assert ("~01~1", "~1/") == (escape_key("~1/"), unescape_key("~01~1"))
+
+
+def test_what_lies_below_a_very_long_path_is_replaced_as_a_whole() -> None:
+    """The texts of paths do not outgrow the values, however deep and wide they are."""
+
+    def deep(value: int) -> JSON:
+        document: JSON = {}
+        for level in range(2000):
+            document = {"next": document, "value": value + level}
+        return document
+
+    before, after = deep(0), deep(1)
+    operations = create_patch(before, after)
+    assert equal(after, apply_patch(before, operations))
+    assert max(len(operation["path"]) for operation in operations) < 600
+
+
+def test_operations_are_charged_for_the_lists_that_they_move() -> None:
+    """Insertions at the front of a long list end with the budget."""
+    operations = [{"op": "add", "path": "/a/0", "value": 1}] * 2000
+    with pytest.raises(BudgetExceededError):
+        apply_patch({"a": [0] * 400_000}, operations, meter=Budget(steps=100_000))
+
+
+def test_copies_of_a_long_text_count_by_its_length() -> None:
+    """A thousand copies of a megabyte are no thousand values."""
+    operations = [{"op": "copy", "from": "/a", "path": f"/b{at}"} for at in range(1000)]
+    with pytest.raises(PatchError, match="copies exceed the limit"):
+        apply_patch({"a": "x" * 1_000_000}, operations)
+
+
+def test_doubling_copies_end_at_the_limit() -> None:
+    """A document copied into itself again and again."""
+    operations = [{"op": "copy", "from": "", "path": f"/b{at}"} for at in range(60)]
+    with pytest.raises(PatchError, match="copies exceed the limit"):
+        apply_patch({"a": 1}, operations)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.strategicpatch import strategic_patch
+from tests.operations import MOST_GROWTH, growth
 
 SCHEMAS = schema_set("1.35")
 
@@ -127,3 +130,22 @@ def test_the_object_that_was_given_stays_as_it_is() -> None:
     before = pod("a", "b")
     patched(before, {"spec": {"containers": [{"name": "a", "image": None}], "hostPID": True}})
     assert pod("a", "b") == before
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_twice_the_elements_take_about_twice_the_work(order: int) -> None:
+    """Elements, their order and what is deleted are found by their names."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        names = [f"c{at}" for at in range(size)]
+        changes = [*({"name": name, "image": "x"} for name in names[::order]), {"name": "c0", "$patch": "delete"}]
+        patch = {
+            "spec": {"containers": changes},
+            "metadata": {"finalizers": names[::-1], "$deleteFromPrimitiveList/finalizers": names},
+        }
+        document = {"spec": {"containers": [{"name": name} for name in names]}, "metadata": {"finalizers": names}}
+        schemas = schema_set("1.35")
+        definition = schemas.kinds["", "v1", "Pod"]
+        return lambda: strategic_patch(document, patch, schemas=schemas, definition=definition)
+
+    assert growth(prepare, 60) < MOST_GROWTH

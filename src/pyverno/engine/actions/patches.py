@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from pyverno.engine.rule import Run
-from pyverno.errors import EvaluationError, ExpressionError, PatchError, PyvernoError
+from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, PatchError, PyvernoError
 from pyverno.kube.gvk import parse_api_version
-from pyverno.kube.json import JSON
+from pyverno.kube.json import JSON, weight
 from pyverno.kube.jsonpatch import apply_patch
 from pyverno.kube.strategicmerge import strategic_merge
 from pyverno.lang.pattern.mutate import Overlay, compile_overlay
@@ -45,6 +45,7 @@ class StrategicMergePatch:
                 patch = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
             except ExpressionError as error:
                 raise EvaluationError(f"variable substitution failed: {error.message}") from error
+            budget.produce(weight(patch))
             overlay = compile_overlay(patch)
         try:
             resolved = overlay.resolve(document, meter=budget)
@@ -69,7 +70,11 @@ class JsonPatch:
             operations = self.operations.render(run.scope, run.runtime, delete_request=run.is_delete)
         except ExpressionError as error:
             raise EvaluationError(f"variable substitution failed: {error.message}") from error
+        budget = run.runtime.budget
+        budget.produce(weight(operations))
         try:
-            return apply_patch(document, operations, allow_missing_remove=True, create_parents=True)
+            return apply_patch(document, operations, allow_missing_remove=True, create_parents=True, meter=budget)
+        except BudgetExceededError:
+            raise
         except PyvernoError as error:
             raise PatchError(f"failed to patch resource: {error.message}") from error

@@ -56,7 +56,7 @@ _ENDPOINT: Final = r"([-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+)"
 _NOT_IN_RANGE: Final = regex(_ENDPOINT + "!-" + _ENDPOINT)
 _IN_RANGE: Final = regex(_ENDPOINT + "-" + _ENDPOINT)
 _INTEGER: Final = regex(r"[+-]?[0-9]+")
-_DECIMAL: Final = regex(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DECIMAL: Final = regex(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+")
 _INT64_DIGITS: Final = 19
 
 _COMPARE: Final[dict[Operator, Callable[[JSON, JSON], bool]]] = {
@@ -379,9 +379,10 @@ def _float_leaf(pattern: float) -> Leaf:
 
 def _parse_int(text: str) -> int | None:
     # Go's strconv.ParseInt: int64, no blanks, no underscores
-    if _INTEGER.fullmatch(text) is None or len(text.lstrip("+-0")) > _INT64_DIGITS:
+    digits = text.lstrip("+-0")  # Python refuses to read thousands of zeros
+    if _INTEGER.fullmatch(text) is None or len(digits) > _INT64_DIGITS:
         return None
-    number = int(text)
+    number = int(digits or "0") * (-1 if text[0] == "-" else 1)
     return number if -(2**63) <= number < 2**63 else None
 
 

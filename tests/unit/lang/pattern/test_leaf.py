@@ -245,3 +245,10 @@ def test_values_render_as_go_renders_them(value: JSON, number: str | None, plain
 def test_integers_beyond_a_float_become_infinite() -> None:
     """No number of a document is too large to compare."""
     assert as_float(-(10**400)) == float("-inf")
+
+
+def test_thousands_of_zeros_are_a_number() -> None:
+    """Python reads no number of more than 4,300 digits by itself."""
+    assert compile_leaf(5)("0" * 5000 + "5")
+    assert compile_leaf(-5)("-" + "0" * 5000 + "5")
+    assert not compile_leaf(5)("0" * 5000)
