@@ -243,8 +243,8 @@ def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSetting
         if not lasts or certificate.public_key() != leaf.private_key().public_key():
             return False
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        if is_ours and not set(settings.names) <= set(names.get_values_for_type(x509.DNSName)):
-            return False
+        if is_ours and not set(_alternatives(settings)) <= set(names):
+            return False  # the API server would refuse the name or the address that it asks for
     except (ValueError, IndexError, x509.ExtensionNotFound, UnsupportedAlgorithm):
         return False
     return any(_signed(certificate, issuer) for issuer in authority.parsed())

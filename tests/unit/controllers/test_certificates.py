@@ -89,6 +89,25 @@ def test_a_leaf_of_another_service_or_key_is_not_good() -> None:
     assert not is_good_leaf(KeyPair(b"", b""), authority, SETTINGS, NOW)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        CertificateSettings(service="other"),
+        CertificateSettings(namespace="elsewhere"),
+        CertificateSettings(more_services=("metrics",)),
+        CertificateSettings(server="192.0.2.1:9443"),
+        CertificateSettings(server="[2001:db8::1]:9443"),
+        CertificateSettings(server="webhook.example:443"),
+    ],
+    ids=["service", "namespace", "second-service", "address", "address-6", "host"],
+)
+def test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good(asked: CertificateSettings) -> None:
+    """A flag was changed, or the Secret was copied from another namespace: it is young, and nobody would trust it."""
+    authority = make_authority("ECDSA", NOW)
+    assert not is_good_leaf(make_leaf(authority, SETTINGS, NOW), authority, asked, NOW)
+    assert is_good_leaf(make_leaf(authority, asked, NOW), authority, asked, NOW)
+
+
 @pytest.mark.parametrize("data", [{}, {"tls.crt": "!", "tls.key": "!"}, {"tls.crt": "eA==", "tls.key": "eA=="}])
 def test_a_secret_that_holds_no_pair_is_none(data: dict[str, str]) -> None:
     """It is then made again, or left to its owner."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from cryptography import x509
 
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.controllers.certificates import SECRETS, CertificateSettings
+from pyverno.controllers.certificates import SECRETS, CertificateSettings, make_leaf
 from pyverno.controllers.servingcertificates import ServingCertificates
 from pyverno.sandbox import Sandbox
 
@@ -74,6 +79,38 @@ def test_replicas_share_a_leaf_and_follow_a_new_one() -> None:
         assert [] == leader.published
 
     play(scene)
+
+
+def test_a_leaf_that_does_not_name_the_address_that_serves_is_renewed_at_once() -> None:
+    """At the start of a replica and by the leader: it has months to live, but no API server would trust it."""
+    elsewhere = replace(SETTINGS, server="192.0.2.1:9443", tls_secret=SETTINGS.tls_name, ca_secret=SETTINGS.ca_name)
+
+    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+        first = leader.leaf
+        moved = ServingCertificates(client, elsewhere, leader._publish)
+        await moved.start()
+        assert "192.0.2.1" in str(_addresses(moved))
+        # the leader was told of no such address, and what it does not ask for does no harm
+        await _until(lambda: leader.leaf == follower.leaf != first)
+        authority = leader.certificates._authority
+        assert authority is not None
+        foreign = make_leaf(authority, CertificateSettings(namespace="elsewhere"), datetime.now(UTC))
+        secret = await client.get(SECRETS, SETTINGS.tls_name, "default")
+        data = {"tls.crt": foreign.certificates, "tls.key": foreign.key}
+        coded = {name: base64.b64encode(text).decode() for name, text in data.items()}
+        await client.update(SECRETS, {**secret, "data": coded}, "default")
+        second = leader.leaf
+        await _until(lambda: leader.leaf == follower.leaf != second)
+        assert foreign.certificates != leader.leaf
+
+    play(scene)
+
+
+def _addresses(certificates: ServingCertificates) -> list[object]:
+    leaf = certificates._leaf
+    assert leaf is not None
+    names = leaf.parsed()[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return list(names.get_values_for_type(x509.IPAddress))
 
 
 def test_a_new_authority_is_published_before_it_is_served() -> None:
