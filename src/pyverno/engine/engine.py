@@ -137,7 +137,10 @@ class Engine:
         `deadline` (seconds of the monotonic clock) ends a review that takes too long: the rules then left are errors.
         """
         policies = self.policies
-        runtime = Runtime(self.host, budget if budget is not None else Budget(deadline=deadline))
+        settings = request.settings
+        if budget is None:
+            budget = Budget(deadline=deadline, context_bytes=settings.context_bytes)
+        runtime = Runtime(self.host, budget, settings)
         course = _Course(request, runtime, is_plain=self._has_no_supplied_variables())
         key = IndexKey(
             request.gvk,

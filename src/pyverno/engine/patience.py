@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from pyverno.lang.runtime import Budget
+from pyverno.lang.runtime import MAX_CONTEXT_BYTES, Budget
 
-__all__ = ["ImpatientBudget"]
+__all__ = ["MAX_CONTEXT_BYTES", "ImpatientBudget"]
 
 
 class ImpatientBudget(Budget):
@@ -24,8 +24,15 @@ class ImpatientBudget(Budget):
 
     __slots__ = ("_stop", "_until")
 
-    def __init__(self, stop: type[BaseException], *, patience: float, deadline: float | None = None) -> None:
-        super().__init__(deadline=deadline)
+    def __init__(
+        self,
+        stop: type[BaseException],
+        *,
+        patience: float,
+        deadline: float | None = None,
+        context_bytes: int = MAX_CONTEXT_BYTES,
+    ) -> None:
+        super().__init__(deadline=deadline, context_bytes=context_bytes)
         self._stop = stop
         self._until = time.monotonic() + patience
 

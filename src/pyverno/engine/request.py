@@ -13,9 +13,10 @@ from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.resource import Resource
+from pyverno.lang.runtime import DEFAULT_SETTINGS, EvaluationSettings
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["Operation", "Request", "User"]
+__all__ = ["EvaluationSettings", "Operation", "Request", "User"]
 
 NO_LABELS: Mapping[str, str] = {}
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
@@ -100,7 +101,8 @@ class Request:
 
     `object` is None on DELETE, `old` is None on CREATE. `admission` is the rest of the AdmissionRequest (uid, options,
     requestKind ...) as `request.*` shows it. `namespace_labels` are those of the object's namespace (None = unknown).
-    `is_background` marks a scan of a live object, `is_payload` a JSON document that is no Kubernetes object.
+    `is_background` marks a scan of a live object, `is_payload` a JSON document that is no Kubernetes object. `settings`
+    are those of the moment at which it was asked.
     """
 
     operation: Operation
@@ -118,6 +120,7 @@ class Request:
     is_background: bool = False
     is_payload: bool = False
     admission: Mapping[str, JSON] = field(default_factory=dict)
+    settings: EvaluationSettings = field(default=DEFAULT_SETTINGS, compare=False)
 
     @property
     def subject(self) -> JSON:
@@ -131,6 +134,10 @@ class Request:
     def with_kind(self, gvk: GVK) -> Request:
         """Return the same question under the kind that its subresource belongs to."""
         return replace(self, gvk=gvk)
+
+    def with_settings(self, settings: EvaluationSettings) -> Request:
+        """Return the same question under settings other than the defaults."""
+        return self if settings == self.settings else replace(self, settings=settings)
 
     def about_old_object(self) -> tuple[Request, Request]:
         """Return the questions whether the object as it was before this UPDATE would be created, and left unchanged."""

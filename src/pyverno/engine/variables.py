@@ -57,7 +57,12 @@ def _images(request: Request) -> JSON:
     from pyverno.images import extract_images
 
     try:
-        found = extract_images(request.subject)
+        settings = request.settings
+        found = extract_images(
+            request.subject,
+            default_registry=settings.default_registry,
+            mutate_registry=settings.mutates_registry,
+        )
     except PyvernoError as error:
         raise EvaluationError(f"failed to extract images: {error.message}") from error
     if not found:

@@ -8,12 +8,12 @@ never read a clock for its own purposes nor look at a policy.
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
 
 from pyverno.errors import BudgetExceededError, HostUnavailableError
 from pyverno.value import dataclass, field
 
-__all__ = ["NO_WORLD", "Budget", "Runtime", "World"]
+__all__ = ["DEFAULT_SETTINGS", "NO_WORLD", "Budget", "EvaluationSettings", "Runtime", "World"]
 
 MAX_STEPS = 1_000_000
 MAX_TEXT_BYTES = 2 * 1024 * 1024
@@ -62,7 +62,7 @@ class Budget:
     Limits and their defaults: `steps` (JMESPath and template steps, 10^6), `text_bytes` (size of one produced text or
     list, 2 MiB), `produced_bytes` (all texts and lists that a review produces, 64 MiB), `context_bytes` (all context
     entries of a rule together, 2 MiB), `elements` (foreach elements times nesting, 10^5), `calls` (network calls, 100),
-    `deadline` (monotonic seconds, None = no limit).
+    `deadline` (monotonic seconds, None = no limit). `context_used` counts up to `context_bytes`.
     """
 
     steps: int = MAX_STEPS
@@ -72,6 +72,7 @@ class Budget:
     elements: int = MAX_ELEMENTS
     calls: int = MAX_CALLS
     deadline: float | None = None
+    context_used: int = 0
     _until_check: int = field(default=CHECK_EVERY, repr=False)
 
     def charge_steps(self, count: int = 1) -> None:
@@ -126,11 +127,10 @@ class Budget:
 
     def charge_context(self, size: int) -> None:
         """Count the bytes of a context entry that was loaded."""
-        self.context_bytes -= size
-        if self.context_bytes < 0:
-            used = MAX_CONTEXT_BYTES - self.context_bytes
+        self.context_used += size
+        if self.context_used > self.context_bytes:
             raise BudgetExceededError(
-                f"context size limit exceeded: {used} bytes exceeds limit of {MAX_CONTEXT_BYTES} bytes",
+                f"context size limit exceeded: {self.context_used} bytes exceeds limit of {self.context_bytes} bytes",
                 resource="context",
             )
 
@@ -143,8 +143,24 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationSettings:
+    """What an administrator sets for all policies: the registry of images that name none, and the size of contexts.
+
+    Without `mutates_registry` an image that names no registry has none, though it is parsed with the default one.
+    """
+
+    default_registry: str = "docker.io"
+    mutates_registry: bool = True
+    context_bytes: int = MAX_CONTEXT_BYTES
+
+
+DEFAULT_SETTINGS: Final = EvaluationSettings()
+
+
+@dataclass(frozen=True, slots=True)
 class Runtime:
-    """Handed to every evaluation: `world` for impure questions, `budget` for limits."""
+    """Handed to every evaluation: `world` for impure questions, `budget` for limits, `settings` for all policies."""
 
     world: World = NO_WORLD
     budget: Budget = field(default_factory=Budget)
+    settings: EvaluationSettings = DEFAULT_SETTINGS

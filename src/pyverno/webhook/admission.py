@@ -141,7 +141,7 @@ def answer(
             return ALLOWED
         asked, budget = host, None
         if isinstance(host, InlineHost):  # looked at first: a protocol is slow to ask for
-            budget = host.budget(deadline)
+            budget = host.budget(deadline, request.settings.context_bytes)
         elif isinstance(host, AskingHost):
             asked = host.for_request(request.user, deadline)
         review = Engine(policies, asked).review(request, _PHASES[route.door], budget=budget, deadline=deadline)
@@ -195,7 +195,7 @@ def _request(question: Question, world: World, host: Host) -> Request:
         user=user.with_roles(*world.roles_of(user, question.namespace)),
         namespace_labels=_labels(namespace),
         namespace_object=namespace,
-    )
+    ).with_settings(world.configuration.evaluation)
     if not question.subresource:
         return request
     return request.with_kind(_parent(question, world.kinds))

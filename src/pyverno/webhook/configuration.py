@@ -6,19 +6,23 @@ never read a cluster.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from pyverno.engine.request import EvaluationSettings
 from pyverno.errors import DocumentError, ValueSyntaxError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.quantity import parse_quantity
+from pyverno.regex import regex
 from pyverno.webhook.filters import ExcludedUsers, ResourceFilter, read_resource_filters, read_user_list
 
 __all__ = ["Configuration"]
 
-DEFAULT_CONTEXT_BYTES = 2 * 1024 * 1024
+_LABEL = "[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
+_REGISTRY = regex(rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?(?:/[a-z0-9._/-]+)?")
 _MOST_KINDS = 1024
 
 
@@ -26,8 +30,8 @@ _MOST_KINDS = 1024
 class Configuration:
     """All settings of the ConfigMap, with their defaults.
 
-    `max_context_bytes` is None for no limit. `success_event_actions` is empty for all actions. `problems` say which
-    keys could not be read and why.
+    `evaluation` applies to every rule. `success_event_actions` is empty for all actions. `problems` say which keys
+    could not be read and why.
 
     >>> Configuration.read({"excludeGroups": "system:nodes", "maxContextSize": "x"}).problems
     ('maxContextSize: `x` is no quantity',)
@@ -40,12 +44,10 @@ class Configuration:
     webhook_annotations: Mapping[str, str] = field(default_factory=dict)
     webhook_labels: Mapping[str, str] = field(default_factory=dict)
     match_conditions: tuple[JSONObject, ...] = ()
-    default_registry: str = "docker.io"
-    mutates_registry: bool = True
     generates_success_events: bool = False
     success_event_actions: tuple[str, ...] = ()
     update_request_threshold: int = 1000
-    max_context_bytes: int | None = DEFAULT_CONTEXT_BYTES
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     problems: tuple[str, ...] = ()
     _filters: dict[tuple[GVK, str], tuple[ResourceFilter, ...]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -74,10 +76,12 @@ class Configuration:
             except (DocumentError, ValueSyntaxError) as error:
                 problems.append(f"{key}: {error}")
         excluded = ExcludedUsers(**{name: found.pop(name) for name in _USERS if name in found})
-        return replace(cls(**found), excluded=excluded, problems=tuple(problems))
+        evaluation = EvaluationSettings(**{name: found.pop(name) for name in _EVALUATION if name in found})
+        return replace(cls(**found), excluded=excluded, evaluation=evaluation, problems=tuple(problems))
 
 
 _USERS = tuple(item.name for item in fields(ExcludedUsers))
+_EVALUATION = ("default_registry", "mutates_registry", "context_bytes")
 
 
 def _selectors(text: str) -> dict[str, JSON]:
@@ -128,12 +132,20 @@ def _bool(text: str) -> bool:
     raise ValueSyntaxError(f"`{text}` is neither true nor false")
 
 
-def _size(text: str) -> int | None:
+def _registry(text: str) -> str:
+    """Return a registry, with a path behind it where there is one."""
+    if not _REGISTRY.fullmatch(text):
+        raise ValueSyntaxError(f"`{text}` is no registry")
+    return text
+
+
+def _size(text: str) -> int:
+    """Return a number of bytes; 0 stands for no limit."""
     try:
         value = int(parse_quantity(text).value)
     except ValueSyntaxError:
         raise ValueSyntaxError(f"`{text}` is no quantity") from None
-    return value or None
+    return value if value > 0 else sys.maxsize
 
 
 def _count(text: str) -> int:
@@ -160,10 +172,10 @@ _READERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "webhookAnnotations": _into("webhook_annotations", _texts),
     "webhookLabels": _into("webhook_labels", _texts),
     "matchConditions": _into("match_conditions", _conditions),
-    "defaultRegistry": _into("default_registry", str),
+    "defaultRegistry": _into("default_registry", _registry),
     "enableDefaultRegistryMutation": _into("mutates_registry", _bool),
     "generateSuccessEvents": _into("generates_success_events", _bool),
     "successEventActions": _into("success_event_actions", _list),
     "updateRequestThreshold": _into("update_request_threshold", _count),
-    "maxContextSize": _into("max_context_bytes", _size),
+    "maxContextSize": _into("context_bytes", _size),
 }

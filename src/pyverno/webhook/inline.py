@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NoReturn, Protocol, runtime_checkable
 
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
-from pyverno.engine.patience import ImpatientBudget
+from pyverno.engine.patience import MAX_CONTEXT_BYTES, ImpatientBudget
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
@@ -63,9 +63,11 @@ class InlineHost:
         self._memory = host if isinstance(host, RememberingHost) else None
         self.allows_http_in_namespaces = isinstance(host, NamespacedHttpHost) and host.allows_http_in_namespaces
 
-    def budget(self, deadline: float | None) -> ImpatientBudget:
+    def budget(self, deadline: float | None, context_bytes: int = MAX_CONTEXT_BYTES) -> ImpatientBudget:
         """Return the budget of one review that begins now; one that computes for too long needs a worker."""
-        return ImpatientBudget(ComputesLongError, patience=self._patience, deadline=deadline)
+        return ImpatientBudget(
+            ComputesLongError, patience=self._patience, deadline=deadline, context_bytes=context_bytes
+        )
 
     def now(self) -> int:
         """Return the wall clock."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from pyverno.engine.request import User
+from pyverno.engine.request import EvaluationSettings, User
 from pyverno.kube.gvk import GVK
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.filters import read_resource_filters
@@ -77,6 +79,7 @@ def test_a_key_that_can_not_be_read_keeps_its_default() -> None:
             "enableDefaultRegistryMutation": "maybe",
             "updateRequestThreshold": "-1",
             "maxContextSize": "0",
+            "defaultRegistry": "no registry",
             "webhookAnnotations": '{"a": "b"}',
         }
     )
@@ -84,12 +87,12 @@ def test_a_key_that_can_not_be_read_keeps_its_default() -> None:
         "webhooks: must be one JSON object",
         "webhookLabels: must be a JSON map of texts",
         "matchConditions: each condition must have the texts `name` and `expression`",
+        "defaultRegistry: `no registry` is no registry",
         "enableDefaultRegistryMutation: `maybe` is neither true nor false",
         "updateRequestThreshold: `-1` is no whole number",
     ) == found.problems
-    assert (None, {"a": "b"}, True, 1000) == (
-        found.max_context_bytes,
+    assert (EvaluationSettings(context_bytes=sys.maxsize), {"a": "b"}, 1000) == (
+        found.evaluation,
         found.webhook_annotations,
-        found.mutates_registry,
         found.update_request_threshold,
     )

@@ -9,6 +9,7 @@ from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import PyvernoError
 from pyverno.images import find_images
 from pyverno.kube.json import JSON
+from pyverno.lang.runtime import EvaluationSettings
 from pyverno.podsecurity import PodSecurityCheck, PodSecurityOutcome, message
 from pyverno.value import dataclass
 
@@ -30,7 +31,7 @@ class PodSecurityRule:
             outcome = self.check.check(run.resource, run.request.gvk.kind)
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"Error while getting new resource: {error.message}"),)
-        return (self._verdict(outcome, run.resource),)
+        return (self._verdict(outcome, run),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the rule, or judge what an exception leaves of it.
@@ -54,11 +55,11 @@ class PodSecurityRule:
                     narrowest = outcome
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"Error while getting new resource: {error.message}"),)
-        return None if narrowest is None else (self._verdict(narrowest, run.resource),)
+        return None if narrowest is None else (self._verdict(narrowest, run),)
 
-    def _verdict(self, outcome: PodSecurityOutcome, resource: JSON) -> Verdict:
+    def _verdict(self, outcome: PodSecurityOutcome, run: Run) -> Verdict:
         text = message(self.rule, outcome, level=self.check.level, version=self.check.version)
-        images = _images_by_container(resource) if outcome.violations else {}
+        images = _images_by_container(run.resource, run.runtime.settings) if outcome.violations else {}
         checks = tuple(
             {
                 "id": violation.check_id,
@@ -71,10 +72,12 @@ class PodSecurityRule:
         return Verdict(Status.PASS if outcome.allowed else Status.FAIL, text, detail)
 
 
-def _images_by_container(resource: JSON) -> dict[str, str]:
+def _images_by_container(resource: JSON, settings: EvaluationSettings) -> dict[str, str]:
     """Return the image of every container by its name."""
     try:
-        found = find_images(resource)
+        found = find_images(
+            resource, default_registry=settings.default_registry, mutate_registry=settings.mutates_registry
+        )
     except PyvernoError:
         return {}
     return {name: image.reference for group in found.values() for name, image in group.items()}
