@@ -16,6 +16,7 @@ __all__ = ["ImageReference", "parse_reference"]
 
 _MAX_NAME: Final = 255
 _MAX_SHOWN: Final = 512
+_MAX_REFERENCE: Final = 4096
 
 _ALNUM: Final = "[a-z0-9]+"
 _COMPONENT: Final = rf"{_ALNUM}(?:(?:\.|_|__|-+){_ALNUM})*"
@@ -98,6 +99,8 @@ def _with_registry(text: str, default_registry: str) -> str:
 
 def _parse(text: str) -> tuple[str, str, str, str]:
     """Split a reference into domain, path, tag and digest; the texts of errors are distribution's."""
+    if len(text) > _MAX_REFERENCE:
+        raise ValueSyntaxError("invalid reference format")  # no registry has such a name; matching it would take long
     rest, at, digest = text.partition("@")
     head, colon, tag = rest.rpartition(":")
     if not colon or "/" in tag:

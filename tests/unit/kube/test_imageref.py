@@ -59,6 +59,7 @@ def test_the_form_with_tag_is_open_when_there_is_none():
         ("a@sha256:12", "invalid reference format"),
         ("a@sha256:" + "0" * 40, "invalid checksum digest length"),
         ("a@md5:" + "0" * 32, "unsupported digest algorithm"),
+        ("a/" * 3000 + "a", "invalid reference format"),
         ("ghcr.io/" + "a" * 300, "repository name must not be more than 255 characters"),
     ],
 )

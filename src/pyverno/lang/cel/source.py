@@ -13,6 +13,8 @@ from pyverno.value import dataclass
 __all__ = ["CompileError", "Issue", "Source"]
 
 MAX_CODE_POINTS: Final = 100_000
+MAX_ISSUES_SHOWN: Final = 100
+MAX_LINE_SHOWN: Final = 16_384
 DESCRIPTION: Final = "<input>"
 
 
@@ -48,6 +50,8 @@ class Issue:
     def display(self, source: Source) -> str:
         """Print in cel-go's layout: place and text, the source line, and a caret below the column.
 
+        A line of more than 16,384 bytes is left out.
+
         >>> print(Issue(1, "undefined field 'x'").display(Source("a.x")))
         ERROR: <input>:1:2: undefined field 'x'
          | a.x
@@ -56,6 +60,8 @@ class Issue:
         number, column = source.place(self.offset)
         head = f"ERROR: {source.description}:{number}:{column + 1}: {self.message}"
         text = source.line(number).replace("\t", " ")
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_LINE_SHOWN:
+            return head
         # cel-go: common/error.go marks characters outside ASCII with full-width dots and carets
         dots = "".join("．" if ord(char) > 127 else "." for char in text[:column])
         wide = column < len(text) and ord(text[column]) > 127
@@ -65,7 +71,8 @@ class Issue:
 class CompileError(ExpressionSyntaxError):
     """An expression that does not parse or does not type-check; carries every problem found.
 
-    `issues` are in cel-go's order (by place), `source` is the expression; the message is cel-go's whole report.
+    `issues` are in cel-go's order (by place), `source` is the expression; the message is cel-go's whole report, which
+    shows the first 100.
     """
 
     code = "cel-compile"
@@ -75,5 +82,8 @@ class CompileError(ExpressionSyntaxError):
     ) -> None:
         self.issues = tuple(sorted(issues, key=lambda issue: issue.offset))
         self.source = source
-        text = "\n".join(issue.display(source) for issue in self.issues)
+        lines = [issue.display(source) for issue in self.issues[:MAX_ISSUES_SHOWN]]
+        if len(self.issues) > MAX_ISSUES_SHOWN:
+            lines.append(f"{len(self.issues) - MAX_ISSUES_SHOWN} more errors were truncated")
+        text = "\n".join(lines)
         super().__init__(text, offset=self.issues[0].offset if self.issues else 0, location=location, path=path)

@@ -32,3 +32,16 @@ def test_a_compile_error_lists_its_issues_in_order() -> None:
     assert [issue.message for issue in error.issues] == ["first", "later"]
     assert error.offset == 0
     assert str(error).count("ERROR: <input>") == 2
+
+
+def test_a_report_shows_a_hundred_problems_and_counts_the_others():
+    """As cel-go's: an expression with thousands of problems does not make a report of gigabytes."""
+    source = Source("a" * 200)
+    report = CompileError(tuple(Issue(offset, "wrong") for offset in range(150)), source).message
+    assert 100 == report.count("ERROR: ")
+    assert "50 more errors were truncated" == report.splitlines()[-1]
+
+
+def test_a_long_line_is_left_out_of_a_report():
+    """As cel-go's: a line of more than 16,384 bytes is named by its place only."""
+    assert "ERROR: <input>:1:3: wrong" == Issue(2, "wrong").display(Source("a" * 16_385))

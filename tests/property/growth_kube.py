@@ -1,0 +1,415 @@
+"""The functions of `kube`, `lang.pattern`, `lang.template`, `images` and `podsecurity` under the doubling law.
+
+Every public function of these packages has a row in `TEXT_READERS`, `VALUE_READERS`, `PAIRS` or `SPECIAL`, or a reason
+in `EXEMPT`. What a policy gives (patterns, templates, selectors) grows as well as what a request gives.
+"""
+
+# ruff: noqa: E501 - tables with a row each
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from pyverno.kube.json import JSON
+from pyverno.lang.runtime import Budget, Runtime
+from tests.property.growth import Call, Shape, Subject
+from tests.property.growth_inputs import VALUES, text, text_names, value_shapes
+
+__all__ = ["EXEMPT", "kube_subjects", "listed", "public_functions"]
+
+PACKAGES = ("kube", "lang.pattern", "lang.template", "images", "podsecurity")
+
+TEXT_READERS = (
+    "kube.apipath.parse_api_path", "kube.cron.parse_cronexpr", "kube.cron.parse_standard", "kube.documents.load_documents",
+    "kube.cronexpr.parse_cronexpr", "kube.duration.parse_duration", "kube.duration.try_duration",
+    "kube.duration.quote_time", "kube.gotime.parse_rfc3339", "kube.gvk.parse_api_version",
+    "kube.imageref.parse_reference", "kube.json.decode", "kube.jsonpatch.escape_key", "kube.jsonpatch.unescape_key",
+    "kube.labelsyntax.label_key_problems", "kube.labelsyntax.label_value_problems", "kube.quantity.parse_quantity",
+    "kube.quantity.try_quantity", "kube.selector.parse_selector_text", "kube.semver.parse_version",
+    "kube.semver.try_version", "kube.wildcard.compile_wildcard", "kube.wildcard.has_wildcard",
+    "kube.yaml_events.build_value", "kube.yaml_scalars.resolve_plain",
+    "kube.fieldset.field_step", "kube.golayout.chunks", "kube.gvk.parse_kind_selector", "kube.semver.parse_range",
+    "lang.pattern.anchors.parse_anchor", "lang.pattern.anchors.strip_anchors",
+    "lang.pattern.leaf.compile_leaf", "lang.pattern.leaf.integer_range", "lang.pattern.leaf.literal_texts",
+    "lang.pattern.leaf.split_operator", "lang.pattern.metadata.compile_key",
+    "lang.pattern.operators_values.duration_of", "lang.pattern.operators_values.float_of",
+    "lang.pattern.operators_values.integer_of", "lang.pattern.operators_values.quantity_of",
+    "lang.template.expression_text.compile_expression_text", "lang.template.location.parse_path",
+     "lang.template.location.shown_path",
+    "lang.template.patchtext.compile_patch_text", "lang.template.references.find_references",
+    "lang.template.slot.byte_length", "lang.template.slot.compile_query", "lang.template.syntax.is_reference",
+    "lang.template.syntax.is_variable", "lang.template.syntax.parse_string", "lang.template.syntax.split_expression",
+    "lang.template.syntax.split_variables", "images.info.parse_image", "podsecurity.versions.parse_version",
+)  # fmt: skip
+VALUE_READERS = (
+    "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yamlwriter.dump_yaml",
+    "kube.fieldset.value_step", "kube.typedcheck.shown",
+    "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.failpath.compile_failpath",
+    "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.mutate.compile_overlay",
+    "lang.pattern.outcome.go_type", "lang.pattern.validate.compile_pattern", "lang.template.references.resolve_references",
+    "lang.template.slot.text_of", "lang.template.syntax.has_variables", "lang.template.template.compile_template",
+)  # fmt: skip
+PAIRS = (
+    "kube.json.equal", "kube.jsonpatch.create_patch", "kube.mergepatch.apply_merge_patch",
+    "kube.mergepatch.create_merge_patch", "kube.strategicmerge.strategic_merge", "kube.wildcard.match",
+    "kube.wildcard.match_either", "kube.wildcard.match_price", "lang.pattern.price.condition_price",
+    "lang.pattern.operators_values.pair_durations",
+)  # fmt: skip
+
+EXEMPT: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "kube.civil.civil_from_days", "kube.civil.days_before_month", "kube.civil.days_from_civil",
+            "kube.civil.days_in_month", "kube.civil.is_leap", "kube.civil.weekday", "kube.civil.year_day",
+            "kube.duration.duration_from_seconds", "kube.duration.duration_seconds", "kube.duration.format_duration",
+            "kube.gofloat.float_text", "kube.gofloat.float_verb_text", "kube.json.float_text", "kube.json.is_number",
+            "kube.gotime.civil_time", "kube.gotime.unix_time", "lang.pattern.leaf.as_float",
+            "lang.pattern.operators_values.seconds_of", "podsecurity.versions.since",
+        ),
+        "takes numbers of bounded size",
+    ),
+    **{
+        f"kube.status.{name}": "writes an answer of the sandbox's API server"
+        for name in (
+            "already_exists", "bad_request", "conflict", "expired", "forbidden", "internal_error", "invalid",
+            "method_not_supported", "not_acceptable", "not_allowed", "not_found", "path_not_found",
+            "request_too_large", "resource_name", "server_timeout", "service_unavailable", "too_many_requests",
+            "unauthorized", "unsupported_media_type",
+        )
+    },
+    **dict.fromkeys(
+        ("kube.gvk.join_api_version", "lang.template.location.join_path", "lang.template.location.path_expression", "lang.pattern.anchors.has_anchor_keys", "lang.template.location.place_expression",
+         "lang.pattern.outcome.path_text", "kube.fieldset.path_text", "kube.fieldset.key_step", "kube.typedcheck.key_text",
+         "podsecurity.finding.plural", "podsecurity.finding.quoted", "podsecurity.finding.sorted_unique",
+         "podsecurity.control.container_fields", "podsecurity.setters.named_containers", "podsecurity.setters.setters",
+         "kube.serverside.manager_name"),
+        "joins texts once",
+    ),
+    **dict.fromkeys(
+        ("kube.mergedlists.merge_lists", "kube.mergedlists.merge_text", "lang.pattern.steps.condition_step", "lang.pattern.steps.equality_step", "lang.pattern.steps.existence_step",
+         "lang.pattern.steps.global_step", "lang.pattern.steps.negation_step", "lang.pattern.steps.plain_step",
+         "lang.pattern.steps.presence_step", "lang.pattern.passcheck.compile_any", "lang.pattern.passcheck.compile_passes",
+         "lang.pattern.passcheck.fuse", "lang.pattern.checks.compile_labels", "lang.pattern.operators_equality.compile_equals",
+         "lang.pattern.operators_equality.compile_not_equals", "lang.pattern.operators_membership.compile_in",
+         "lang.pattern.operators_membership.compile_not_in", "lang.pattern.operators_order.compile_duration_order",
+         "lang.pattern.operators_order.compile_order", "lang.pattern.operators.operator",
+         "lang.template.slot.compile_slot", "lang.template.rescan.render_rescanning",
+         "podsecurity.excludes.compile_excludes", "podsecurity.excludes.exempt", "podsecurity.evaluate.message",
+         "podsecurity.pod.read_pod", "podsecurity.evaluate.compile_pod_security", "podsecurity.problems.exclude_problems",
+         "images.extractors.compile_extractors", "images.extract.find_images", "kube.yaml_scalars.key_text",
+         "kube.yaml_scalars.resolve_tagged", "kube.golayout.read_fields", "kube.documents.expand_lists", "kube.yaml_events.build_positions"),
+        "a part of a function that has a row",
+    ),
+    **{
+        f"kube.{name}": "server-side apply: reached by manifests of the sandbox and of MutatingPolicies, see typed_merge"
+        for name in (
+            "managedfields.bare", "managedfields.capped", "managedfields.claims_of", "managedfields.claims_of_update",
+            "managedfields.settled", "managedfields.with_claims", "schematree.schema_tree_for",
+            "schematree.schema_tree_of", "serverside.apply", "serverside.reset_fields", "serverside.schema_tree_for",
+            "serverside.schema_tree_of", "serverside.track", "typedvalue.compare", "typedvalue.fields_of",
+            "typedvalue.merge", "typedvalue.problems", "typedvalue.taken_out", "typedvalue.with_named_parents",
+            "strategicpatch.strategic_patch", "typedcheck.problems", "typedcheck.item_key",
+        )
+    },
+}  # fmt: skip
+"""Functions without a row of their own, and why."""
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every public function of the packages that requests reach, by its name below `pyverno`."""
+    for package in PACKAGES:
+        room = import_module(f"pyverno.{package}")
+        for found in pkgutil.iter_modules(room.__path__):
+            module = import_module(f"pyverno.{package}.{found.name}")
+            for name in getattr(module, "__all__", ()):
+                if inspect.isfunction(value := getattr(module, name)):
+                    yield f"{package}.{found.name}.{name}", value
+
+
+def listed() -> frozenset[str]:
+    """Return the names of all functions that have a row."""
+    return frozenset((*TEXT_READERS, *VALUE_READERS, *PAIRS, *SPECIAL))
+
+
+def kube_subjects() -> Iterator[Subject]:
+    """Yield all rows."""
+    for name in TEXT_READERS:
+        function = _function(name)
+        yield Subject(name, {each: _reads(function, _text(each)) for each in text_names()})
+    for name in VALUE_READERS:
+        function = _function(name)
+        yield Subject(name, {each: _reads(function, make) for each, make in value_shapes("any")})
+    for name in PAIRS:
+        function = _function(name)
+        kinds = "text" if ".wildcard." in name else "any"
+        shapes: dict[str, Shape] = {}
+        for each, make in value_shapes(kinds):
+            shapes[f"{each} and the same"] = _reads_two(function, make, make)
+            shapes[f"{each} and reversed"] = _reads_two(function, make, _reversed(make))
+            shapes[f"{each} and longer"] = _reads_two(function, make, _longer(make))
+        if kinds == "text":
+            for pattern in (
+                "stars",
+                "question marks",
+                "question marks and star",
+                "stars and letters",
+                "letters and star",
+            ):
+                for each in ("letters", "letters and another", "question marks", "stars and letters"):
+                    shapes[f"{pattern} on {each}"] = _reads_two(function, _text(pattern), _text(each))
+        yield Subject(name, shapes)
+    for name, made in SPECIAL.items():
+        yield Subject(name, made)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, _, attribute = name.rpartition(".")
+    function: Callable[..., Any] = getattr(import_module(f"pyverno.{module}"), attribute)
+    return function
+
+
+def _text(name: str) -> Callable[[int], str]:
+    return lambda size: text(name, size)
+
+
+def _reversed(make: Callable[[int], JSON]) -> Callable[[int], JSON]:
+    def reverse(size: int) -> JSON:
+        value = make(size)
+        if isinstance(value, dict):
+            return dict(reversed(value.items()))
+        return value[::-1] if isinstance(value, (list, str)) else value
+
+    return reverse
+
+
+def _longer(make: Callable[[int], JSON]) -> Callable[[int], JSON]:
+    def longer(size: int) -> JSON:
+        value = make(size)
+        if isinstance(value, dict):
+            return {**value, "more": 1}
+        return ["more", *value] if isinstance(value, list) else f"b{value}" if isinstance(value, str) else value
+
+    return longer
+
+
+def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Call:
+    """Return a call that charges the budget where the function takes a meter or a runtime."""
+    parameters = inspect.signature(function).parameters
+
+    def run(budget: Budget) -> object:
+        extra = {**named}
+        if "meter" in parameters:
+            extra["meter"] = budget
+        if "budget" in parameters:
+            extra["budget"] = budget
+        if "runtime" in parameters:
+            extra["runtime"] = Runtime(budget=budget)
+        try:
+            return function(*arguments, **extra)
+        except ValueError:
+            return None
+
+    return run
+
+
+def _reads(function: Callable[..., Any], make: Callable[[int], Any]) -> Shape:
+    return lambda size: call(function, make(size))
+
+
+def _reads_two(function: Callable[..., Any], make: Callable[[int], Any], other: Callable[[int], Any]) -> Shape:
+    return lambda size: call(function, make(size // 2), other(size // 2))
+
+
+def _containers(size: int, **fields: Any) -> list[JSON]:
+    return [{"name": f"c{number}", "image": f"r.io/i{number}:v1", **fields} for number in range(max(1, size // 40))]
+
+
+def _pod(size: int, **fields: Any) -> dict[str, Any]:
+    labels = {f"l{number}": "v" for number in range(size // 40)}
+    metadata = {"name": "p", "namespace": "n", "labels": labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": _containers(size, **fields)},
+    }
+
+
+def _labels(size: int) -> dict[str, str]:
+    return {f"label{number}": f"v{number}" for number in range(size // 20)}
+
+
+def _patches(kind: str) -> Shape:
+    from pyverno.kube.jsonpatch import apply_patch
+
+    def operations(size: int) -> list[dict[str, Any]]:
+        count = max(1, size // 40)
+        match kind:
+            case "adds at the end":
+                return [{"op": "add", "path": "/l/-", "value": 1} for _ in range(count)]
+            case "adds at the front":
+                return [{"op": "add", "path": "/l/0", "value": 1} for _ in range(count)]
+            case "removes at the front":
+                return [{"op": "remove", "path": "/l/0"} for _ in range(count)]
+            case "copies itself":
+                return [{"op": "copy", "from": "/m", "path": "/m/m"} for _ in range(min(count, 24))]
+            case "moves":
+                return [{"op": "move", "from": "/l/0", "path": "/l/1"} for _ in range(count)]
+            case "tests":
+                return [{"op": "test", "path": "/l", "value": [1] * (size // 4)} for _ in range(2)]
+            case "keys":
+                return [{"op": "add", "path": f"/m/k{number}", "value": 1} for number in range(count)]
+            case _:
+                return [{"op": "replace", "path": "/l/0", "value": 1} for _ in range(count)]
+
+    def shape(size: int) -> Call:
+        document = {"l": [1] * (size // 4), "m": {"a": 1}}
+        return call(apply_patch, document, operations(size))
+
+    return shape
+
+
+def _special() -> Mapping[str, Mapping[str, Shape]]:
+    from pyverno.images.extract import extract_images
+    from pyverno.kube.gotime import parse_time
+    from pyverno.kube.jsonscan import scan
+    from pyverno.kube.selector import compile_selector, expand_labels
+    from pyverno.kube.ttl import parse_ttl
+    from pyverno.kube.typedmerge import typed_merge
+    from pyverno.kube.wildcard import first_match, separate_wildcards
+    from pyverno.lang.pattern.metadata import expand_keys, find_tag, text_entries
+    from pyverno.lang.pattern.operators import OPERATORS, compile_operator
+    from pyverno.podsecurity.evaluate import evaluate
+
+    created = parse_time("2006", "2024")
+    operator_shapes: dict[str, Shape] = {}
+    for name in OPERATORS:
+        for each, make in value_shapes("any"):
+            for mode, other in (("same", make), ("reversed", _reversed(make)), ("longer", _longer(make))):
+
+                def compare(size: int, name: str = name, make: Any = make, other: Any = other) -> Call:
+                    key, value = make(size // 2), other(size // 2)
+
+                    def run(budget: Budget) -> object:
+                        check = compile_operator(name, value)
+                        return check and call(check, key)(budget)
+
+                    return run
+
+                operator_shapes[f"{name}: {each} and {mode}"] = compare
+        for left, right in (("stars", "texts"), ("texts", "stars"), ("questions", "long texts"), ("texts", "texts")):
+
+            def among(size: int, name: str = name, left: str = left, right: str = right) -> Call:
+                key, value = VALUES[left](size // 2), VALUES[right](size // 2)
+
+                def run(budget: Budget) -> object:
+                    check = compile_operator(name, value)
+                    return check and call(check, key)(budget)
+
+                return run
+
+            operator_shapes[f"{name}: {left} among {right}"] = among
+
+    def merges(**fields: Any) -> Shape:
+        return lambda size: call(
+            typed_merge, _pod(size // 2), _pod(size // 2, **fields), group="", version="v1", kind="Pod"
+        )
+
+    levels = {
+        f"{level} {name}": (
+            lambda size, level=level, fields=fields: call(evaluate, _pod(size, **fields), "Pod", level=level)
+        )
+        for level in ("baseline", "restricted")
+        for name, fields in (
+            ("plain", {}),
+            ("privileged", {"securityContext": {"privileged": True, "capabilities": {"add": ["X"], "drop": ["ALL"]}}}),
+            ("ports", {"ports": [{"hostPort": 1}]}),
+        )
+    }
+    return {
+        "images.extract.extract_images": {
+            "containers": lambda size: call(extract_images, _pod(size)),
+            "one long image": lambda size: call(
+                extract_images, {**_pod(1), "spec": {"containers": [{"name": "c", "image": "a/" * (size // 2) + "a"}]}}
+            ),
+        },
+        "kube.gotime.parse_time": {
+            f"{layout} {each}": (lambda size, layout=layout, each=each: call(parse_time, layout, text(each, size)))
+            for layout in ("2006-01-02T15:04:05Z07:00", "Jan _2")
+            for each in text_names()
+        },
+        "kube.jsonpatch.apply_patch": {
+            kind: _patches(kind)
+            for kind in (
+                "adds at the end",
+                "adds at the front",
+                "removes at the front",
+                "copies itself",
+                "moves",
+                "tests",
+                "keys",
+                "replaces",
+            )
+        },
+        "kube.jsonscan.scan": {
+            each: (lambda size, each=each: call(scan, text(each, size).encode())) for each in text_names()
+        },
+        "kube.selector.compile_selector": {
+            "labels": lambda size: lambda budget: compile_selector({"matchLabels": _labels(size)})(_labels(size)),
+            "one of many": lambda size: (
+                lambda budget: compile_selector(
+                    {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": [*_labels(size)]}]}
+                )(_labels(size))
+            ),
+            "many expressions": lambda size: (
+                lambda budget: compile_selector(
+                    {"matchExpressions": [{"key": key, "operator": "Exists"} for key in _labels(size)]}
+                )(_labels(size))
+            ),
+            "wildcard": lambda size: (
+                lambda budget: compile_selector({"matchLabels": {"z*": "?*"}}, wildcards=True)(_labels(size))
+            ),
+            "wildcards": lambda size: (
+                lambda budget: compile_selector(
+                    {"matchLabels": {f"*{key}": "*" for key in _labels(size // 2)}}, wildcards=True
+                )(_labels(size // 2))
+            ),
+        },
+        "kube.selector.expand_labels": {
+            "wildcard": lambda size: call(expand_labels, {"z*": "*"}, _labels(size)),
+            "wildcards": lambda size: call(
+                expand_labels, {f"*{k}*": "*" for k in _labels(size // 2)}, _labels(size // 2)
+            ),
+        },
+        "kube.ttl.parse_ttl": {
+            each: (lambda size, each=each: call(parse_ttl, text(each, size), created)) for each in text_names()
+        },
+        "kube.typedmerge.typed_merge": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
+        "kube.wildcard.first_match": {
+            f"{left}, {right}": (
+                lambda size, left=left, right=right: call(
+                    first_match, VALUES[left](size // 2), VALUES[right](size // 2)
+                )
+            )
+            for left in ("stars", "questions", "texts", "one long text")
+            for right in ("texts", "long texts", "one long text")
+        },
+        "kube.wildcard.separate_wildcards": {"stars": lambda size: call(separate_wildcards, VALUES["stars"](size))},
+        "lang.pattern.metadata.expand_keys": {
+            "wildcard": lambda size: call(expand_keys, {"z*": "*"}, _labels(size)),
+            "wildcards": lambda size: call(
+                expand_keys, {f"*{k}*": "*" for k in _labels(size // 2)}, _labels(size // 2)
+            ),
+        },
+        "lang.pattern.metadata.find_tag": {"labels": lambda size: call(find_tag, _labels(size), "labels")},
+        "lang.pattern.metadata.text_entries": {"labels": lambda size: call(text_entries, _labels(size))},
+        "lang.pattern.operators.compile_operator": operator_shapes,
+        "podsecurity.evaluate.evaluate": levels,
+    }
+
+
+SPECIAL = _special()
+"""Functions whose arguments no table makes."""
