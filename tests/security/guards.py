@@ -738,13 +738,78 @@ _SILENT: Final = (
     ),
 )  # fmt: skip
 
-GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS, *_BOUNDED, *_SILENT)
+_ADVISORIES: Final = (
+    _guard(
+        "1D", "files of other machines are not read", "advisories::test_no_file_of_another_machine_is_read",
+        ("offline/files.py", 'if path[:2] in ("\\\\\\\\", "//", "\\\\/", "/\\\\"):', "if False:"),
+    ),
+    _guard(
+        "1D", "what is printed is quoted", "advisories::test_a_policy_that_we_print_reads_back_the_same",
+        ("kube/yamlwriter.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
+    ),
+    _guard(
+        "1F", "documents have a depth, in every style", "advisories::test_yaml_that_goes_deep_is_refused",
+        ("kube/yaml_events.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
+    ),
+    _guard(
+        "1D", "expressions have a depth", "advisories::test_expressions_that_go_deep_are_refused",
+        ("lang/jmespath/parser.py", "        if self.nesting > MAX_DEPTH:\n", "        if False:\n"),
+        ("lang/cel/parser.py", "        if self._depth > MAX_DEPTH:\n", "        if False:\n"),
+    ),
+    _guard(
+        "1F", "a path is one of the table", "advisories::test_a_path_is_one_of_the_table_or_nothing",
+        ("webhook/routes.py", "return replace(route, names=names) if route is not None and names and all(names) else None",
+         "return Route(Door.VALIDATE, _LEGACY_KINDS)"),
+    ),
+    _guard(
+        "1D", "reports are filtered", "advisories::test_reports_of_ours_are_left_alone",
+        ("controllers/manifests.py", 'filters += ["[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]"]', "filters += []"),
+    ),
+    _guard(
+        "1F", "a review touches nothing outside", "advisories::test_nothing_is_made_of_an_object",
+        (_ENGINE, "course = _Course(request,", 'open("/dev/null").close()\n        course = _Course(request,'),
+    ),
+    _guard(
+        "1F", "the old object is the request's", "advisories::test_the_old_object_is_what_the_api_server_sent",
+        ("engine/request.py", 'value["oldObject"] = self.old', 'value["oldObject"] = self.object'),
+    ),
+    _guard(
+        "1F", "images of ephemeral containers are images", "advisories::test_no_kind_of_container_is_forgotten",
+        ("images/extractors.py", 'groups = ("initContainers", "containers", "ephemeralContainers")',
+         'groups = ("initContainers", "containers")'),
+    ),
+    _guard(
+        "1F", "containers that are added later are judged",
+        "advisories::test_the_subresource_that_adds_containers_is_judged_as_a_pod",
+        ("engine/match.py", 'and subresource == "ephemeralcontainers"', 'and subresource == "none"'),
+    ),
+    _guard(
+        "1D", "a bad regular expression is typed", "advisories::test_a_bad_regular_expression_is_an_error_of_its_rule",
+        ("lang/jmespath/functions/regex.py", "    except re2.error as error:\n", "    except ZeroDivisionError as error:\n"),
+    ),
+    _guard(
+        "1D", "targets of a namespaced policy are in it",
+        "advisories::test_a_policy_of_a_namespace_generates_nothing_outside_of_one",
+        ("compiler/validation_generate.py",
+         'if problem:\n        findings.error("generate-scope", (*path, "namespace"), f"target',
+         'if False:\n        findings.error("generate-scope", (*path, "namespace"), f"target'),
+    ),
+    _guard(
+        "1D", "kinds are asked for by their plural", "advisories::test_every_kind_is_asked_for_by_its_plural",
+        ("kube/kinds.py", "return GVR(self.group, self.version, self.plural)",
+         "return GVR(self.group, self.version, self.kind.lower())"),
+    ),
+)  # fmt: skip
+
+GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS, *_BOUNDED, *_SILENT, *_ADVISORIES)
 """Every guard; `python -m tests.security.mutants` takes each away."""
 
 WITHOUT_GUARD: Final = {
     "test_source.py": "looks at the source; its own test plants what it must find",
     "test_guards.py": "looks at this table",
     "test_every_site_was_hit": "looks at the other tests of its file",
+    "test_register.py": "looks at the register",
+    "test_external_addresses_of_services_are_denied": "its guard is a policy of the library, which is no module",
     "test_an_unreadable_folder_is_said": "does not run for root, who can read every folder",
 }
 """Tests that no guard can be named for, by file or node id, with the reason."""

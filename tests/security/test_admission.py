@@ -109,7 +109,10 @@ BAD_BODIES = {
 @pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
 @pytest.mark.parametrize("path", ["/validate/fail", "/mutate/fail", "/policyvalidate"])
 def test_a_review_that_is_none_is_refused_and_disturbs_nobody(body: bytes, path: str) -> None:
-    """`fcd8adf0`, I11: 4xx with a Status, never 5xx and never 3xx (CVE-2020-8561); the next request is judged."""
+    """`fcd8adf0`, I11: 4xx with a Status, never 5xx and never 3xx (CVE-2020-8561); the next request is judged.
+
+    Register: CVE-2022-31074, CVE-2025-59531, CVE-2025-59537, CVE-2025-59538.
+    """
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
         code, answer = await caller.post(path, body)
@@ -148,7 +151,10 @@ def test_no_field_that_a_user_sets_skips_evaluation() -> None:
 
 
 def test_a_body_beyond_the_limit_is_never_held() -> None:
-    """R3, I9: 413 by its length, and as soon as the limit is passed when it has none; one below is judged."""
+    """R3, I9: 413 by its length, and as soon as the limit is passed when it has none; one below is judged.
+
+    Register: CVE-2026-44247.
+    """
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
         large = {**CONFIG_MAP, "data": {"x": "y" * 20_000}}

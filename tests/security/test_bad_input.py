@@ -85,7 +85,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_bad_resource_is_one_error_and_the_others_are_judged(name: str, folder: Path) -> None:
-    """Exit code 1 and one line on stderr with file, line and column; the good object has its pass."""
+    """Exit code 1 and one line on stderr with file, line and column; the good object has its pass.
+
+    Register: CVE-2019-11253.
+    """
     data, place = REFUSED[name]
     (folder / "odd.yaml").write_bytes(data)
     started = time.perf_counter()

@@ -97,7 +97,10 @@ def _asked(policy: JSONObject, answer: JSON = None) -> tuple[Review | None, list
 @pytest.mark.parametrize("what", BEYOND)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_a_library_asks_nothing_beyond_the_namespace(position: str, what: str) -> None:
-    """The policy does not compile, or its rule errs; either way nobody hears the question."""
+    """The policy does not compile, or its rule errs; either way nobody hears the question.
+
+    Register: CVE-2026-4789, CVE-2026-54523, CVE-2026-100703; Kubewarden CVE-2025-24784, CVE-2026-29773.
+    """
     review, asked = _asked(_policy(position, BEYOND[what]), {"metadata": {"name": "x"}, "items": [], "a": "b"})
     assert [] == asked
     if review is not None and position in ("variables", "validations", "mutations", "matchConditions"):
@@ -127,7 +130,10 @@ def test_a_library_answers_for_the_own_namespace(position: str, what: str) -> No
 
 @pytest.mark.parametrize("target", ["other", ""])
 def test_nothing_is_generated_beyond_the_namespace(target: str) -> None:
-    """CVE-2026-54523: another namespace, or none, is an error; the own one is fine."""
+    """CVE-2026-54523: another namespace, or none, is an error; the own one is fine.
+
+    Register: Capsule CVE-2026-22872, CVE-2026-65835.
+    """
 
     def policy(namespace: str) -> JSONObject:
         made = '[{"apiVersion": dyn("v1"), "kind": dyn("ConfigMap"), "metadata": dyn({"name": "made"})}]'

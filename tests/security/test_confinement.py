@@ -140,7 +140,10 @@ def test_a_namespaced_policy_matches_no_other_namespace() -> None:
 
 @pytest.mark.parametrize("path", ODD_PATHS)
 def test_odd_paths_are_refused_for_every_policy(path: str) -> None:
-    """CVE-2026-100706 and -100707: encoded, doubled, overlong or decorated paths are never interpreted."""
+    """CVE-2026-100706 and -100707: encoded, doubled, overlong or decorated paths are never interpreted.
+
+    Register: CVE-2026-100706, CVE-2026-100707, CVE-2026-26205.
+    """
     with pytest.raises(ValueSyntaxError):
         parse_api_path(path)
 

@@ -98,7 +98,10 @@ def attempts(
 
 @pytest.mark.parametrize("host", ADDRESSES)
 def test_this_machine_and_metadata_services_are_blocked_by_default(host: str) -> None:
-    """No flag is needed for that, and none opens more than loopback."""
+    """No flag is needed for that, and none opens more than loopback.
+
+    Register: GHSA-qr4g.
+    """
     assert not _permits(GUARDED, f"http://{host}/latest/meta-data")
     assert not _permits(GUARDED, f"https://{host}:8443/")
 
@@ -118,7 +121,10 @@ def test_neighbours_of_blocked_ranges_are_open(host: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_address_inside_of_another_is_judged(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every form is blocked for a blocked address, open for a public one, and open for both without the guard."""
+    """Every form is blocked for a blocked address, open for a public one, and open for both without the guard.
+
+    Register: CVE-2026-100705.
+    """
     blocked, public = (f"http://[{_form(form, address)}]/" for address in ("10.1.2.3", "93.184.216.34"))
     assert (False, True) == (_permits(CLOSED_RANGES, blocked), _permits(CLOSED_RANGES, public))
     monkeypatch.setattr(egressrules, "embedded_addresses", lambda address: ())
@@ -217,7 +223,10 @@ def test_no_proxy_is_taken_from_the_environment(name: str, monkeypatch: pytest.M
 
 
 def test_nothing_of_ours_goes_along() -> None:
-    """No credential, and no cookie that another call was given."""
+    """No credential, and no cookie that another call was given.
+
+    Register: CVE-2026-40868, GHSA-8wfp, CVE-2026-41323.
+    """
     service = Service({"/": lambda: web.Response(headers={"Set-Cookie": "session=1; Path=/"})})
     attempts(
         service, [HttpCall("GET", "http://localhost:PORT/")] * 2, rules=OPEN, lookup=names(localhost=["127.0.0.1"])
@@ -260,7 +269,10 @@ class _OpenSpy(Spy):
 
 
 def test_policies_of_a_namespace_call_services_only_where_that_is_opened() -> None:
-    """The flag opens calls of expressions; the calls of context entries stay closed, as in Kyverno."""
+    """The flag opens calls of expressions; the calls of context entries stay closed, as in Kyverno.
+
+    Register: GHSA-459x, CVE-2026-4789.
+    """
     call = HttpCall("GET", "http://example.com/")
     closed, opened = Broker(Spy(), Budget(), "team"), Broker(_OpenSpy(), Budget(), "team")
     assert (200, b"{}") == opened.http_exchange(call)

@@ -35,7 +35,10 @@ def _is_allowed(settings: ExceptionSettings | None) -> bool:
     ids=["default", "off", "nowhere", "elsewhere", "off-but-named"],
 )
 def test_an_exception_of_a_tenant_has_no_effect(settings: ExceptionSettings | None) -> None:
-    """Exceptions are off by default, and on they count in one namespace."""
+    """Exceptions are off by default, and on they count in one namespace.
+
+    Register: CVE-2024-48921.
+    """
     assert not _is_allowed(settings)
 
 

@@ -31,7 +31,10 @@ NAMESPACES: dict[str, JSONObject] = {
 
 
 def test_conditions_see_the_namespace_of_the_request() -> None:
-    """What is in production is denied in the words of the policy; the twin elsewhere is let in."""
+    """What is in production is denied in the words of the policy; the twin elsewhere is let in.
+
+    Register: 2be74f07.
+    """
 
     async def run() -> dict[str, JSONObject]:
         certificate = make_certificate()

@@ -32,7 +32,10 @@ def judge(spec: JSON, level: str, version: str) -> bool:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("control", sorted(CONTAINER_VIOLATIONS))
 def test_a_violation_in_any_kind_of_container_is_denied(control: str, version: str, kind: str) -> None:
-    """Baseline and restricted deny it; the same pod without it is allowed by baseline."""
+    """Baseline and restricted deny it; the same pod without it is allowed by baseline.
+
+    Register: CVE-2023-33191, CVE-2023-2727, CVE-2024-3177.
+    """
     clean: JSONObject = {"name": "app", "image": "nginx:1"}
     context = dict(CONTAINER_VIOLATIONS[control])
     spec: JSONObject = {"containers": [clean]}

@@ -117,7 +117,10 @@ def test_the_lint_finds_what_it_looks_for(source: str) -> None:
 
 
 def test_generated_code_is_made_in_one_place() -> None:
-    """There is one compile in the product, the one that is allowed, and no exec at all."""
+    """There is one compile in the product, the one that is allowed, and no exec at all.
+
+    Register: CVE-2025-1974.
+    """
     sites = [
         path.relative_to(ROOT).as_posix()
         for path in SOURCES

@@ -20,7 +20,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.companions import API_VERSION, Values, read_context, read_user_info, read_values
-from pyverno.offline.files import STDIN, load_files, read_file
+from pyverno.offline.files import STDIN, check_local, load_files, read_file
 from pyverno.offline.git import Credentials
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.manifests import load_manifests
@@ -154,6 +154,7 @@ def _variables(written: Sequence[str]) -> dict[str, JSON]:
 
 def _crds(paths: Sequence[str]) -> tuple[JSONObject, ...]:
     for path in paths:
+        check_local(path)
         if Path(path).is_dir():
             raise UsageError(f"CRD path `{path}` is a folder, expected a file")
     loaded = load_files(paths)

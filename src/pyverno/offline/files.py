@@ -15,7 +15,7 @@ from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.documents import Document, load_documents
 from pyverno.value import dataclass, field
 
-__all__ = ["STDIN", "Loaded", "find_yaml", "load_files", "read_file", "read_stdin"]
+__all__ = ["STDIN", "Loaded", "check_local", "find_yaml", "load_files", "read_file", "read_stdin"]
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
@@ -32,6 +32,7 @@ class Loaded:
 
 def read_file(path: Path) -> bytes:
     """Return the bytes of a file; raises UsageError with the reason when it can not be read."""
+    check_local(str(path))
     try:
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
@@ -39,6 +40,15 @@ def read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+
+def check_local(path: str) -> None:
+    """Raise UsageError for a path on another machine: reading it would show that machine who is logged in here.
+
+    Windows takes both slashes; elsewhere such a path has no use either.
+    """
+    if path[:2] in ("\\\\", "//", "\\/", "/\\"):
+        raise UsageError(f"`{path}` is a path on another machine, which is not read")
 
 
 def read_stdin() -> bytes:
@@ -65,6 +75,7 @@ def find_yaml(folder: Path, *, recursive: bool = True) -> Iterator[Path]:
 def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
     """Yield the files that paths, folders and glob patterns name; raises UsageError for a path that does not exist."""
     for text in paths:
+        check_local(text)
         path = Path(text)
         if path.is_dir():
             yield from find_yaml(path, recursive=recursive)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyverno.errors import PyvernoError
 from pyverno.kube.documents import Document, expand_lists
-from pyverno.offline.files import STDIN, Loaded, load_files
+from pyverno.offline.files import STDIN, Loaded, check_local, load_files
 from pyverno.offline.git import Credentials, GitSource, cloned, is_git_url, parse_git_url
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
 
@@ -39,6 +39,7 @@ def load_policy_documents(
                 branch = source.branch
                 _take(loaded, _from_git(source, credentials), is_folder=True)
             else:
+                check_local(text)
                 found = load_files([text], stdin=stdin if text == STDIN else None)
                 _take(loaded, found, is_folder=text != STDIN and Path(text).is_dir())
         except PyvernoError as error:

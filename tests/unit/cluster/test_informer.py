@@ -154,7 +154,10 @@ def test_a_line_that_is_cut_off_is_no_change() -> None:
 
 
 def test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event() -> None:
-    """It is stale from the moment the watch breaks until one is open again, however quiet that one is."""
+    """It is stale from the moment the watch breaks until one is open again, however quiet that one is.
+
+    Register: CVE-2021-43979.
+    """
 
     async def refuse(request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None

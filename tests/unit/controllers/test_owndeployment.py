@@ -50,7 +50,10 @@ def test_the_deployment_tells(answer: Any, expected: tuple[bool, bool]) -> None:
 
 
 def test_what_we_may_not_see_is_neither_rolling_nor_gone() -> None:
-    """Nothing is taken away because a permission is missing; nothing waits for ever either."""
+    """Nothing is taken away because a permission is missing; nothing waits for ever either.
+
+    Register: eb49d4c4.
+    """
 
     async def run() -> None:
         async with serving() as (script, client):

@@ -427,7 +427,10 @@ def test_a_certificate_changes_between_two_handshakes() -> None:
 
 
 def test_old_protocols_and_ciphers_are_refused() -> None:
-    """TLS 1.1 is gone, and TLS 1.2 speaks AEAD ciphers only."""
+    """TLS 1.1 is gone, and TLS 1.2 speaks AEAD ciphers only.
+
+    Register: GHSA-hgv6.
+    """
 
     async def handshake(port: int, ciphers: str) -> str:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
