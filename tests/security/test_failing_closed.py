@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
 from pyverno.engine.host import NoHost
-from pyverno.engine.request import Operation
+from pyverno.engine.phases import ADMISSION
+from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import Status
 from pyverno.errors import HostError
+from pyverno.kube.documents import Document
+from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from tests.security.asking import CONFIG_MAP, POD, Spy, ask, found, only, policy
@@ -21,7 +26,16 @@ class Broken(NoHost):
     """Every question to the world fails."""
 
     def __getattribute__(self, name: str) -> object:
-        if name in {"api_call", "http_call", "config_map", "image_data", "global_entry", "get_object", "list_objects"}:
+        if name in {
+            "api_call",
+            "http_call",
+            "config_map",
+            "image_data",
+            "global_entry",
+            "get_object",
+            "list_objects",
+            "http_exchange",
+        }:
 
             def fail(*_: object, **__: object) -> object:
                 raise HostError("the world is down")
@@ -48,6 +62,37 @@ def test_a_loader_that_fails_denies(entry: str) -> None:
     review = ask(text, host=Broken())
     assert (Status.ERROR, False) == (only(review)[0], review.decision.allowed)
     assert Status.FAIL == only(ask(text, host=Spy({"metadata": {}, "data": {"a": "1"}})))[0]
+
+
+LISTERS = {
+    "get": "resource.Get('v1', 'configmaps', 'team', 'a').metadata.name != ''",
+    "list": "resource.List('v1', 'configmaps', 'team').items.size() >= 0",
+    "global": "globalContext.Get('a', '') != null",
+    "http": "http.Get('https://x.example.com').statusCode == 200",
+    "image": "image.GetMetadata('nginx:1').image != ''",
+}
+
+
+@pytest.mark.parametrize("position", ["matchConditions", "variables", "validations"])
+@pytest.mark.parametrize("lister", LISTERS)
+def test_a_lister_of_an_expression_that_fails_denies(lister: str, position: str) -> None:
+    """CVE-2025-46342: wherever it stands in a policy, an error of what it asks is an error, which denies."""
+    spec: JSONObject = {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+            ]
+        },
+        "validations": [{"expression": "variables.a" if position == "variables" else "true"}],
+    }
+    named = [{"name": "a", "expression": LISTERS[lister]}]
+    spec |= {position: [{"expression": LISTERS[lister]}] if position == "validations" else named}
+    document = {"apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "metadata": {"name": "guard"}}
+    made = compile_documents([Document({**document, "spec": spec}, "policy.yaml")])
+    assert () == made.errors, [str(error) for error in made.errors]
+    request = Request.from_manifest(CONFIG_MAP, gvr=GVR("", "v1", "configmaps"))
+    review = Engine(made.policy_set(), Broken()).review(request, ADMISSION)
+    assert ([Status.ERROR], False) == ([each.status for each in review.results], review.decision.allowed)
 
 
 @pytest.mark.parametrize("part", ["preconditions", "validate"])
@@ -80,7 +125,35 @@ METADATA: list[JSONObject] = [
     {"labels": {"app.kubernetes.io/managed-by": "kyverno"}},
     {"annotations": {"kyverno.io/verify-images": "{}"}},
     {"annotations": {"policies.kyverno.io/scored": "false"}},
+    {"creationTimestamp": "2099-01-01T00:00:00Z"},
+    {"generation": -1},
+    {"resourceVersion": "0"},
+    {"clusterName": "x"},
+    {"name": "kyverno"},
 ]
+FIELDS = (
+    *("annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers"),
+    *("generateName", "generation", "labels", "managedFields", "ownerReferences", "resourceVersion", "selfLink"),
+    *("uid", "initializers", "clusterName", "unknown"),
+)
+ODD: list[JSON] = [
+    *(None, "", "kyverno", 0, -1, True, [], [None], ["x"], {}, {"x": None}, "2024-01-01T00:00:00Z", 1e300),
+    *({"pod-policies.kyverno.io/x": "none"}, [{"kind": "ReplicaSet", "controller": True}]),
+]
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+@pytest.mark.parametrize("field", FIELDS)
+def test_no_value_of_any_metadata_skips_a_rule(field: str, operation: Operation) -> None:
+    """CVE-2023-34091: each field with each kind of value, new or updated: denied all the same."""
+    passing = {**POD, "metadata": {**POD["metadata"], "labels": {"team": "a"}}}
+    for value in ODD:
+        odd = {**POD, "metadata": {**POD["metadata"], field: value}}
+        old = None if operation is Operation.CREATE else passing
+        assert not ask(NEEDS_LABEL, odd, operation=operation, old=old).decision.allowed, (field, value)
+        if field not in ("labels", "annotations"):
+            good = {**passing, "metadata": {**passing["metadata"], field: value}}
+            assert ask(NEEDS_LABEL, good, operation=operation, old=old).decision.allowed, (field, value)
 
 
 @pytest.mark.parametrize("extra", METADATA, ids=lambda extra: next(iter(extra)))

@@ -51,3 +51,35 @@ def test_host_namespaces_are_denied(field: str, version: str) -> None:
     """Pod-level control at every version."""
     spec = {"containers": [{"name": "a", "image": "b"}], field: True}
     assert (False, True) == (judge(spec, "baseline", version), judge({**spec, field: False}, "baseline", version))
+
+
+RESTRICTED: dict[str, JSONObject] = {
+    "escalation": {"allowPrivilegeEscalation": True},
+    "no escalation said": {"allowPrivilegeEscalation": None},
+    "root": {"runAsNonRoot": False},
+    "user 0": {"runAsUser": 0},
+    "capabilities kept": {"capabilities": None},
+    "capabilities added": {"capabilities": {"drop": ["ALL"], "add": ["CHOWN"]}},
+    "no seccomp": {"seccompProfile": None},
+    "seccomp unconfined": {"seccompProfile": {"type": "Unconfined"}},
+}
+"""Fragments of a security context that the restricted level refuses."""
+SAFE: JSONObject = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+MINORS = [*range(0, 36, 5), 8, 19, 22, 23, 25, None]
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize("control", RESTRICTED)
+def test_restricted_holds_at_every_version(control: str, kind: str) -> None:
+    """CVE-2023-33191: v1.0 to latest (a check is asked before its first version too); a safe container passes at all."""
+    spec: JSONObject = {"containers": [{"name": "a", "image": "a:1", "securityContext": SAFE}]}
+    bad: JSONObject = {"name": "b", "image": "a:1", "securityContext": {**SAFE, **RESTRICTED[control]}}
+    for minor in MINORS:
+        version = "latest" if minor is None else f"v1.{minor}"
+        assert judge(spec, "restricted", version), version
+        assert not judge({**spec, kind: [bad]}, "restricted", version), version
