@@ -76,7 +76,7 @@ MINORS = [*range(0, 36, 5), 8, 19, 22, 23, 25, None]
 @pytest.mark.parametrize("kind", CONTAINERS)
 @pytest.mark.parametrize("control", RESTRICTED)
 def test_restricted_holds_at_every_version(control: str, kind: str) -> None:
-    """CVE-2023-33191: v1.0 to latest (a check is asked before its first version too); a safe container passes at all."""
+    """CVE-2023-33191: v1.0 to latest (also before the first version of a check); a safe container passes."""
     spec: JSONObject = {"containers": [{"name": "a", "image": "a:1", "securityContext": SAFE}]}
     bad: JSONObject = {"name": "b", "image": "a:1", "securityContext": {**SAFE, **RESTRICTED[control]}}
     for minor in MINORS:
