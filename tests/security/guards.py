@@ -810,7 +810,18 @@ _ADVISORIES: Final = (
     ),
 )  # fmt: skip
 
-GUARDS: Final = (*_CONFINED, *_EGRESS_GUARDS, *_CLOSED, *_LIMITED, *_INERT, *_CONTAINED, *_OTHERS, *_BOUNDED, *_SILENT, *_ADVISORIES)
+GUARDS: Final = (
+    *_CONFINED,
+    *_EGRESS_GUARDS,
+    *_CLOSED,
+    *_LIMITED,
+    *_INERT,
+    *_CONTAINED,
+    *_OTHERS,
+    *_BOUNDED,
+    *_SILENT,
+    *_ADVISORIES,
+)
 """Every guard; `python -m tests.security.mutants` takes each away."""
 
 WITHOUT_GUARD: Final = {
