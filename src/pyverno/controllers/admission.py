@@ -181,4 +181,5 @@ class AdmissionController:
         )
         await server.start(settings.address, settings.port, shares_port=settings.shares_port)
         self._server = server
+        self._metrics.overdue = lambda: server.overdue
         return server

@@ -115,7 +115,9 @@ class ClusterWorld:
                 surroundings.status.unavailable,
             )
             self._info = PolicyInfo(
-                metrics.instruments, lambda: self.store.compiled().values(), lambda: metrics.settings.namespaces
+                metrics.instruments,
+                lambda: tuple(self.store.compiled().values()),
+                lambda: metrics.settings.namespaces,
             )
 
     # ------------------------------------------------------------------------------------------- what the webhook reads
@@ -290,7 +292,7 @@ class ClusterWorld:
             )
 
     def _watch_everything(self) -> None:
-        self._namespaces = self._watch(_NAMESPACES, lambda _notice, _body: None)
+        self._namespaces = self._watch(_NAMESPACES, self._take_namespace)
         for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
             self._watch(bindings, self._take_binding)
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
@@ -350,6 +352,10 @@ class ClusterWorld:
 
     def _take_definition(self, _notice: Notice, _body: JSONObject) -> None:
         self._definitions_changed.set()
+
+    def _take_namespace(self, notice: Notice, body: JSONObject) -> None:
+        if self._metrics is not None:
+            self._metrics.note_namespace(body["metadata"]["name"], is_gone=notice is Notice.DELETED)
 
     def _take_binding(self, notice: Notice, body: JSONObject) -> None:
         if notice is Notice.DELETED:

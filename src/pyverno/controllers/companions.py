@@ -54,8 +54,10 @@ class Companions:
 
 async def _tell(channel: Channel, metrics: Metrics) -> None:
     """Send what was counted, written by another thread: requests do not wait for thousands of series."""
-    readings = tuple(metrics.read())
-    channel.send_written(await asyncio.to_thread(lambda: Channel.written({"readings": packed(readings)})))
+    readings = await metrics.gather()
+    departed, metrics.instruments.departed = metrics.instruments.departed, []
+    message = {"readings": readings, "departed": departed}
+    channel.send_written(await asyncio.to_thread(lambda: Channel.written({**message, "readings": packed(readings)})))
 
 
 async def _beat(channel: Channel, own: Callable[[], str]) -> None:

@@ -6,7 +6,7 @@ This module must never know what is counted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -39,9 +39,13 @@ class MetricsPort:
     """Serves what `expose` makes, at the path `/metrics`; an async context manager. Port 0 lets the system choose."""
 
     def __init__(
-        self, expose: Callable[[], Awaitable[bytes]], address: str = "", port: int = 8000, tls: MetricsTls | None = None
+        self,
+        expose: Callable[[], Awaitable[Sequence[bytes]]],
+        address: str = "",
+        port: int = 8000,
+        tls: MetricsTls | None = None,
     ) -> None:
-        """Take what makes the text, where to listen, and the certificates for HTTPS."""
+        """Take what makes the text, in pieces, where to listen, and the certificates for HTTPS."""
         self._expose = expose
         self._address = address
         self._tls = tls
@@ -62,10 +66,17 @@ class MetricsPort:
     ) -> None:
         await self._stack.aclose()
 
-    async def _handle(self, request: web.BaseRequest) -> web.Response:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path != _PATH:
             return web.Response(status=404, text=f"metrics are at {_PATH}\n")
-        return web.Response(body=await self._expose(), headers={"Content-Type": _CONTENT_TYPE})
+        pieces = await self._expose()
+        response = web.StreamResponse(headers={"Content-Type": _CONTENT_TYPE})
+        response.content_length = sum(map(len, pieces))
+        await response.prepare(request)
+        for piece in pieces:  # never the whole text once more
+            await response.write(piece)
+        await response.write_eof()
+        return response
 
 
 async def _context(tls: MetricsTls, stack: AsyncExitStack) -> object:

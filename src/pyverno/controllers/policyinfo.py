@@ -55,18 +55,40 @@ class PolicyInfo:
         """Take what makes instruments, what knows the policies, and whose are told."""
         self._compiled = compiled
         self._namespaces = namespaces
+        self._instruments = instruments
+        self._known: dict[tuple[str, str], frozenset[str]] = {}
         self._changes = instruments.counter(
             "kyverno_policy_changes", "How often policies changed.", _CHANGED, is_common=True
         )
         instruments.gauge("kyverno_policy_rule_info_total", "The rules that there are.", _LABELS, self._rules)
 
     def note(self, item: Compiled, change: str) -> None:
-        """Count that a policy was `created`, `updated` or `deleted`."""
+        """Count that a policy was `created`, `updated` or `deleted`; series of what is gone go a while later."""
         policy = item.policy
+        if policy is not None:
+            self._follow(policy, is_gone=change == "deleted")
         if policy is not None and policy.rules and self._namespaces().counts(policy.info.namespace):
             strictest = next((rule for rule in policy.rules if _enforces(rule)), policy.rules[0])
             name, namespace, scope, mode, background, *_ = _series(policy, strictest, is_ready=True)
             self._changes.add((mode, scope, background, namespace, name, change))
+
+    def _follow(self, policy: CompiledPolicy, *, is_gone: bool) -> None:
+        """Let the series of a policy that was deleted go, and those of rules that it has no longer."""
+        name, namespace = policy.info.name, policy.info.namespace
+        rules = frozenset() if is_gone else frozenset(rule.info.name for rule in policy.rules)
+        before = self._known.pop((namespace, name), frozenset())
+        if not is_gone:
+            self._known[namespace, name] = rules
+        for shown in (namespace,) if namespace else ("", "-"):  # a policy in no namespace is written in two ways
+            of_policy = ("policy_name", name), ("policy_namespace", shown)
+            if is_gone:
+                self._instruments.depart(of_policy)
+            else:
+                self._instruments.stay(of_policy)
+            for rule in before - rules:
+                self._instruments.depart((*of_policy, ("rule_name", rule)))
+            for rule in rules:
+                self._instruments.stay((*of_policy, ("rule_name", rule)))
 
     def _rules(self) -> Iterator[tuple[tuple[str, ...], float]]:
         counted = self._namespaces()

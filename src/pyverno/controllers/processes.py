@@ -19,8 +19,9 @@ from typing import Any, Final
 from pyverno.controllers.channel import Channel
 from pyverno.errors import HostError
 from pyverno.webhook.exposition import Exposition
-from pyverno.webhook.instruments import Reading
-from pyverno.webhook.readings import combined, unpacked
+from pyverno.webhook.instruments import Departed, Reading
+from pyverno.webhook.readings import combined, unpacked, without
+from pyverno.webhook.sharing import Shared
 
 __all__ = ["Processes", "can_share_ports"]
 
@@ -51,7 +52,18 @@ def can_share_ports() -> bool:
 class _Process:
     """One process that runs, and the last that was heard of it."""
 
-    __slots__ = ("answered", "channel", "heard", "number", "problem", "readings", "spoke", "was_ready", "work")
+    __slots__ = (
+        "answered",
+        "channel",
+        "departed",
+        "heard",
+        "number",
+        "problem",
+        "readings",
+        "spoke",
+        "was_ready",
+        "work",
+    )
 
     def __init__(self, number: int, work: asyncio.subprocess.Process, channel: Channel) -> None:
         self.number = number
@@ -61,6 +73,7 @@ class _Process:
         self.heard = time.monotonic()
         self.spoke = self.was_ready = False
         self.readings: list[Reading] = []
+        self.departed: list[Departed] = []
         self.answered = asyncio.Event()
 
     def hear(self, message: dict[str, Any]) -> None:
@@ -70,6 +83,7 @@ class _Process:
             self.was_ready |= not self.problem
         if "readings" in message:
             self.readings = unpacked(message["readings"])
+            self.departed += [tuple((label, value) for label, value in each) for each in message.get("departed", ())]
             self.answered.set()
 
     def complaint(self) -> str:
@@ -103,6 +117,7 @@ class Processes:
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._exposition = Exposition(self._pids)
+        self._scrapes = Shared(self._write)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep all of them running until `stop` is set, then end them in order.
@@ -137,12 +152,23 @@ class Processes:
         with suppress(TimeoutError):
             async with asyncio.timeout(_METRICS_SECONDS):
                 await asyncio.gather(*(each.answered.wait() for each in asked))
+        departed = [gone for each in asked for gone in each.departed]
+        if departed and self._gone:
+            self._gone = await asyncio.to_thread(without, self._gone, departed)
+        for each in asked:
+            each.departed.clear()
         return await asyncio.to_thread(combined, (*(each.readings for each in asked), self._gone))
 
-    async def scrape(self) -> bytes:
-        """Return the same in Prometheus' text format, with what the processes together use."""
+    async def scrape(self) -> Sequence[bytes]:
+        """Return the same in Prometheus' text format, in pieces, with what the processes together use.
+
+        It is made once for all who ask at the same time.
+        """
+        return await self._scrapes.get()
+
+    async def _write(self) -> Sequence[bytes]:
         readings = await self.gather()
-        return await asyncio.to_thread(self._exposition.to_bytes, readings)
+        return await asyncio.to_thread(lambda: tuple(self._exposition.pieces(readings)))
 
     async def _keep(self, number: int) -> None:
         """See to it that one process of this number runs."""

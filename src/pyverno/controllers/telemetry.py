@@ -169,7 +169,8 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
             await self._push(self._exporter)
 
     async def _push(self, exporter: MetricExporter) -> None:
-        data = metrics_data(await self._metrics.gather(), self._resource, self._metrics.begun, time.time_ns())
+        readings = await self._metrics.gather()
+        data = await asyncio.to_thread(metrics_data, readings, self._resource, self._metrics.begun, time.time_ns())
         result = await asyncio.to_thread(exporter.export, data, _LAST_MILLISECONDS)
         failing = result.name != "SUCCESS"
         if failing and not self._failing:  # told once, not every two seconds

@@ -7,6 +7,7 @@ to their series when somebody reads. This module must never open a port.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,7 +18,9 @@ from pyverno.webhook.admission import Judged
 from pyverno.webhook.instruments import Counter, Histogram, Instruments, Reading, Spread
 from pyverno.webhook.metricsettings import MetricSettings
 from pyverno.webhook.question import Question
+from pyverno.webhook.readings import joined
 from pyverno.webhook.routes import read_route
+from pyverno.webhook.sharing import Shared
 
 if TYPE_CHECKING:
     from pyverno.webhook.exposition import Exposition
@@ -75,6 +78,9 @@ _CEL_LEFT_OUT: Final = {"mutating": 1, "generating": 2}
 _CAUSE: Final = "admission_request"
 _BACKGROUND: Final = "background_scan"
 _MOST_BATCHES: Final = 256
+_OF_NAMESPACES: Final = ("resource_namespace", "policy_namespace")
+
+log = logging.getLogger("pyverno.webhook")
 
 
 class _About(NamedTuple):
@@ -122,7 +128,10 @@ class Metrics:
         """The ConfigMap of this moment: namespaces count at once, everything else from the next `begin` on."""
         self.begun = time.time_ns()
         """Since when is counted, in nanoseconds since 1970."""
-        self.instruments = made = Instruments()
+        self.instruments = made = Instruments(on_full=_tell_full)
+        self.overdue: Callable[[], int] = lambda: 0
+        """Looks up how many threads go on with reviews after their deadline."""
+        self._scrapes = Shared(self._write)
         self._exposition: Exposition | None = None
         self._requests = made.counter("kyverno_admission_requests", "Admission requests.", _REQUEST)
         self._durations = made.histogram(
@@ -159,9 +168,15 @@ class Metrics:
         self._broken = made.counter("kyverno_breaker_drops", "How often a breaker was open.", ("circuit_name",))
         made.gauge(
             "kyverno_metrics_series_refused",
-            "What was not counted because there are too many series.",
+            "What was counted as _other because there are too many series.",
             (),
             lambda: (((), made.refused),),
+        )
+        made.gauge(
+            "kyverno_admission_reviews_overdue",
+            "Reviews that go on in their thread after their deadline.",
+            (),
+            lambda: (((), self.overdue()),),
         )
         self._batches: dict[tuple[object, ...], _Batch] = {}
 
@@ -214,6 +229,12 @@ class Metrics:
         """Count work that a controller does not try again."""
         self._dropped.add((controller,))
 
+    def note_namespace(self, name: str, *, is_gone: bool) -> None:
+        """Let the series of a namespace that was deleted go a while later."""
+        follow = self.instruments.depart if is_gone else self.instruments.stay
+        for label in _OF_NAMESPACES:
+            follow(((label, name),))
+
     def queried(self, operation: str, resource: str, namespace: str) -> None:
         """Count a request to the API server (`create`, `get`, `list`, `watch`, `update_status` and so on)."""
         self._queries.add((operation, "dynamic", resource, namespace))
@@ -242,16 +263,29 @@ class Metrics:
         return self.instruments.read()
 
     async def gather(self) -> Sequence[Reading]:
-        """Return what was counted, as a replica of several processes does, which has to ask for it."""
-        return tuple(self.read())
+        """Return what was counted, as a replica of several processes does; requests are answered in between."""
+        self._count_batches()
+        found: list[Reading] = []
+        for reading in self.instruments.slices():
+            found.append(reading)
+            await asyncio.sleep(0)
+        return joined(found)
 
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return self._writer().to_bytes(self.read())
 
-    async def scrape(self) -> bytes:
-        """Return the same, written by another thread: requests do not wait for thousands of lines."""
-        return await asyncio.to_thread(self._writer().to_bytes, await self.gather())
+    async def scrape(self) -> Sequence[bytes]:
+        """Return the same in pieces, made once for all who ask; requests are answered in between."""
+        return await self._scrapes.get()
+
+    async def _write(self) -> Sequence[bytes]:
+        self._count_batches()
+        found: list[bytes] = []
+        for piece in self._writer().pieces(self.instruments.slices()):
+            found.append(piece)
+            await asyncio.sleep(0)
+        return found
 
     def _writer(self) -> Exposition:
         if self._exposition is None:
@@ -316,6 +350,10 @@ def _cel_family(made: Instruments, word: str) -> _Family:
         ),
         lambda result, about: _cel_labels(result, about, cause)[left_out:],
     )
+
+
+def _tell_full() -> None:
+    log.warning("there are too many series of metrics: new ones are counted as _other")
 
 
 def _door(path: str) -> str:

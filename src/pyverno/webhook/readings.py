@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyverno.webhook.instruments import Labels, Reading, Spread
+from pyverno.webhook.instruments import Departed, Labels, Reading, Spread
 
-__all__ = ["combined", "packed", "unpacked"]
+__all__ = ["combined", "joined", "packed", "unpacked", "without"]
 
 
 def combined(processes: Iterable[Iterable[Reading]]) -> list[Reading]:
@@ -29,6 +29,36 @@ def combined(processes: Iterable[Iterable[Reading]]) -> list[Reading]:
             known = found.get(reading.name)
             found[reading.name] = _copied(reading) if known is None else _added(known, reading)
     return list(found.values())
+
+
+def joined(slices: Iterable[Reading]) -> list[Reading]:
+    """Return the slices of each instrument as one reading."""
+    found: dict[str, tuple[Reading, dict[Labels, float], dict[Labels, Spread]]] = {}
+    for each in slices:
+        _, numbers, spreads = found.setdefault(each.name, (each, {}, {}))
+        numbers.update(each.numbers)
+        spreads.update(each.spreads)
+    return [_with(*each) for each in found.values()]
+
+
+def without(readings: Iterable[Reading], departed: Iterable[Departed]) -> list[Reading]:
+    """Return readings without the series of what was deleted."""
+    gone = [dict(each) for each in departed]
+    return [
+        _with(
+            reading,
+            {labels: value for labels, value in reading.numbers.items() if not _is_gone(reading.labels, labels, gone)},
+            {labels: value for labels, value in reading.spreads.items() if not _is_gone(reading.labels, labels, gone)},
+        )
+        for reading in readings
+    ]
+
+
+def _is_gone(names: Labels, values: Labels, gone: Iterable[Mapping[str, str]]) -> bool:
+    if not names:
+        return False
+    known = dict(zip(names, values, strict=True))
+    return any(each.items() <= known.items() for each in gone)
 
 
 def packed(readings: Iterable[Reading]) -> list[dict[str, Any]]:

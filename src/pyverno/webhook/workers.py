@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
@@ -32,7 +33,7 @@ log = logging.getLogger("pyverno.webhook")
 class _Work(Generic[_T]):
     """A function to call, and where it is: waiting, begun by a thread, given up by the caller, or ended."""
 
-    __slots__ = ("call", "ended", "future", "is_given_up", "is_heavy", "name", "thread")
+    __slots__ = ("call", "ended", "future", "is_counted", "is_given_up", "is_heavy", "name", "thread")
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class _Work(Generic[_T]):
         self.is_heavy = is_heavy
         self.thread = 0
         self.is_given_up = False
+        self.is_counted = False  # among the heavy work that goes on
 
 
 class Worker(threading.Thread):
@@ -59,7 +61,7 @@ class Worker(threading.Thread):
         self,
         loop: asyncio.AbstractEventLoop,
         serve: Callable[[Worker, asyncio.AbstractEventLoop], None],
-        pause: Callable[[_Work[Any], int], None],
+        pause: Callable[..., None],
     ) -> None:
         super().__init__(name="review", daemon=True)
         self.work: _Work[Any] | None = None
@@ -78,11 +80,11 @@ class Worker(threading.Thread):
         if work is None or not work.is_heavy:
             yield
             return
-        self._loop.call_soon_threadsafe(self._pause, work, -1)
+        self._loop.call_soon_threadsafe(partial(self._pause, work, goes_on=False))
         try:
             yield
         finally:
-            self._loop.call_soon_threadsafe(self._pause, work, 1)
+            self._loop.call_soon_threadsafe(partial(self._pause, work, goes_on=True))
 
 
 class Workers:
@@ -153,7 +155,7 @@ class Workers:
             self._waiting.remove(work)
             work.ended()
         elif work.thread:
-            self._heavy -= work.is_heavy
+            self._count(work, goes_on=False)
             self._overdue.add(work)
             if len(self._overdue) == self._most:
                 self._exhausted_since = time.monotonic()
@@ -167,15 +169,21 @@ class Workers:
             if work.is_heavy and self._heavy >= self._most_heavy:
                 self._waiting.append(work)
                 continue
-            self._heavy += work.is_heavy
+            self._count(work, goes_on=True)
             self._unfinished += 1
             self._queue.put(work)
         self._grow()
 
-    def _pause(self, work: _Work[Any], by: int) -> None:
-        """Count heavy work that waits for others (-1), or goes on (1)."""
+    def _count(self, work: _Work[Any], *, goes_on: bool) -> None:
+        """Count heavy work that goes on, each once."""
+        if work.is_heavy and work.is_counted is not goes_on:
+            work.is_counted = goes_on
+            self._heavy += 1 if goes_on else -1
+
+    def _pause(self, work: _Work[Any], *, goes_on: bool) -> None:
+        """Take note that heavy work waits for others, or goes on."""
         if not work.is_given_up:
-            self._heavy += by
+            self._count(work, goes_on=goes_on)
             self._begin()
 
     def _grow(self) -> None:
@@ -212,8 +220,7 @@ class Workers:
     def _end(self, work: _Work[Any], result: Any, error: BaseException | None) -> None:
         self._unfinished -= 1
         self._overdue.discard(work)
-        if work.is_heavy and not work.is_given_up:
-            self._heavy -= 1
+        self._count(work, goes_on=False)
         if self._threads - len(self._overdue) > self._size:
             self._threads -= 1
             self._queue.put(None)

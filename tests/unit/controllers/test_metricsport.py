@@ -20,9 +20,9 @@ from pyverno.sandbox import Sandbox, Settings
 TEXT = b"# TYPE a counter\na_total 1.0\n"
 
 
-async def text() -> bytes:
+async def text() -> list[bytes]:
     """Return what is served."""
-    return TEXT
+    return [TEXT[:5], TEXT[5:]]
 
 
 def test_metrics_are_text_at_their_path() -> None:

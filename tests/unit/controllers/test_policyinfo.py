@@ -6,7 +6,7 @@ from pyverno.compiler.compile import compile_document
 from pyverno.controllers.policyinfo import PolicyInfo
 from pyverno.kube.documents import Document
 from pyverno.webhook.exposition import written
-from pyverno.webhook.instruments import Instruments
+from pyverno.webhook.instruments import GRACE_SECONDS, Instruments
 from pyverno.webhook.metricsettings import Namespaces
 
 POLICY = {
@@ -83,3 +83,27 @@ def _sorted(line: str) -> str:
     name, _, rest = line.partition("{")
     labels, _, value = rest.rpartition("}")
     return f"{name}{{{','.join(sorted(labels.split(',')))}}}{value}"
+
+
+def test_series_of_a_policy_and_of_a_rule_go_when_these_are_deleted() -> None:
+    """A rule that an update leaves out, and then the policy; one that comes back in time keeps its series."""
+    now = [0.0]
+    instruments = Instruments(clock=lambda: now[0])
+    results = instruments.counter("results", "", ("policy_namespace", "policy_name", "rule_name"))
+    info = PolicyInfo(instruments, lambda: (), Namespaces)
+    rule = POLICY["spec"]["rules"][0]  # type: ignore[index]
+    two = {**POLICY, "spec": {"background": False, "rules": [rule, {**rule, "name": "s"}]}}
+    for name in ("r", "s"):
+        results.add(("-", "p", name))
+    results.add(("-", "q", "r"))
+    info.note(compile_document(Document(two)), "created")
+    info.note(compile_document(Document(POLICY)), "updated")
+    now[0] += GRACE_SECONDS
+    assert {("-", "p", "r"), ("-", "q", "r")} == next(instruments.read()).numbers.keys()
+    info.note(compile_document(Document(POLICY)), "deleted")
+    info.note(compile_document(Document(POLICY)), "created")
+    now[0] += GRACE_SECONDS
+    assert 2 == len(next(instruments.read()).numbers)
+    info.note(compile_document(Document(POLICY)), "deleted")
+    now[0] += GRACE_SECONDS
+    assert {("-", "q", "r")} == next(instruments.read()).numbers.keys()

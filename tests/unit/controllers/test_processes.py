@@ -126,7 +126,7 @@ def test_one_that_ends_comes_back_and_what_it_counted_stays(
         while not await is_counted():
             await asyncio.sleep(0.01)
         assert 2 == found[-1]["changed"]
-        assert b"asked_total" in await running.scrape()
+        assert b"asked_total" in b"".join(await running.scrape())
         stop.set()
         await task
 

@@ -520,7 +520,7 @@ def test_threads_that_do_not_come_back_are_replaced_and_at_the_last_the_replica_
     async def test(client: Client) -> None:
         for number in range(4):
             assert 200 == (await client.status("GET", "/health/readiness"))[0]
-            code, _ = await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(POD))
+            code, _ = await client.status("POST", "/validate/fail?timeout=0.9s", json=review_body(POD))
             assert (504, number + 1) == (code, client.server.overdue)
         assert (500, b"all threads go on with reviews after their deadline") == await client.status(
             "GET", "/health/readiness"
@@ -528,7 +528,7 @@ def test_threads_that_do_not_come_back_are_replaced_and_at_the_last_the_replica_
         assert (200, b"ok") == await client.status("GET", "/health/liveness")
         service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "default"}}
         assert (await client.ask("/validate/fail", review_body(service)))["allowed"]
-        assert 504 == (await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(POD)))[0]
+        assert 504 == (await client.status("POST", "/validate/fail?timeout=0.9s", json=review_body(POD)))[0]
         assert 4 == host.asked, "what waits for a thread when its time is over is never begun"
         host.let_go.set()
         while client.server.overdue:
@@ -547,8 +547,8 @@ def test_bytes_of_a_review_that_goes_on_are_in_work() -> None:
     large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * 60_000}}}
 
     async def test(client: Client) -> None:
-        assert 504 == (await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(large)))[0]
-        code, body = await client.status("POST", "/validate/fail?timeout=0.4s", json=review_body(large))
+        assert 504 == (await client.status("POST", "/validate/fail?timeout=0.9s", json=review_body(large)))[0]
+        code, body = await client.status("POST", "/validate/fail?timeout=0.9s", json=review_body(large))
         assert (503, "ServiceUnavailable") == (code, orjson.loads(body)["reason"])
         host.let_go.set()
         while client.server.overdue:

@@ -88,6 +88,27 @@ def test_heavy_work_that_is_overdue_makes_room_for_other_work() -> None:
     asyncio.run(run())
 
 
+def test_work_that_is_given_up_while_it_waits_is_counted_once() -> None:
+    """And when it comes back later."""
+
+    async def run() -> None:
+        workers, gate = Workers(2, 2, 1), Gate()
+        with pytest.raises(TimeoutError):
+            await workers.run(gate.patient, until=time.monotonic() + 0.3, is_heavy=True)
+        assert (1, 0) == (workers.overdue, workers._heavy)
+        gate.go.set()
+        while workers.overdue:
+            await asyncio.sleep(0.005)
+        assert (0, 0) == (workers._heavy, workers._unfinished)
+        with pytest.raises(TimeoutError):
+            await workers.run(gate, until=time.monotonic() - 1, is_heavy=True)
+        assert 1 == await workers.run(lambda: 1, until=soon(), is_heavy=True)
+        assert (0, 0) == (workers._heavy, workers._unfinished)
+        workers.stop()
+
+    asyncio.run(run())
+
+
 def test_what_work_raises_is_raised_to_its_caller() -> None:
     """Whatever it is, and the thread goes on."""
 
