@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import cel, commands, engine, sandbox, server
+from tests.bench import cel, commands, engine, sandbox, server, worst
 from tests.bench.machine import described
 
 __all__ = ["BENCHMARKS", "main"]
@@ -71,6 +71,7 @@ BENCHMARKS = (
     Benchmark("B11", "apply on 10,000 pods as a JSON List / orjson.loads", commands.json_ratio, 4.0),
     Benchmark("B12.version", "pyverno --version / python -c pass", commands.version_ratio, 1.3),
     Benchmark("B12.one", "apply of one policy on one resource / python -c pass", commands.one_ratio, 7.0),
+    Benchmark("B22", "worst review of 64 KiB by the whole library / the median", worst.worst_ratio, 50),
     Benchmark("B14.start", "sandbox started and stopped / python -c pass", sandbox.start_ratio),
     Benchmark("B14.list", "list of 2,000 pods from the sandbox / orjson.dumps", sandbox.list_ratio, 5.0),
     Benchmark("B14.get", "GET of a pod per second of one core", sandbox.reads_per_second),

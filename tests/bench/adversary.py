@@ -59,6 +59,11 @@ CONTAINERS: Mapping[str, Unit] = {
     "nulls": lambda number: {"name": None, "image": None, "securityContext": None, "resources": None, "ports": None},
     "wrong types": lambda number: {"name": [1], "image": {"a": 1}, "securityContext": "x", "ports": "y", "env": 3},
 }  # fmt: skip
+DEFAULTS = {
+    "image": "", "imagePullPolicy": "IfNotPresent", "name": "", "resources": {},
+    "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+}  # fmt: skip
+"""What an API server writes into every container before it asks a webhook."""
 SPEC_LISTS: Mapping[str, Unit] = {
     "volumes": lambda number: {"name": f"v{number}", "hostPath": {"path": "/var/run/docker.sock"}},
     "hostAliases": lambda number: {"ip": "10.0.0.1", "hostnames": [f"h{number}"]},
@@ -98,7 +103,7 @@ OTHERS: Mapping[str, tuple[str, Mapping[str, tuple[str, Unit]]]] = {
 
 
 def adversarial_objects(size: int) -> Iterator[tuple[str, JSONObject]]:
-    """Yield objects of at most that many bytes as JSON, each with the name of its shape."""
+    """Yield objects of at most that many bytes as JSON, as an API server sends them, each with the name of its shape."""
     for name, spec in _pod_specs(size):
         yield f"Pod {name}", _pod(spec)
     for kind, version in WORKLOADS.items():
@@ -165,7 +170,8 @@ def _pod_specs(size: int) -> Iterator[tuple[str, JSONObject]]:
     room = size - 300
     for field in ("containers", "initContainers", "ephemeralContainers"):
         for name, unit in CONTAINERS.items():
-            yield f"{field} {name}", {"containers": [CONTAINERS["bare"](0)], field: _filled(unit, room)}
+            served = lambda number, unit=unit: {**DEFAULTS, **unit(number)}  # noqa: E731 - one line says it
+            yield f"{field} {name}", {"containers": [CONTAINERS["bare"](0)], field: _filled(served, room)}
     for name, unit in SPEC_LISTS.items():
         spec: JSONObject = {"containers": [CONTAINERS["bad"](0)]}
         _put(spec, name, _filled(unit, room - 300))

@@ -13,7 +13,7 @@ import re
 from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import match
-from pyverno.lang.jmespath import compile_expression
+from pyverno.lang.jmespath.expression import parse_expression
 from pyverno.lang.pattern.operators import operator
 from pyverno.lang.runtime import Runtime
 from tests.bench.naive import naive_match
@@ -24,7 +24,6 @@ Said = tuple[str, str, str, str]
 """What one rule said: policy, rule, status, message."""
 
 _VARIABLE = re.compile(r"\{\{((?:[^{}]|\{[^{}]*\})*)\}\}")
-_parse_anew = compile_expression.__wrapped__
 
 
 def naive_review(policies: list[JSONObject], resource: JSONObject) -> list[Said]:
@@ -138,7 +137,7 @@ def _substituted(document: JSON, data: JSONObject) -> JSON:
 
 
 def _query(text: str, data: JSONObject) -> JSON:
-    return _parse_anew(text).evaluate(data, Runtime())
+    return parse_expression(text).evaluate(data, Runtime())
 
 
 def _failure(message: str, tail: str) -> str:
