@@ -54,6 +54,7 @@ from pyverno.lang.cel.values import (
     type_name,
 )
 from pyverno.lang.cel.wellknown import WellKnownTypes
+from pyverno.lang.cel.work import instant
 
 __all__ = ["run"]
 
@@ -156,7 +157,7 @@ def _environment(test: dict[str, Any]) -> Environment:
 def _overload(item: dict[str, Any]) -> Overload:
     params = tuple(parse_type(param) for param in item["params"])
     signature = Signature(params, parse_type(item["result"]), item["instance"])
-    return Overload(signature, lambda *_: None)
+    return Overload(signature, lambda *_: None, instant)
 
 
 _SPECIAL = re.compile(r"message\((.*)\)|param\((\w)\)")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyverno.errors import EvaluationError
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.values import (
     MISSING,
     NONE,
@@ -98,17 +99,26 @@ def index(value: Value, key: Value) -> Value:
         position = _position(key)
         if 0 <= position < len(value):
             return value[position]
-        raise EvaluationError(f"index out of bounds: {position}")
+        raise OperandError("index out of bounds", f"index out of bounds: {position}")
     if isinstance(value, dict):
         found = map_find(value, key)
         if found is MISSING:
-            raise no_such_key(key)
+            raise _no_key(key)
         return found
     if isinstance(value, Optional):
         return optional_index(value, key)
     if isinstance(value, StructValue) and isinstance(key, str):
-        return field(value, key)
-    raise no_such_key(key)
+        try:
+            return value.fields[key]
+        except KeyError:
+            raise OperandError("no such field", f"no such field '{key}'") from None
+    raise _no_key(key)
+
+
+def _no_key(key: Value) -> EvaluationError:
+    """Return the error of an index that is not there; a key that was computed is not shown."""
+    told = no_such_key(key)
+    return told if isinstance(key, (dict, list, tuple)) else OperandError("no such key", told.message)
 
 
 def optional_index(value: Value, key: Value) -> Optional:

@@ -1,6 +1,7 @@
 """Closures of calls: choosing an overload by the values at run time, and charging what it costs.
 
-Overloads that the checker is certain of are called directly. This module must never look at nodes.
+This is the one place that calls functions while an expression runs (`passvalues` has that of the fast tier). This
+module must never look at nodes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final, TypeAlias
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Overload
 from pyverno.lang.cel.evaluation import EVALUATION, Frame
+from pyverno.lang.cel.faults import converted
 from pyverno.lang.cel.steps import Run, Step
 from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import (
@@ -24,6 +26,7 @@ from pyverno.lang.cel.values import (
     no_such_overload,
     type_name,
 )
+from pyverno.lang.cel.work import instant
 
 __all__ = ["accepts", "call_run", "static_cost"]
 
@@ -71,22 +74,32 @@ def static_cost(overloads: tuple[Overload, ...]) -> int:
     return 0 if any(overload.cost and (single or not overload.resolved_only) for overload in overloads) else 1
 
 
-def call_run(function: str, overloads: tuple[Overload, ...], args: tuple[Step, ...], *, exact: bool) -> Run:
-    """Return a closure that calls the overload whose parameters take the arguments."""
+def call_run(
+    function: str, overloads: tuple[Overload, ...], args: tuple[Step, ...], *, exact: bool, is_written: bool = False
+) -> Run:
+    """Return a closure that calls the overload whose parameters take the arguments.
+
+    Every call of a function goes through here: the types of the values are tested unless they are certain, the work
+    is charged before it is done, and whatever the function raises ends as a typed error. `is_written`: all arguments
+    are written in the expression, so that errors may show them.
+    """
     runs = tuple(step.run for step in args)
     single = len(overloads) == 1
     charged = static_cost(overloads) == 0
-    if single and exact:
-        return _direct(overloads[0], runs, charged=charged)
     if single and len(runs) <= 2 and runs and not overloads[0].in_context:
-        return _guarded(function, overloads[0], runs, charged=charged)
+        fits = tuple(accepts(type_) or _anything for type_ in overloads[0].signature.params)
+        if exact:
+            fits = tuple(_anything for _ in fits)
+        make = _of_one if len(runs) == 1 else _of_two
+        return make(function, overloads[0], runs, fits, charged=charged, is_written=is_written)
     table = tuple(
         (
             overload,
+            None if overload.work is instant else overload.work,
             tuple(
                 (position, guard)
                 for position, type_ in enumerate(overload.signature.params)
-                if (guard := accepts(type_)) is not None
+                if not exact and (guard := accepts(type_)) is not None
             ),
         )
         for overload in overloads
@@ -94,12 +107,17 @@ def call_run(function: str, overloads: tuple[Overload, ...], args: tuple[Step, .
 
     def run(f: Frame) -> Value:
         values = tuple([run(f) for run in runs])
-        for overload, guards in table:
+        for overload, work, guards in table:
             for position, guard in guards:
                 if not guard(values[position]):
                     break
             else:
-                result = overload.apply(f[EVALUATION], *values) if overload.in_context else overload.apply(*values)
+                if work is not None and (steps := work(values)):
+                    f[EVALUATION].afford(function, steps)
+                try:
+                    result = overload.apply(f[EVALUATION], *values) if overload.in_context else overload.apply(*values)
+                except Exception as error:
+                    raise converted(function, error, is_written=is_written) from None
                 if charged:
                     cost = overload.cost
                     f[0] += cost(values, result) if cost and (single or not overload.resolved_only) else 1
@@ -109,75 +127,51 @@ def call_run(function: str, overloads: tuple[Overload, ...], args: tuple[Step, .
     return run
 
 
-def _direct(overload: Overload, runs: tuple[Run, ...], *, charged: bool) -> Run:
-    apply = overload.apply
-    cost = overload.cost if charged else None
-    if overload.in_context or len(runs) > 2:
-        in_context = overload.in_context
-
-        def many(f: Frame) -> Value:
-            values = tuple([run(f) for run in runs])
-            result = apply(f[EVALUATION], *values) if in_context else apply(*values)
-            if cost is not None:
-                f[0] += cost(values, result)
-            return result
-
-        return many
-    if not runs:
-
-        def none(f: Frame) -> Value:
-            result = apply()
-            if cost is not None:
-                f[0] += cost((), result)
-            return result
-
-        return none
-    if len(runs) == 1:
-        (only,) = runs
-
-        def one(f: Frame) -> Value:
-            value = only(f)
-            result = apply(value)
-            if cost is not None:
-                f[0] += cost((value,), result)
-            return result
-
-        return one
-    first, second = runs
-
-    def two(f: Frame) -> Value:
-        one_value = first(f)
-        two_value = second(f)
-        result = apply(one_value, two_value)
-        if cost is not None:
-            f[0] += cost((one_value, two_value), result)
-        return result
-
-    return two
-
-
 def _anything(_: Value) -> bool:
     return True
 
 
-def _guarded(function: str, overload: Overload, runs: tuple[Run, ...], *, charged: bool) -> Run:
-    """Return a closure for one overload of one or two parameters, which tests the values."""
-    apply = overload.apply
-    cost = overload.cost if charged else None
-    fits = tuple(accepts(type_) or _anything for type_ in overload.signature.params)
-    if len(runs) == 1:
-        (only,), (fits_only,) = runs, fits
+def _of_one(
+    function: str,
+    overload: Overload,
+    runs: tuple[Run, ...],
+    fits: tuple[Guard, ...],
+    *,
+    charged: bool,
+    is_written: bool,
+) -> Run:
+    apply, cost = overload.apply, overload.cost if charged else None
+    work = None if overload.work is instant else overload.work
+    (only,), (fits_only,) = runs, fits
 
-        def one(f: Frame) -> Value:
-            value = only(f)
-            if not fits_only(value):
-                raise _unfit(function, (value,))
+    def one(f: Frame) -> Value:
+        value = only(f)
+        if not fits_only(value):
+            raise _unfit(function, (value,))
+        if work is not None and (steps := work((value,))):
+            f[EVALUATION].afford(function, steps)
+        try:
             result = apply(value)
-            if cost is not None:
-                f[0] += cost((value,), result)
-            return result
+        except Exception as error:
+            raise converted(function, error, is_written=is_written) from None
+        if cost is not None:
+            f[0] += cost((value,), result)
+        return result
 
-        return one
+    return one
+
+
+def _of_two(
+    function: str,
+    overload: Overload,
+    runs: tuple[Run, ...],
+    fits: tuple[Guard, ...],
+    *,
+    charged: bool,
+    is_written: bool,
+) -> Run:
+    apply, cost = overload.apply, overload.cost if charged else None
+    work = None if overload.work is instant else overload.work
     first, second = runs
     fits_first, fits_second = fits
 
@@ -186,7 +180,12 @@ def _guarded(function: str, overload: Overload, runs: tuple[Run, ...], *, charge
         right = second(f)
         if not (fits_first(left) and fits_second(right)):
             raise _unfit(function, (left, right))
-        result = apply(left, right)
+        if work is not None and (steps := work((left, right))):
+            f[EVALUATION].afford(function, steps)
+        try:
+            result = apply(left, right)
+        except Exception as error:
+            raise converted(function, error, is_written=is_written) from None
         if cost is not None:
             f[0] += cost((left, right), result)
         return result

@@ -1,7 +1,7 @@
 """Declarations: functions with their overloads, libraries, and what a schema says about struct types.
 
 A library function is a plain Python function with a `@function(...)` declaration: its CEL name, its signatures, its
-cost and the version of its library that brought it. The docstring is its documentation, with an example line
+work and cost, and the version of its library that brought it. The docstring is its documentation, with an example line
 `CEL: expression ⇒ value` that the tests run. This module must never hold an implementation.
 """
 
@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeAlias
 from pyverno.lang.cel.macros import MacroTable
 from pyverno.lang.cel.types import Signature, Type, parse_signature, struct
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.lang.cel.work import Work
 from pyverno.value import dataclass, field
 
 __all__ = [
@@ -36,16 +37,21 @@ Version: TypeAlias = tuple[int, ...]
 class Overload:
     """One signature of a function, with what runs it.
 
-    `cost` gives the cost of a call from arguments and result (None = 1); with `resolved_only` it counts only where the
-    checker found this overload alone (cel-go charges built-in overloads by id). `in_context` functions get the
-    `Evaluation` as first argument. `pure` ones may be computed once when their arguments are constant.
+    `work` are the steps that a call takes, asked and charged before it (see `work`); no overload is without.
+    `cost` gives the cost of a call as cel-go counts it, from arguments and result (None = 1); with `resolved_only` it
+    counts only where the checker found this overload alone (cel-go charges built-in overloads by id). `in_context`
+    functions get the `Evaluation` as first argument; `metered` ones use no more of it than the budget. `pattern` is
+    the position of the parameter that is a regular expression: what the expression writes there is compiled with it.
     """
 
     signature: Signature
     apply: Implementation
+    work: Work
     cost: CallCost | None = None
     resolved_only: bool = False
     in_context: bool = False
+    metered: bool = False
+    pattern: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +72,22 @@ class Declaration:
 def function(
     name: str,
     *signatures: str,
+    work: Work,
     cost: CallCost | None = None,
     resolved_only: bool = False,
     in_context: bool = False,
+    metered: bool = False,
+    pattern: int = -1,
     since: Version = (0,),
     until: Version | None = None,
 ) -> Callable[[Implementation], Declaration]:
     """Declare a Python function as a CEL function.
 
-    `signatures` are texts such as `string.(int) -> string`; all share the implementation.
+    `signatures` are texts such as `string.(int) -> string`; all share the implementation. `work` tells what a call
+    takes at most, whatever its operands.
 
-    >>> @function("twice", "(int) -> int")
+    >>> from pyverno.lang.cel.work import instant
+    >>> @function("twice", "(int) -> int", work=instant)
     ... def twice(value: int) -> int:
     ...     '''Double a number.'''
     ...     return 2 * value
@@ -86,7 +97,17 @@ def function(
 
     def declare(implementation: Implementation) -> Declaration:
         overloads = tuple(
-            Overload(parse_signature(text), implementation, cost, resolved_only, in_context) for text in signatures
+            Overload(
+                parse_signature(text),
+                implementation,
+                work,
+                cost,
+                resolved_only,
+                in_context or metered,
+                metered,
+                pattern,
+            )
+            for text in signatures
         )
         return Declaration(name, overloads, implementation.__doc__ or "", since, until)
 

@@ -9,12 +9,25 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from pyverno.errors import BudgetExceededError
-from pyverno.lang.cel.values import Value
+from pyverno.lang.cel.regex import Pattern, compile_pattern, search_work
+from pyverno.lang.cel.values import Value, equals
+from pyverno.lang.cel.work import LONGEST_CALL
 from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass
 
-__all__ = ["COST", "EVALUATION", "FIRST_SLOT", "NEXT_CHECK", "UNSET", "CostMeter", "Evaluation", "Frame", "Traced"]
+__all__ = [
+    "COST",
+    "EVALUATION",
+    "FIRST_SLOT",
+    "ITEM_BYTES",
+    "NEXT_CHECK",
+    "UNSET",
+    "CostMeter",
+    "Evaluation",
+    "Frame",
+    "Traced",
+]
 
 Frame: TypeAlias = list[Any]
 COST: Final = 0
@@ -27,6 +40,9 @@ UNSET: Final = object()
 
 CHECK_EVERY: Final = 1_000
 """Cost units between two looks at the deadline."""
+
+ITEM_BYTES: Final = 8
+"""What an element takes in a list that shares its elements with another."""
 
 PER_EXPRESSION: Final = 1_000_000
 """Kubernetes' limit for one expression (`PerCallLimit`)."""
@@ -85,6 +101,26 @@ class Evaluation:
         """Raise BudgetExceededError when work of that cost would exceed the limit, before doing it."""
         if self.frame[COST] + cost > self.limit:
             raise _out_of_cost()
+
+    def afford(self, function: str, steps: int) -> None:
+        """Charge the steps of a call before it begins; raises BudgetExceededError when there are too many."""
+        if steps > LONGEST_CALL:
+            raise BudgetExceededError(f"{function}: the operands are too large", resource="steps")
+        self.runtime.budget.charge_steps(steps)
+
+    def pattern(self, function: str, text: str, subject: str) -> Pattern:
+        """Return a compiled pattern, and charge a search for it in a text."""
+        budget = self.runtime.budget
+        pattern = compile_pattern(text, budget)
+        most, usual = search_work(pattern, subject)
+        if most > LONGEST_CALL:
+            raise BudgetExceededError(f"{function}: the text is too long for this pattern", resource="steps")
+        budget.charge_steps(usual)
+        return pattern
+
+    def are_equal(self, left: Value, right: Value) -> bool:
+        """Return whether two values are equal; what is inside of lists and maps is charged as it is compared."""
+        return equals(left, right, self.runtime.budget.charge_steps)
 
     def produce(self, size: int) -> None:
         """Check the size of a text or list about to be made; raises BudgetExceededError above the runtime's limit."""

@@ -6,9 +6,12 @@ Whole numbers that come out of text are doubles, as Go's decoder gives them to C
 from __future__ import annotations
 
 import base64
+import math
+from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.cel.times import duration_text, timestamp_text
 from pyverno.lang.cel.values import (
     Duration,
@@ -23,6 +26,8 @@ from pyverno.lang.cel.values import (
 )
 
 __all__ = ["to_json", "with_doubles"]
+
+PARTS_PER_STEP: Final = 8
 
 
 def to_json(value: Value) -> JSON:
@@ -60,16 +65,25 @@ def _key(key: Value) -> str:
     return key
 
 
-def with_doubles(value: JSON) -> JSON:
-    """Return a JSON value with every number as double.
+def with_doubles(value: JSON, meter: Meter = UNMETERED) -> JSON:
+    """Return a JSON value with every number as double, infinite ones for integers beyond all doubles.
 
     >>> with_doubles({"a": [1, True]})
     {'a': [1.0, True]}
     """
     if type(value) is int:
-        return float(value)
+        return _double(value)
     if isinstance(value, list):
-        return [with_doubles(item) for item in value]
+        meter.charge_steps(len(value) // PARTS_PER_STEP)
+        return [with_doubles(item, meter) for item in value]
     if isinstance(value, dict):
-        return {key: with_doubles(item) for key, item in value.items()}
+        meter.charge_steps(1)
+        return {key: with_doubles(item, meter) for key, item in value.items()}
     return value
+
+
+def _double(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

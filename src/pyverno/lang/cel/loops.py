@@ -12,11 +12,14 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.access import iterate, not_iterable
-from pyverno.lang.cel.evaluation import EVALUATION, UNSET, Frame
+from pyverno.lang.cel.evaluation import EVALUATION, ITEM_BYTES, UNSET, Frame
 from pyverno.lang.cel.steps import Run, Step
-from pyverno.lang.cel.values import NONE, Optional, Value, map_items, new_map, no_such_overload
+from pyverno.lang.cel.values import NONE, Optional, Value, map_items, new_map, no_such_overload, size_of
 
 __all__ = ["bind_run", "collect_run", "exactly_one_run", "insert_run", "optional_map_run", "quantifier_run"]
+
+FEW: Final = 4
+"""Visits that take a step."""
 
 ALL_CONDITION: Final = 2
 EXISTS_CONDITION: Final = 3
@@ -101,8 +104,14 @@ def _two_variable_quantifier(
 
 
 def _visits(items_of: Run, slots: tuple[int, ...], f: Frame) -> Iterable[Value]:
-    """Set the loop's variables one visit after the other, and yield the first of them."""
+    """Set the loop's variables one visit after the other, and yield the first of them.
+
+    cel-go charges nothing for a visit whose test is a constant: the budget of the review counts them all.
+    """
     value = items_of(f)
+    size = size_of(value)
+    if size is not None and size > FEW:
+        f[EVALUATION].runtime.budget.charge_steps(size // FEW)
     if len(slots) == 1:
         slot = slots[0]
         for item in iterate(value):
@@ -164,6 +173,7 @@ def collect_run(
                 raise no_such_overload()
             if f[0] > f[1]:
                 f[EVALUATION].checkpoint(f)
+        f[EVALUATION].produce(len(result) * ITEM_BYTES)
         return result
 
     return run
@@ -177,6 +187,7 @@ def _mapping(items_of: Run, slots: tuple[int, ...], transform: Run, cost: int) -
             if f[0] > f[1]:
                 f[EVALUATION].checkpoint(f)
             result.append(transform(f))
+        f[EVALUATION].produce(len(result) * ITEM_BYTES)
         return result
 
     return run
@@ -196,11 +207,18 @@ def insert_run(range_: Step, slots: tuple[int, ...], predicate: Step | None, bod
             if value is True:
                 f[0] += kept_cost
                 made = transform(f)
-                pairs.extend(map_items(made) if entries else ((key, made),))
+                if not entries:
+                    pairs.append((key, made))
+                elif isinstance(made, dict):
+                    f[EVALUATION].produce(len(made) * ITEM_BYTES)
+                    pairs.extend(map_items(made))
+                else:
+                    raise no_such_overload()
             elif value is not False:
                 raise no_such_overload()
             if f[0] > f[1]:
                 f[EVALUATION].checkpoint(f)
+        f[EVALUATION].produce(len(pairs) * ITEM_BYTES)
         try:
             return new_map(pairs)
         except EvaluationError as error:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from pyverno.errors import BudgetExceededError, EvaluationError
+from pyverno.errors import EvaluationError
 from pyverno.lang.cel.checker import Checked
 from pyverno.lang.cel.passcost import BeyondError, end_unit
 from pyverno.lang.cel.passtruths import TruthWriter
@@ -33,7 +33,7 @@ PassCheck: TypeAlias = Callable[[Mapping[str, Value]], bool]
 
 COST_LIMIT: Final = 1_000_000
 OBJECT: Final = "object"
-_FALLBACK: Final = (EvaluationError, BudgetExceededError, LookupError, TypeError, AttributeError, ValueError)
+_FALLBACK: Final = (Exception,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from pyverno.lang.cel.passcost import BeyondError
 from pyverno.lang.cel.passtrees import literal
 from pyverno.lang.cel.passvalues import LONGEST_TEXT, ValueWriter
 from pyverno.lang.cel.passvariables import TOP
-from pyverno.lang.cel.regex import compile_pattern
+from pyverno.lang.cel.regex import kept_pattern, search_work
 from pyverno.lang.cel.values import MISSING
 
 __all__ = ["TruthWriter"]
@@ -320,8 +320,10 @@ class TruthWriter(ValueWriter):
         if not isinstance(pattern, ast.Literal) or not isinstance(pattern.value, str):
             raise BeyondError
         text = self.text(operands[0], indent)
-        self.charge((LONGEST_TEXT // 10 + 2) * (len(pattern.value) // 4 + 1))
-        return f"{self.constant(compile_pattern(pattern.value).found)}({text})"
+        compiled = kept_pattern(pattern.value)
+        _most, usual = search_work(compiled, "a" * LONGEST_TEXT)
+        self.charge(max((LONGEST_TEXT // 10 + 2) * (len(pattern.value) // 4 + 1), usual))
+        return f"{self.constant(compiled.found)}({text})"
 
     def _presence_test(self, node: ast.Call, _: Resolution, indent: int) -> str:
         return self.presence(node, indent)

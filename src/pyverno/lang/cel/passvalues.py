@@ -13,6 +13,7 @@ from typing import Final
 from pyverno.lang.cel import ast
 from pyverno.lang.cel.calls import accepts
 from pyverno.lang.cel.declarations import Overload
+from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.passcost import BeyondError
 from pyverno.lang.cel.passtrees import (
     holds_optionals,
@@ -22,12 +23,15 @@ from pyverno.lang.cel.passtrees import (
 )
 from pyverno.lang.cel.passvariables import VariableWriter
 from pyverno.lang.cel.values import MISSING, Optional, Value
+from pyverno.lang.runtime import Budget, Runtime
 
 __all__ = ["LONGEST_LIST", "LONGEST_TEXT", "ValueWriter"]
 
 LONGEST_TEXT: Final = 1_024
-LONGEST_LIST: Final = 65_536
+LONGEST_LIST: Final = 4_096
 DEAREST_CALL: Final = 2_048
+LONGEST_CALL: Final = 256
+"""Steps of the longest call: nobody charges them here."""
 
 _OR_VALUE: Final = frozenset({"orValue", "__orValueCompat__"})
 
@@ -235,9 +239,9 @@ class ValueWriter(VariableWriter):
         sides = [self.named(indent, self.value(operand, indent)) for operand in node.args]
         for side in sides:
             self.give_up_unless(indent, f"type({side}) is list")
-        self.charge(1)
+        self.charge(1 + LONGEST_LIST // 256)
         result = self.kept(indent, f"{sides[0]} + {sides[1]}")
-        # the closures look at the limit of what may be produced from here on
+        # the closures look at what may be produced
         self.give_up_unless(indent, f"len({result}) <= {LONGEST_LIST}")
         self.assume(indent, f"type({result}) is list")
         self.assume(indent, f"type({result}) is list or type({result}) is dict")
@@ -342,7 +346,7 @@ _VALUES: Final[dict[type, Callable[..., str]]] = {
 
 def _library_call(overloads: tuple[Overload, ...]) -> Callable[..., Value]:
     """Return a function that calls the overload whose parameters take the values; dear calls raise ValueError."""
-    if any(overload.in_context for overload in overloads):
+    if any(overload.in_context and not overload.metered for overload in overloads):
         raise BeyondError
     table = tuple(
         (overload, tuple(accepts(type_) or _anything for type_ in overload.signature.params)) for overload in overloads
@@ -351,7 +355,12 @@ def _library_call(overloads: tuple[Overload, ...]) -> Callable[..., Value]:
     def call(*values: Value) -> Value:
         for overload, guards in table:
             if all(guard(value) for guard, value in zip(guards, values, strict=True)):
-                result = overload.apply(*values)
+                if overload.work(values) > LONGEST_CALL:
+                    raise ValueError("long call")
+                if overload.metered:
+                    result = overload.apply(Evaluation(Runtime(budget=Budget(steps=LONGEST_CALL))), *values)
+                else:
+                    result = overload.apply(*values)
                 if overload.cost is not None and overload.cost(values, result) > DEAREST_CALL:
                     raise ValueError("dear call")
                 return result

@@ -8,6 +8,7 @@ step except to compute a constant.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from pyverno.errors import EvaluationError
@@ -15,7 +16,9 @@ from pyverno.lang.cel import arithmetic, ast, loops, steps
 from pyverno.lang.cel.calls import call_run, static_cost
 from pyverno.lang.cel.checker import Checked, Resolution
 from pyverno.lang.cel.declarations import StructProvider
-from pyverno.lang.cel.evaluation import EVALUATION, FIRST_SLOT, UNSET, Evaluation, Frame, Traced
+from pyverno.lang.cel.evaluation import EVALUATION, FIRST_SLOT, ITEM_BYTES, UNSET, Evaluation, Frame, Traced
+from pyverno.lang.cel.faults import OperandError, converted, shown
+from pyverno.lang.cel.regex import Pattern, kept_pattern
 from pyverno.lang.cel.steps import Run, Step, traversal_cost
 from pyverno.lang.cel.unification import is_optional
 from pyverno.lang.cel.values import MISSING as NOT_FOUND
@@ -23,7 +26,6 @@ from pyverno.lang.cel.values import (
     Optional,
     Uint,
     Value,
-    equals,
     map_find,
     new_map,
     no_such_overload,
@@ -37,7 +39,12 @@ __all__ = ["KUBERNETES_COSTS", "CostRules", "Plan", "plan"]
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 STRUCT_COST: Final = 40
-LARGE: Final = 65_536
+LARGE: Final = 256
+"""Sizes up to which what an operator makes is not counted."""
+
+FEW: Final = 8
+"""Elements of a list that a step looks at."""
+
 _CONVERSIONS: Final = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
 )
@@ -68,11 +75,15 @@ KUBERNETES_COSTS: Final = CostRules()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A runnable expression: its step, the slots of its variables, and a frame to copy for each run."""
+    """A runnable expression: its step, the slots of its variables, and a frame to copy for each run.
+
+    `patterns` are the regular expressions that it writes.
+    """
 
     step: Step
     slots: tuple[tuple[str, int], ...]
     frame: Frame
+    patterns: tuple[Pattern, ...] = ()
 
 
 def plan(
@@ -91,7 +102,7 @@ def plan(
     planner = _Planner(checked, structs, rules, strict_presence=strict_presence, traced=traced)
     step = planner.visit(checked.root)
     slots = tuple(planner.slots.items())
-    return Plan(step, slots, [0, 0, None] + [UNSET] * (planner.size - FIRST_SLOT))
+    return Plan(step, slots, [0, 0, None] + [UNSET] * (planner.size - FIRST_SLOT), tuple(planner.patterns))
 
 
 class _Planner:
@@ -107,6 +118,7 @@ class _Planner:
         self._made: dict[int, Step] = {}
         self.slots: dict[str, int] = {}
         self.size = FIRST_SLOT
+        self.patterns: list[Pattern] = []
 
     def visit(self, node: ast.Node) -> Step:
         """Return the step of a node."""
@@ -160,7 +172,9 @@ class _Planner:
         slot = self.slots.get(reference.name)
         if slot is None:
             slot = self.slots[reference.name] = self._new_slot()
-        return steps.variable_step(slot, reference.name)
+        # the names of libraries (`resource`, `json`) hold no data
+        is_library = self._checked.types[node.id].kind == "opaque"
+        return steps.variable_step(slot, reference.name, is_written=is_library)
 
     # selections
 
@@ -204,7 +218,9 @@ class _Planner:
         if node.optional or self._is_optional(node.operand):
             found = steps.optional_index_run(operand.run, key.run, strict=self._strict)
             return Step(found, cost, attribute=True, base=base)
-        return Step(steps.index_run(operand.run, key.run), cost + 1, attribute=True, base=base)
+        return Step(
+            steps.index_run(operand.run, key.run, is_written=key.is_written), cost + 1, attribute=True, base=base
+        )
 
     # operators and calls
 
@@ -224,16 +240,29 @@ class _Planner:
         operands = node.args if node.target is None or resolution.drops_target else (node.target, *node.args)
         args = tuple(self.visit(operand) for operand in operands)
         cost = sum(step.cost for step in args)
+        is_written = all(step.is_written for step in args)
         special = _OPERATORS.get(resolution.function)
         if special is not None:
-            return special(self, resolution, args, cost)
+            made: Step = special(self, resolution, args, cost)
+            return Step(made.run, made.cost, is_written=True) if is_written else made
+        self._keep_pattern(resolution.overloads[0].pattern, args)
+        # what asks the world gives data, whatever it is asked with
+        gives_data = any(overload.in_context and not overload.metered for overload in resolution.overloads)
         step = Step(
-            call_run(resolution.function, resolution.overloads, args, exact=resolution.exact),
+            call_run(resolution.function, resolution.overloads, args, exact=resolution.exact, is_written=is_written),
             cost + static_cost(resolution.overloads),
+            is_written=is_written and not gives_data,
         )
         if resolution.function in _CONVERSIONS and len(args) == 1 and args[0].is_constant:
             return self._folded(step)
         return step
+
+    def _keep_pattern(self, position: int, args: tuple[Step, ...]) -> None:
+        """Compile a regular expression that is written in the expression; what is none fails when it is used."""
+        text = args[position].constant if 0 <= position < len(args) else None
+        if isinstance(text, str):
+            with suppress(EvaluationError):
+                self.patterns.append(kept_pattern(text))
 
     def _folded(self, step: Step) -> Step:
         if not self._rules.folds_constants:
@@ -261,7 +290,7 @@ class _Planner:
                 if texts:
                     f[0] += traversal_cost(size) - 1
                 if size > LARGE:
-                    f[EVALUATION].produce(size)
+                    f[EVALUATION].produce(size if isinstance(result, (str, bytes)) else size * ITEM_BYTES)
             return result
 
         return Step(run, cost + 1)
@@ -326,8 +355,9 @@ class _Planner:
         if all(part.is_constant for part in parts) and not optionals:
             folded = 0 if self._rules.folds_constants else cost
             return steps.constant_step([part.constant for part in parts], folded)
+        is_written = all(part.is_written for part in parts)
         if not optionals:
-            return Step(lambda f: [run(f) for run in runs], cost)
+            return Step(lambda f: [run(f) for run in runs], cost, is_written=is_written)
         marked = tuple((run, position in optionals) for position, run in enumerate(runs))
 
         def run(f: Frame) -> Value:
@@ -348,6 +378,7 @@ class _Planner:
         parts = tuple((self.visit(entry.key), self.visit(entry.value), entry.optional) for entry in node.entries)
         cost = sum(key.cost + value.cost for key, value, _ in parts) + MAP_COST
         runs = tuple((key.run, value.run, optional) for key, value, optional in parts)
+        has_written_keys = all(key.is_written for key, _, _ in parts)
 
         def run(f: Frame) -> Value:
             pairs: list[tuple[Value, Value]] = []
@@ -356,14 +387,18 @@ class _Planner:
                 value = compute(f)
                 if optional:
                     if not isinstance(value, Optional):
-                        raise EvaluationError(f"cannot initialize optional entry '{name}' from non-optional value")
+                        entry = f"entry '{name}'" if has_written_keys else "entry"
+                        raise EvaluationError(f"cannot initialize optional {entry} from non-optional value")
                     if not value.present:
                         continue
                     value = value.value
                 pairs.append((name, value))
-            return new_map(pairs)
+            try:
+                return new_map(pairs)
+            except OperandError as error:
+                raise (shown(error) if has_written_keys else error) from None
 
-        step = Step(run, cost)
+        step = Step(run, cost, is_written=has_written_keys and all(value.is_written for _, value, _ in parts))
         if all(key.is_constant and value.is_constant and not optional for key, value, optional in parts):
             return self._folded(step)
         return step
@@ -387,7 +422,10 @@ class _Planner:
                         continue
                     value = value.value
                 fields[field] = value
-            return structs.construct(name, fields)
+            try:
+                return structs.construct(name, fields)
+            except Exception as error:
+                raise converted(name, error) from None
 
         return Step(run, sum(step.cost for _, step, _ in parts) + STRUCT_COST)
 
@@ -483,11 +521,15 @@ def _membership(left: Run, right: Run, *, by_size: bool) -> Run:
         value = left(f)
         container = right(f)
         if isinstance(container, (list, tuple)):
+            size = len(container)
             if by_size:
-                f[0] += len(container)
+                f[0] += size
+            evaluation = f[EVALUATION]
+            if size > FEW:
+                evaluation.runtime.budget.charge_steps(size // FEW)
             if type(value) is str:
                 return value in container
-            return any(equals(value, item) for item in container)
+            return any(evaluation.are_equal(value, item) for item in container)
         if isinstance(container, dict):
             return map_find(container, value) is not NOT_FOUND
         raise no_such_overload()

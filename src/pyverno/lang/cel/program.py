@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from pyverno.errors import EvaluationError
+from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.lang.cel import ast
 from pyverno.lang.cel.checker import Checked
 from pyverno.lang.cel.declarations import StructProvider
 from pyverno.lang.cel.evaluation import COST, EVALUATION, CostMeter, Evaluation
+from pyverno.lang.cel.faults import OperandError, converted
 from pyverno.lang.cel.passcheck import compile_pass_check
 from pyverno.lang.cel.plan import CostRules, Plan, plan
 from pyverno.lang.cel.types import Type
@@ -214,8 +215,12 @@ class Program:
             if frame[COST] > evaluation.limit:
                 evaluation.checkpoint(frame)
             return value
-        except RecursionError:
-            raise EvaluationError("the expression or its data is nested too deeply") from None
+        except OperandError as error:
+            raise EvaluationError(error.message) from None
+        except PyvernoError:
+            raise
+        except Exception as error:
+            raise converted("the expression", error) from None
         finally:
             if meter is not None:
                 meter.spent += frame[COST]

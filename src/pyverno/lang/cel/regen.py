@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.regex import check_pattern
+from pyverno.kube.meter import UNMETERED, Meter
+from pyverno.lang.cel.regex import compile_pattern
 
 __all__ = ["MAX_TEXT", "generate"]
 
 MAX_TEXT: Final = 64 * 1024
 UNBOUNDED: Final = 4
+PER_ATOM: Final = 8
 _PRINTABLE: Final = "".join(chr(code) for code in range(32, 127))
 _DIGITS: Final = "0123456789"
 _WORD: Final = _DIGITS + "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
@@ -30,7 +32,7 @@ _NAMED: Final = {
 _Choose = Callable[[int], int]
 
 
-def generate(pattern: str, choose: _Choose) -> str:
+def generate(pattern: str, choose: _Choose, meter: Meter = UNMETERED) -> str:
     """Return a text that matches a pattern; `choose(n)` gives an integer from 0 to below n.
 
     Raises EvaluationError for patterns that do not compile or could make more than 64 KiB.
@@ -38,8 +40,8 @@ def generate(pattern: str, choose: _Choose) -> str:
     >>> generate("[ab]{3}-x", lambda n: 0)
     'aaa-x'
     """
-    check_pattern(pattern)
-    text = _Generator(pattern, choose).alternatives()
+    compile_pattern(pattern, meter)
+    text = _Generator(pattern, choose, meter).alternatives()
     if len(text) > MAX_TEXT:
         raise EvaluationError(f"random text exceeds {MAX_TEXT} characters")
     return text
@@ -48,7 +50,8 @@ def generate(pattern: str, choose: _Choose) -> str:
 class _Generator:
     """Walks over a pattern that is known to be well formed, and makes text on the way."""
 
-    def __init__(self, pattern: str, choose: _Choose) -> None:
+    def __init__(self, pattern: str, choose: _Choose, meter: Meter) -> None:
+        self._meter = meter
         self._pattern = pattern
         self._at = 0
         self._choose = choose
@@ -99,6 +102,7 @@ class _Generator:
         return low + self._choose(high - low + 1)
 
     def _atom(self) -> str:
+        self._meter.charge_steps(PER_ATOM)
         char = self._pattern[self._at]
         self._at += 1
         if char == "(":

@@ -1,6 +1,9 @@
 """Regular expressions that policy authors write, by RE2 with Go's limits.
 
-Patterns are compiled once and kept; RE2 never backtracks. This module must never use Python's own engine for them.
+RE2 never backtracks, but where its automaton grows too large it goes through the text with the whole program: up to a
+hundredth of a step for each byte and instruction. `search_work` is that bound; what would take too long is refused.
+Patterns that a policy writes are kept with it, those that come out of data are not: a few short ones at most. This
+module must never use Python's own engine for them.
 """
 
 from __future__ import annotations
@@ -8,15 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
 
 import re2
 
 from pyverno.errors import EvaluationError
+from pyverno.kube.meter import UNMETERED, Meter
+from pyverno.lang.cel.faults import OperandError, shown
 from pyverno.lang.regexperrors import go_reason
 
-__all__ = ["Match", "Pattern", "check_pattern", "compile_pattern"]
+__all__ = ["Match", "Pattern", "check_pattern", "compile_pattern", "kept_pattern", "search_work"]
 
 MAX_PATTERN: Final = 1_024
+MAX_KEPT: Final = 32
+"""Patterns out of data that are kept, none of them longer than `LONGEST_KEPT`."""
+
+LONGEST_KEPT: Final = 256
+PER_COMPILED: Final = 2
+"""Instructions of a pattern whose compilation takes a step."""
+
+PER_STEP: Final = 110
+"""Bytes times instructions that RE2 goes through in a step where it has to go the long way; bytes otherwise."""
+
+PER_MATCH: Final = 3
+REST_PER_STEP: Final = 2_048
+"""Characters behind a match of which each search for another one is charged a step: it may have to look at them all."""
+
 _SPECIAL: Final = frozenset(".+*?()|[]{}^$")
 _PUNCTUATION: Final = frozenset(".+*?()|[]{}^$\\/-")
 
@@ -40,12 +60,13 @@ class Match(Protocol):
 class Pattern:
     """One compiled pattern."""
 
-    __slots__ = ("_compiled", "found", "groups", "text")
+    __slots__ = ("__weakref__", "_compiled", "found", "groups", "size", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._compiled: Any = _compile(text)
         self.groups: int = self._compiled.groups
+        self.size: int = 0 if _literal_test(text) else self._compiled.programsize
         self.found: Callable[[str], bool] = _literal_test(text) or self._found
 
     def _found(self, text: str) -> bool:
@@ -56,10 +77,12 @@ class Pattern:
         found: Match | None = self._compiled.search(text)
         return found
 
-    def matches(self, text: str) -> Iterator[Match]:
+    def matches(self, text: str, meter: Meter = UNMETERED) -> Iterator[Match]:
         """Yield the matches that do not overlap; as in Go, none that is empty right after another."""
         last = -1
+        size = len(text)
         for match in self._compiled.finditer(text):
+            meter.charge_steps(PER_MATCH + (size - match.end()) // REST_PER_STEP)
             if match.start() == match.end() == last:
                 continue
             last = match.end()
@@ -68,6 +91,10 @@ class Pattern:
 
 def _literal_test(pattern: str) -> Callable[[str], bool] | None:
     """Return a text test for a pattern that is only a text, perhaps anchored; RE2 is slow for those."""
+    if pattern.startswith(".*"):
+        pattern = pattern.removeprefix(".*")
+    if pattern.endswith(".*") and not pattern.endswith("\\.*"):
+        pattern = pattern.removesuffix(".*")
     starts, ends = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
     literal: list[str] = []
     body = iter(pattern[starts : len(pattern) - ends])
@@ -92,19 +119,58 @@ def _compile(text: str) -> Any:  # the package has no types
     try:
         return re2.compile(text, options)
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {go_reason(error, text)}") from None
+        reason = go_reason(error, text)
+        raise OperandError("error parsing regexp", f"error parsing regexp: {reason}") from None
+    except UnicodeEncodeError:
+        raise EvaluationError("error parsing regexp: invalid UTF-8") from None
 
 
-@lru_cache(maxsize=1024)
-def compile_pattern(text: str) -> Pattern:
+_written: WeakValueDictionary[str, Pattern] = WeakValueDictionary()
+
+
+def _made(text: str) -> Pattern:
+    pattern = Pattern(text)
+    # RE2's wrapper keeps what it compiled last, for whoever asks again
+    re2.purge()
+    return pattern
+
+
+_recent: Final = lru_cache(maxsize=MAX_KEPT)(_made)
+
+
+def kept_pattern(text: str) -> Pattern:
+    """Return a compiled pattern that a policy writes: it is found again for as long as somebody holds it."""
+    pattern = _written.get(text)
+    if pattern is None:
+        pattern = _written[text] = _recent(text) if len(text) <= LONGEST_KEPT else _made(text)
+    return pattern
+
+
+def compile_pattern(text: str, meter: Meter = UNMETERED) -> Pattern:
     """Return a compiled pattern; raises EvaluationError for what RE2 refuses.
 
     >>> compile_pattern("^a+$").search("aaa") is not None
     True
     """
-    return Pattern(text)
+    pattern = _written.get(text)
+    if pattern is None:
+        pattern = _recent(text) if len(text) <= LONGEST_KEPT else _made(text)
+        meter.charge_steps(len(text) + pattern.size // PER_COMPILED)
+    return pattern
 
 
 def check_pattern(text: str) -> None:
-    """Raise EvaluationError when a pattern does not compile."""
-    compile_pattern(text)
+    """Raise EvaluationError when a pattern that a policy writes does not compile."""
+    try:
+        compile_pattern(text)
+    except OperandError as error:
+        raise shown(error) from None
+
+
+def search_work(pattern: Pattern, text: str) -> tuple[int, int]:
+    """Return the steps that a search takes at most, and those that it is charged.
+
+    The most is rare: it takes a pattern that needs many states, and a text that visits them.
+    """
+    size = len(text) if text.isascii() else 4 * len(text)
+    return size * (pattern.size + 1) // PER_STEP, size // PER_STEP + size * pattern.size // (8 * PER_STEP)

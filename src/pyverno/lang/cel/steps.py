@@ -13,8 +13,19 @@ from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel import access
-from pyverno.lang.cel.evaluation import UNSET, Frame
-from pyverno.lang.cel.values import MISSING, NONE, Optional, Value, compare, equals, no_such_overload, size_of
+from pyverno.lang.cel.evaluation import EVALUATION, UNSET, Frame
+from pyverno.lang.cel.faults import OperandError, shown
+from pyverno.lang.cel.values import (
+    MISSING,
+    NONE,
+    Optional,
+    StructValue,
+    Value,
+    compare,
+    equals,
+    no_such_overload,
+    size_of,
+)
 from pyverno.value import dataclass
 
 __all__ = [
@@ -46,7 +57,7 @@ class Step:
     """A closure, its static cost, and what cel-go calls an attribute: a variable with its selections.
 
     `base` is the part of an attribute's cost that a conditional around it does not charge; `constant` is the value
-    when it is known at compile time.
+    when it is known at compile time; `is_written`: the value is made of literals alone, so that errors may show it.
     """
 
     run: Run
@@ -56,6 +67,7 @@ class Step:
     constant: Value = MISSING
     root: int = -1
     path: tuple[str, ...] = ()
+    is_written: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -74,10 +86,10 @@ def constant_step(value: Value, cost: int = 0) -> Step:
     def run(_: Frame) -> Value:
         return value
 
-    return Step(run, cost, constant=value)
+    return Step(run, cost, constant=value, is_written=True)
 
 
-def variable_step(slot: int, name: str) -> Step:
+def variable_step(slot: int, name: str, *, is_written: bool) -> Step:
     """Return the step of a variable of the environment, which may be unbound."""
 
     def run(f: Frame) -> Value:
@@ -86,7 +98,7 @@ def variable_step(slot: int, name: str) -> Step:
             raise EvaluationError(f"no such attribute(s): {name}")
         return value
 
-    return Step(run, 1, attribute=True, base=1, root=slot)
+    return Step(run, 1, attribute=True, base=1, root=slot, is_written=is_written)
 
 
 def local_step(slot: int) -> Step:
@@ -202,13 +214,17 @@ def has_run(operand: Run, name: str, *, strict: bool) -> Run:
     return run
 
 
-def index_run(operand: Run, key: Run) -> Run:
-    """Return a closure for `operand[key]`."""
+def index_run(operand: Run, key: Run, *, is_written: bool) -> Run:
+    """Return a closure for `operand[key]`; `is_written`: errors may show the key."""
     index = access.index
 
     def run(f: Frame) -> Value:
         value = operand(f)
-        return index(value, key(f))
+        asked = key(f)
+        try:
+            return index(value, asked)
+        except OperandError as error:
+            raise (shown(error) if is_written else error) from None
 
     return run
 
@@ -321,9 +337,14 @@ def equality_run(left: Run, right: Run, *, negated: bool) -> Run:
         size = min(_size(one), _size(two))
         if size != 1:
             f[0] += math.ceil(size * TRAVERSAL) - 1
+        if isinstance(one, _WITH_PARTS):
+            return f[EVALUATION].are_equal(one, two) is not negated
         return equals(one, two) is not negated
 
     return run
+
+
+_WITH_PARTS: Final = (list, tuple, dict, Optional, StructValue)
 
 
 def _size(value: Value) -> int:

@@ -13,12 +13,15 @@ from typing import Final
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.duration import parse_duration as parse_go_duration
 from pyverno.lang.cel.arithmetic import checked_duration, checked_timestamp
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.values import Duration, Timestamp
 from pyverno.regex import regex
 
 __all__ = ["Civil", "civil", "duration_text", "parse_duration", "parse_timestamp", "timestamp_text"]
 
 _NS: Final = 10**9
+MAX_ZONE: Final = 64
+MAX_OFFSET: Final = 6
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 _RFC3339: Final = regex(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
@@ -67,7 +70,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def _not_a_timestamp(text: str) -> EvaluationError:
-    return EvaluationError(f'invalid RFC 3339 timestamp "{text}"')
+    return OperandError("invalid RFC 3339 timestamp", f'invalid RFC 3339 timestamp "{text}"')
 
 
 def _offset(text: str) -> int | None:
@@ -113,27 +116,38 @@ def zone_offset(value: Timestamp, zone: str) -> int:
         return _fixed_offset(zone)
     if zone in ("", "UTC"):
         return 0
+    if len(zone) > MAX_ZONE:
+        raise _unknown(zone)
     found = _zone(zone)
-    moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=value.ns // _NS)
-    delta = moment.astimezone(found).utcoffset()
+    try:
+        moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=value.ns // _NS)
+        delta = moment.astimezone(found).utcoffset()
+    except OverflowError:
+        raise EvaluationError("timestamp overflow") from None
     return int(delta.total_seconds()) if delta is not None else 0
 
 
 def _fixed_offset(zone: str) -> int:
     hours, _, minutes = zone.partition(":")
     digits = hours[1:] if hours[:1] in ("+", "-") else hours
-    if not (digits.isascii() and digits.isdigit() and minutes.isascii() and minutes.isdigit()):
-        raise EvaluationError(f"unknown time zone {zone}")
+    is_short = len(digits) <= MAX_OFFSET and len(minutes) <= MAX_OFFSET
+    if not (is_short and digits.isascii() and digits.isdigit() and minutes.isascii() and minutes.isdigit()):
+        raise _unknown(zone)
     seconds = int(digits) * 3_600 + int(minutes) * 60
     return -seconds if hours.startswith("-") else seconds
 
 
+def _unknown(zone: str) -> EvaluationError:
+    return OperandError("unknown time zone", f"unknown time zone {zone}")
+
+
+# keeps names that there are, never another text
 @lru_cache(maxsize=256)
 def _zone(name: str) -> zoneinfo.ZoneInfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise EvaluationError(f"unknown time zone {name}") from None
+        raise _unknown(name) from None
 
 
 def parse_duration(text: str) -> Duration:

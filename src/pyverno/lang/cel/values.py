@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from pyverno.errors import EvaluationError
 from pyverno.kube.quantity import Quantity
 from pyverno.kube.semver import Version
+from pyverno.lang.cel.faults import OperandError
 
 __all__ = [
     "INT_MAX",
@@ -78,8 +79,15 @@ def no_such_key(key: Value) -> EvaluationError:
     if isinstance(key, (dict, list, tuple)):
         kind = "map[string]interface {}" if isinstance(key, dict) else "[]interface {}"
         return EvaluationError(f"invalid qualifier type: {kind}")
-    text = {True: "true", False: "false"}[key] if isinstance(key, bool) else str(key)
-    return EvaluationError(f"no such key: {text}")
+    return EvaluationError(f"no such key: {_key_text(key)}")
+
+
+def _key_text(key: Value) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, int) and not INT_MIN <= key <= UINT_MAX:
+        return type_name(key)
+    return str(key)
 
 
 class Uint(int):
@@ -157,9 +165,7 @@ class Optional:
         return self.value is not MISSING
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Optional) or self.present != other.present:
-            return False
-        return not self.present or equals(self.value, other.value)
+        return equals(self, other)
 
     def __hash__(self) -> int:
         return hash(("optional", self.present))
@@ -200,9 +206,7 @@ class StructValue:
         self.fields = fields
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StructValue) or other.cel_type != self.cel_type:
-            return False
-        return equals(self.fields, other.fields)
+        return equals(self, other)
 
     def __hash__(self) -> int:
         return hash((self.cel_type, len(self.fields)))
@@ -287,7 +291,7 @@ def new_map(pairs: list[tuple[Value, Value]]) -> dict[Any, Value]:
         elif kind is not str and kind is not int and kind is not Uint:
             raise EvaluationError("unsupported key type: " + type_name(key))
         if key in result:
-            raise EvaluationError(f"Failed with repeated key: {key}")
+            raise OperandError("Failed with repeated key", f"Failed with repeated key: {key}")
         result[key] = value
     return TypedMap(result) if typed else result
 
@@ -359,8 +363,10 @@ _NUMBERS: Final = frozenset({int, Uint, float})
 _SCALARS: Final = frozenset({str, int, Uint, float, bool, bytes, type(None)})
 
 
-def equals(left: Value, right: Value) -> bool:
+def equals(left: Value, right: Value, charge: Callable[[int], None] | None = None) -> bool:
     """Return whether two values are equal as CEL sees it: numbers by value, bools only to bools, NaN to nothing.
+
+    `charge` is told how many parts a list or map has before they are compared, and may raise.
 
     >>> equals(1, 1.0), equals(1, True), equals([1, {"a": None}], [1.0, {"a": None}])
     (True, False, True)
@@ -372,16 +378,32 @@ def equals(left: Value, right: Value) -> bool:
         if left_type in _NUMBERS and right_type in _NUMBERS:
             return _compare_mixed(left, right) == 0
         return False
+    if isinstance(left, Optional):
+        if not isinstance(right, Optional) or left.present != right.present:
+            return False
+        return not left.present or equals(left.value, right.value, charge)
+    if isinstance(left, StructValue):
+        if not isinstance(right, StructValue) or left.cel_type != right.cel_type:
+            return False
+        left, right = left.fields, right.fields
+    return _equal_parts(left, right, charge)
+
+
+def _equal_parts(left: Value, right: Value, charge: Callable[[int], None] | None) -> bool:
     if isinstance(left, (list, tuple)):
         if not isinstance(right, (list, tuple)) or len(left) != len(right):
             return False
-        return all(equals(one, other) for one, other in zip(left, right, strict=True))
+        if charge is not None:
+            charge(1 + len(left) // 4)
+        return all(equals(one, other, charge) for one, other in zip(left, right, strict=True))
     if isinstance(left, dict):
         if not isinstance(right, dict) or len(left) != len(right):
             return False
+        if charge is not None:
+            charge(1 + len(left) // 2)
         for key, value in map_items(left):
             other = map_find(right, key)
-            if other is MISSING or not equals(value, other):
+            if other is MISSING or not equals(value, other, charge):
                 return False
         return True
     return bool(left == right)

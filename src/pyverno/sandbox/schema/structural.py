@@ -211,10 +211,10 @@ def _junctors(schema: JSONObject, path: str) -> Iterator[FieldError]:
         yield from _nested(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
     if pattern:
-        from pyverno.lang.cel.regex import compile_pattern  # loads CEL
+        from pyverno.lang.cel.regex import check_pattern  # loads CEL
 
         try:
-            compile_pattern(pattern)
+            check_pattern(pattern)
         except EvaluationError as error:
             yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
 

@@ -12,9 +12,11 @@ from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import CallCost, Declaration, Library, function
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import by_size, value_size
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import Value
+from pyverno.lang.cel.work import instant, reading
 from pyverno.value import dataclass
 
 __all__ = ["CIDR", "CIDRS", "IP", "IPS", "NETWORK"]
@@ -63,21 +65,27 @@ def parse_ip(text: str) -> IP:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise EvaluationError(
-            f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): unable to parse IP'
+        problem = "parse error during conversion from string"
+        raise OperandError(
+            f"IP Address {problem}: unable to parse IP",
+            f'IP Address "{text}" {problem}: ParseAddr("{text}"): unable to parse IP',
         ) from None
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
-            raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
+            raise _disallowed("IP address", text, "with zone value is not allowed")
         if address.ipv4_mapped is not None:
-            raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+            raise _disallowed("IPv4-mapped IPv6 address", text, "is not allowed")
     return IP(address)
 
 
-def _no_prefix(text: str, reason: str) -> EvaluationError:
+def _disallowed(what: str, text: str, problem: str) -> EvaluationError:
+    return OperandError(f"{what} {problem}", f'{what} "{text}" {problem}')
+
+
+def _no_prefix(text: str, reason: str, quoting: str = "") -> EvaluationError:
     # Kubernetes says the first half twice
     problem = "network address parse error during conversion from string: " * 2
-    return EvaluationError(f'{problem}netip.ParsePrefix("{text}"): {reason}')
+    return OperandError(f"{problem}{reason}", f'{problem}netip.ParsePrefix("{text}"): {quoting or reason}')
 
 
 def parse_cidr(text: str) -> CIDR:
@@ -90,13 +98,13 @@ def parse_cidr(text: str) -> CIDR:
     try:
         address = ipaddress.ip_address(head)
     except ValueError:
-        raise _no_prefix(text, f'ParseAddr("{head}"): unable to parse IP') from None
+        raise _no_prefix(text, "unable to parse IP", f'ParseAddr("{head}"): unable to parse IP') from None
     if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0"):
-        raise _no_prefix(text, f'bad bits after slash: "{digits}"')
+        raise _no_prefix(text, "bad bits after slash", f'bad bits after slash: "{digits}"')
     if len(digits) > 3 or int(digits) > address.max_prefixlen:
         raise _no_prefix(text, "prefix length out of range")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise _disallowed("IPv4-mapped IPv6 address", text, "is not allowed")
     return CIDR(address, int(digits))
 
 
@@ -113,7 +121,7 @@ def _contains_cost(*, masks: bool) -> CallCost:
     return cost
 
 
-@function("ip", "(string) -> net.IP", cost=by_size())
+@function("ip", "(string) -> net.IP", cost=by_size(), work=reading())
 def ip(text: str) -> IP:
     """The address that a text names; zones and IPv4-mapped addresses are errors.
 
@@ -122,7 +130,7 @@ def ip(text: str) -> IP:
     return parse_ip(text)
 
 
-@function("isIP", "(string) -> bool", cost=by_size())
+@function("isIP", "(string) -> bool", cost=by_size(), work=reading())
 def is_ip(text: str) -> bool:
     """Whether a text names an address.
 
@@ -135,7 +143,7 @@ def is_ip(text: str) -> bool:
     return True
 
 
-@function("ip.isCanonical", "(string) -> bool", cost=by_size(0, 2))
+@function("ip.isCanonical", "(string) -> bool", cost=by_size(0, 2), work=reading())
 def ip_is_canonical(text: str) -> bool:
     """Whether a text is the shortest usual form of its address.
 
@@ -144,7 +152,7 @@ def ip_is_canonical(text: str) -> bool:
     return str(parse_ip(text).address) == text
 
 
-@function("family", "net.IP.() -> int")
+@function("family", "net.IP.() -> int", work=instant)
 def family(value: IP) -> int:
     """4 or 6.
 
@@ -153,7 +161,7 @@ def family(value: IP) -> int:
     return value.address.version
 
 
-@function("isUnspecified", "net.IP.() -> bool")
+@function("isUnspecified", "net.IP.() -> bool", work=instant)
 def is_unspecified(value: IP) -> bool:
     """Whether the address is all zeros.
 
@@ -162,7 +170,7 @@ def is_unspecified(value: IP) -> bool:
     return value.address.is_unspecified
 
 
-@function("isLoopback", "net.IP.() -> bool")
+@function("isLoopback", "net.IP.() -> bool", work=instant)
 def is_loopback(value: IP) -> bool:
     """Whether the address is a loopback one.
 
@@ -171,7 +179,7 @@ def is_loopback(value: IP) -> bool:
     return value.address.is_loopback
 
 
-@function("isLinkLocalMulticast", "net.IP.() -> bool")
+@function("isLinkLocalMulticast", "net.IP.() -> bool", work=instant)
 def is_link_local_multicast(value: IP) -> bool:
     """Whether the address is 224.0.0.0/24 or ff02::/16 (interface-independent part).
 
@@ -183,7 +191,7 @@ def is_link_local_multicast(value: IP) -> bool:
     return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
 
 
-@function("isLinkLocalUnicast", "net.IP.() -> bool")
+@function("isLinkLocalUnicast", "net.IP.() -> bool", work=instant)
 def is_link_local_unicast(value: IP) -> bool:
     """Whether the address is in 169.254.0.0/16 or fe80::/10.
 
@@ -199,7 +207,7 @@ def _link_local(address: _Address) -> bool:
     return packed[0] == 0xFE and packed[1] & 0xC0 == 0x80
 
 
-@function("isGlobalUnicast", "net.IP.() -> bool")
+@function("isGlobalUnicast", "net.IP.() -> bool", work=instant)
 def is_global_unicast(value: IP) -> bool:
     """Whether the address is a unicast one beyond the link, private ranges included.
 
@@ -212,7 +220,7 @@ def is_global_unicast(value: IP) -> bool:
     )
 
 
-@function("string", "(net.IP) -> string")
+@function("string", "(net.IP) -> string", work=instant)
 def ip_text(value: IP) -> str:
     """The address in its usual form.
 
@@ -221,7 +229,7 @@ def ip_text(value: IP) -> str:
     return str(value.address)
 
 
-@function("cidr", "(string) -> net.CIDR", cost=by_size())
+@function("cidr", "(string) -> net.CIDR", cost=by_size(), work=reading())
 def cidr(text: str) -> CIDR:
     """The address range that a text names.
 
@@ -230,7 +238,7 @@ def cidr(text: str) -> CIDR:
     return parse_cidr(text)
 
 
-@function("isCIDR", "(string) -> bool", cost=by_size())
+@function("isCIDR", "(string) -> bool", cost=by_size(), work=reading())
 def is_cidr(text: str) -> bool:
     """Whether a text names an address range.
 
@@ -243,7 +251,13 @@ def is_cidr(text: str) -> bool:
     return True
 
 
-@function("containsIP", "net.CIDR.(string) -> bool", "net.CIDR.(net.IP) -> bool", cost=_contains_cost(masks=False))
+@function(
+    "containsIP",
+    "net.CIDR.(string) -> bool",
+    "net.CIDR.(net.IP) -> bool",
+    cost=_contains_cost(masks=False),
+    work=reading(1),
+)
 def contains_ip(value: CIDR, other: Value) -> bool:
     """Whether a range has an address.
 
@@ -253,7 +267,13 @@ def contains_ip(value: CIDR, other: Value) -> bool:
     return wanted.address.version == value.address.version and wanted.address in value.network
 
 
-@function("containsCIDR", "net.CIDR.(string) -> bool", "net.CIDR.(net.CIDR) -> bool", cost=_contains_cost(masks=True))
+@function(
+    "containsCIDR",
+    "net.CIDR.(string) -> bool",
+    "net.CIDR.(net.CIDR) -> bool",
+    cost=_contains_cost(masks=True),
+    work=reading(1),
+)
 def contains_cidr(value: CIDR, other: Value) -> bool:
     """Whether a range has all of another one.
 
@@ -265,7 +285,7 @@ def contains_cidr(value: CIDR, other: Value) -> bool:
     return wanted.address in value.network
 
 
-@function("ip", "net.CIDR.() -> net.IP")
+@function("ip", "net.CIDR.() -> net.IP", work=reading())
 def cidr_ip(value: CIDR) -> IP:
     """The address of a range as written.
 
@@ -274,7 +294,7 @@ def cidr_ip(value: CIDR) -> IP:
     return IP(value.address)
 
 
-@function("prefixLength", "net.CIDR.() -> int")
+@function("prefixLength", "net.CIDR.() -> int", work=instant)
 def prefix_length(value: CIDR) -> int:
     """The number of leading bits that all addresses of a range share.
 
@@ -283,7 +303,7 @@ def prefix_length(value: CIDR) -> int:
     return value.bits
 
 
-@function("masked", "net.CIDR.() -> net.CIDR")
+@function("masked", "net.CIDR.() -> net.CIDR", work=instant)
 def masked(value: CIDR) -> CIDR:
     """The range with the bits below its prefix cleared.
 
@@ -292,7 +312,7 @@ def masked(value: CIDR) -> CIDR:
     return CIDR(value.network.network_address, value.bits)
 
 
-@function("string", "(net.CIDR) -> string")
+@function("string", "(net.CIDR) -> string", work=instant)
 def cidr_text(value: CIDR) -> str:
     """The range as text.
 
@@ -323,7 +343,7 @@ CIDRS: Final = Library(
 )
 
 
-@function("ip", "(string) -> net.IP", cost=by_size())
+@function("ip", "(string) -> net.IP", cost=by_size(), work=reading())
 def network_ip(text: str) -> IP:
     """The address that a text names; an IPv4-mapped one in hexadecimal is the IPv4 address.
 

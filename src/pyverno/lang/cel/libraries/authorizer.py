@@ -12,9 +12,11 @@ from typing import ClassVar, Final
 from pyverno.errors import EvaluationError, HostError
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.evaluation import Evaluation
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import fixed, value_size
 from pyverno.lang.cel.types import Type, opaque
 from pyverno.lang.cel.values import Value
+from pyverno.lang.cel.work import instant, reading
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.regex import regex
 from pyverno.value import dataclass, field, replace
@@ -73,7 +75,7 @@ class Answer:
     decision: Decision
 
 
-@function("path", f"{Authorizer.cel_type}.(string) -> {PathCheck.cel_type}")
+@function("path", f"{Authorizer.cel_type}.(string) -> {PathCheck.cel_type}", work=reading(1))
 def path(authorizer: Authorizer, text: str) -> PathCheck:
     """A question about a path, such as /healthz; an error when it is empty."""
     if not text.strip():
@@ -81,13 +83,13 @@ def path(authorizer: Authorizer, text: str) -> PathCheck:
     return PathCheck(authorizer, text)
 
 
-@function("group", f"{Authorizer.cel_type}.(string) -> {GroupCheck.cel_type}")
+@function("group", f"{Authorizer.cel_type}.(string) -> {GroupCheck.cel_type}", work=instant)
 def group(authorizer: Authorizer, name: str) -> GroupCheck:
     """A question about an API group; empty is the core group."""
     return GroupCheck(authorizer, name)
 
 
-@function("serviceAccount", f"{Authorizer.cel_type}.(string, string) -> {Authorizer.cel_type}")
+@function("serviceAccount", f"{Authorizer.cel_type}.(string, string) -> {Authorizer.cel_type}", work=reading(1))
 def service_account(_: Authorizer, namespace: str, name: str) -> Authorizer:
     """The authorizer of a service account, by namespace and name."""
     if not name or len(name) > 253 or not all(map(_LABEL.fullmatch, name.split("."))):
@@ -97,7 +99,7 @@ def service_account(_: Authorizer, namespace: str, name: str) -> Authorizer:
     return Authorizer((namespace, name))
 
 
-@function("resource", f"{GroupCheck.cel_type}.(string) -> {ResourceCheck.cel_type}")
+@function("resource", f"{GroupCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", work=instant)
 def resource(check: GroupCheck, name: str) -> ResourceCheck:
     """A question about a resource of the group; an error when the name is empty."""
     if not name.strip():
@@ -105,19 +107,19 @@ def resource(check: GroupCheck, name: str) -> ResourceCheck:
     return ResourceCheck(check.authorizer, {"group": check.group, "resource": name})
 
 
-@function("subresource", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}")
+@function("subresource", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", work=instant)
 def subresource(check: ResourceCheck, name: str) -> ResourceCheck:
     """The question narrowed to a subresource."""
     return check.with_attribute("subresource", name)
 
 
-@function("namespace", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}")
+@function("namespace", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", work=instant)
 def namespace(check: ResourceCheck, name: str) -> ResourceCheck:
     """The question narrowed to a namespace."""
     return check.with_attribute("namespace", name)
 
 
-@function("name", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}")
+@function("name", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", work=instant)
 def name_(check: ResourceCheck, name: str) -> ResourceCheck:
     """The question narrowed to one object."""
     return check.with_attribute("name", name)
@@ -129,6 +131,7 @@ def name_(check: ResourceCheck, name: str) -> ResourceCheck:
     f"{ResourceCheck.cel_type}.(string) -> {Answer.cel_type}",
     cost=fixed(CHECK_COST),
     in_context=True,
+    work=instant,
 )
 def check_(evaluation: Evaluation, question: Value, verb: str) -> Answer:
     """The decision on a verb; costs 350,000."""
@@ -139,27 +142,29 @@ def check_(evaluation: Evaluation, question: Value, verb: str) -> Answer:
         return Answer(evaluation.world.authorize(asked))
     except HostError as error:
         return Answer(Decision(allowed=False, error=error.message))
+    except EvaluationError as error:
+        raise OperandError("the authorizer can not be asked this", error.message) from None
 
 
-@function("allowed", f"{Answer.cel_type}.() -> bool")
+@function("allowed", f"{Answer.cel_type}.() -> bool", work=instant)
 def allowed(answer: Answer) -> bool:
     """Whether it is allowed."""
     return answer.decision.allowed
 
 
-@function("reason", f"{Answer.cel_type}.() -> string")
+@function("reason", f"{Answer.cel_type}.() -> string", work=instant)
 def reason(answer: Answer) -> str:
     """Why."""
     return answer.decision.reason
 
 
-@function("errored", f"{Answer.cel_type}.() -> bool")
+@function("errored", f"{Answer.cel_type}.() -> bool", work=instant)
 def errored(answer: Answer) -> bool:
     """Whether the authorizer failed."""
     return bool(answer.decision.error)
 
 
-@function("error", f"{Answer.cel_type}.() -> string")
+@function("error", f"{Answer.cel_type}.() -> string", work=instant)
 def error_(answer: Answer) -> str:
     """How the authorizer failed, or an empty text."""
     return answer.decision.error
@@ -170,13 +175,17 @@ def _selector_cost(args: tuple[Value, ...], _result: Value) -> int:
     return 10 + math.ceil(size * 0.1) + math.ceil(math.ceil(size * 0.5) * 50)
 
 
-@function("fieldSelector", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", cost=_selector_cost)
+@function(
+    "fieldSelector", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", cost=_selector_cost, work=instant
+)
 def field_selector(check: ResourceCheck, selector: str) -> ResourceCheck:
     """The question narrowed by a field selector."""
     return check.with_attribute("fieldSelector", selector)
 
 
-@function("labelSelector", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", cost=_selector_cost)
+@function(
+    "labelSelector", f"{ResourceCheck.cel_type}.(string) -> {ResourceCheck.cel_type}", cost=_selector_cost, work=instant
+)
 def label_selector(check: ResourceCheck, selector: str) -> ResourceCheck:
     """The question narrowed by a label selector."""
     return check.with_attribute("labelSelector", selector)

@@ -26,6 +26,7 @@ from pyverno.lang.cel.types import (
     struct,
 )
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.lang.cel.work import instant
 
 __all__ = [
     "ENVOY",
@@ -165,97 +166,97 @@ def _header_option(key: str, value: str) -> StructValue:
     return StructValue(_HEADER, {"header": {"key": key, "value": value}})
 
 
-@function("envoy.Allowed", f"() -> {_OK}")
+@function("envoy.Allowed", f"() -> {_OK}", work=instant)
 def allowed() -> StructValue:
     """An answer that lets the request through."""
     return StructValue(_OK, {})
 
 
-@function("envoy.Denied", f"(int) -> {_DENIED}")
+@function("envoy.Denied", f"(int) -> {_DENIED}", work=instant)
 def denied(status: int) -> StructValue:
     """An answer that refuses the request with an HTTP status."""
     return StructValue(_DENIED, {"status": {"code": status}})
 
 
-@function("envoy.Header", f"(string, string) -> {_HEADER}")
+@function("envoy.Header", f"(string, string) -> {_HEADER}", work=instant)
 def header(key: str, value: str) -> StructValue:
     """A header with its value."""
     return _header_option(key, value)
 
 
-@function("KeepEmptyValue", f"{_HEADER}.() -> {_HEADER}", f"{_HEADER}.(bool) -> {_HEADER}")
+@function("KeepEmptyValue", f"{_HEADER}.() -> {_HEADER}", f"{_HEADER}.(bool) -> {_HEADER}", work=instant)
 def keep_empty_value(option: StructValue, *keep: bool) -> StructValue:
     """The header, sent even when its value is empty."""
     return _with(option, "keepEmptyValue", keep[0] if keep else True)
 
 
-@function("envoy.QueryParam", f"(string, string) -> {_PARAM}")
+@function("envoy.QueryParam", f"(string, string) -> {_PARAM}", work=instant)
 def query_param(key: str, value: str) -> StructValue:
     """A query parameter with its value."""
     return StructValue(_PARAM, {"key": key, "value": value})
 
 
-@function("WithHeader", f"{_OK}.({_HEADER}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}")
+@function("WithHeader", f"{_OK}.({_HEADER}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}", work=instant)
 def with_header(answer: StructValue, *args: Value) -> StructValue:
     """The answer with a header added to the request."""
     return _and(answer, "headers", _header(args))
 
 
-@function("WithHeader", f"{_DENIED}.({_HEADER}) -> {_DENIED}", f"{_DENIED}.(string, string) -> {_DENIED}")
+@function("WithHeader", f"{_DENIED}.({_HEADER}) -> {_DENIED}", f"{_DENIED}.(string, string) -> {_DENIED}", work=instant)
 def with_denied_header(answer: StructValue, *args: Value) -> StructValue:
     """The refusal with a header added to the response."""
     return _and(answer, "headers", _header(args))
 
 
-@function("WithoutHeader", f"{_OK}.(string) -> {_OK}")
+@function("WithoutHeader", f"{_OK}.(string) -> {_OK}", work=instant)
 def without_header(answer: StructValue, name: str) -> StructValue:
     """The answer with a header taken from the request."""
     return _and(answer, "headersToRemove", name)
 
 
-@function("WithResponseHeader", f"{_OK}.({_HEADER}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}")
+@function("WithResponseHeader", f"{_OK}.({_HEADER}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}", work=instant)
 def with_response_header(answer: StructValue, *args: Value) -> StructValue:
     """The answer with a header added to the response."""
     return _and(answer, "responseHeadersToAdd", _header(args))
 
 
-@function("WithQueryParam", f"{_OK}.({_PARAM}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}")
+@function("WithQueryParam", f"{_OK}.({_PARAM}) -> {_OK}", f"{_OK}.(string, string) -> {_OK}", work=instant)
 def with_query_param(answer: StructValue, *args: Value) -> StructValue:
     """The answer with a query parameter set on the request."""
     return _and(answer, "queryParametersToSet", args[0] if len(args) == 1 else query_param(*args))
 
 
-@function("WithoutQueryParam", f"{_OK}.(string) -> {_OK}")
+@function("WithoutQueryParam", f"{_OK}.(string) -> {_OK}", work=instant)
 def without_query_param(answer: StructValue, name: str) -> StructValue:
     """The answer with a query parameter taken from the request."""
     return _and(answer, "queryParametersToRemove", name)
 
 
-@function("WithBody", f"{_DENIED}.(string) -> {_DENIED}")
+@function("WithBody", f"{_DENIED}.(string) -> {_DENIED}", work=instant)
 def with_body(answer: StructValue, body: str) -> StructValue:
     """The refusal with a body."""
     return _with(answer, "body", body)
 
 
-@function("Response", f"{_OK}.() -> {_CHECK}")
+@function("Response", f"{_OK}.() -> {_CHECK}", work=instant)
 def ok_response(answer: StructValue) -> StructValue:
     """The finished answer, with status code 0."""
     return StructValue(_CHECK, {"status": {"code": 0}, "okResponse": answer})
 
 
-@function("Response", f"{_DENIED}.() -> {_CHECK}")
+@function("Response", f"{_DENIED}.() -> {_CHECK}", work=instant)
 def denied_response(answer: StructValue) -> StructValue:
     """The finished refusal, with status code 7."""
     return StructValue(_CHECK, {"status": {"code": PERMISSION_DENIED}, "deniedResponse": answer})
 
 
-@function("WithMessage", f"{_CHECK}.(string) -> {_CHECK}")
+@function("WithMessage", f"{_CHECK}.(string) -> {_CHECK}", work=instant)
 def with_message(answer: StructValue, message: str) -> StructValue:
     """The finished answer with a message in its status."""
     return _with(answer, "status", {**answer.fields["status"], "message": message})
 
 
-@function("WithMetadata", f"{_CHECK}.(map(string, any)) -> {_CHECK}")
+@function("WithMetadata", f"{_CHECK}.(map(string, any)) -> {_CHECK}", work=instant)
 def with_metadata(answer: StructValue, metadata: Value) -> StructValue:
     """The finished answer with dynamic metadata."""
     return _with(answer, "dynamicMetadata", metadata)
@@ -274,38 +275,38 @@ ENVOY: Final = Library(
 )  # fmt: skip
 
 
-@function("http.Allowed", f"() -> {_HTTP_OK}")
+@function("http.Allowed", f"() -> {_HTTP_OK}", work=instant)
 def http_allowed() -> StructValue:
     """An answer that lets the request through."""
     return StructValue(_HTTP_OK, {})
 
 
-@function("http.Denied", f"(string) -> {_HTTP_DENIED}")
+@function("http.Denied", f"(string) -> {_HTTP_DENIED}", work=instant)
 def http_denied(reason: str) -> StructValue:
     """An answer that refuses the request for a reason."""
     return StructValue(_HTTP_DENIED, {"reason": reason})
 
 
-@function("Response", f"{_HTTP_OK}.() -> {_HTTP_CHECK}")
+@function("Response", f"{_HTTP_OK}.() -> {_HTTP_CHECK}", work=instant)
 def http_ok_response(answer: StructValue) -> StructValue:
     """The finished answer."""
     return StructValue(_HTTP_CHECK, {"ok": answer})
 
 
-@function("Response", f"{_HTTP_DENIED}.() -> {_HTTP_CHECK}")
+@function("Response", f"{_HTTP_DENIED}.() -> {_HTTP_CHECK}", work=instant)
 def http_denied_response(answer: StructValue) -> StructValue:
     """The finished refusal."""
     return StructValue(_HTTP_CHECK, {"denied": answer})
 
 
-@function("Header", f"object({_ATTRIBUTES}).(string) -> list(string)")
+@function("Header", f"object({_ATTRIBUTES}).(string) -> list(string)", work=instant)
 def request_header(attributes: StructValue, name: str) -> list[str]:
     """The values of a request header, whatever the case of its name."""
     found: Mapping[str, list[str]] = attributes.fields["header"]
     return next((values for key, values in found.items() if key.lower() == name.lower()), [])
 
 
-@function("QueryParam", f"object({_ATTRIBUTES}).(string) -> list(string)")
+@function("QueryParam", f"object({_ATTRIBUTES}).(string) -> list(string)", work=instant)
 def request_query_param(attributes: StructValue, name: str) -> list[str]:
     """The values of a query parameter."""
     found: Mapping[str, list[str]] = attributes.fields["query"]

@@ -11,11 +11,12 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Library, function
+from pyverno.lang.cel.work import reading, walking
 
 __all__ = ["ENCODERS"]
 
 
-@function("base64.decode", "(string) -> bytes")
+@function("base64.decode", "(string) -> bytes", work=walking(per=8))
 def decode(text: str) -> bytes:
     """The bytes of a base64 text.
 
@@ -35,7 +36,7 @@ def _is_base64(char: str) -> bool:
     return char.isascii() and (char.isalnum() or char in "+/=")
 
 
-@function("base64.encode", "(bytes) -> string")
+@function("base64.encode", "(bytes) -> string", work=reading())
 def encode(data: bytes) -> str:
     """The base64 text of bytes.
 

@@ -16,6 +16,7 @@ from pyverno.lang.cel.gourl import parse_request_uri
 from pyverno.lang.cel.libraries.costs import value_size
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import NONE, Optional, Value
+from pyverno.lang.cel.work import instant, reading, walking
 from pyverno.regex import regex
 from pyverno.value import dataclass
 
@@ -197,7 +198,7 @@ def _cost(args: tuple[Value, ...], _result: Value) -> int:
     return math.ceil((1.0 + value_size(args[1])) * 0.1) * math.ceil(weight * 0.25)
 
 
-@function("format.named", "(string) -> optional(kubernetes.NamedFormat)")
+@function("format.named", "(string) -> optional(kubernetes.NamedFormat)", work=reading())
 def named(name: str) -> Optional:
     """The format of that name, when there is one.
 
@@ -207,7 +208,7 @@ def named(name: str) -> Optional:
     return NONE if found is None else Optional(found)
 
 
-@function("validate", "kubernetes.NamedFormat.(string) -> optional(list(string))", cost=_cost)
+@function("validate", "kubernetes.NamedFormat.(string) -> optional(list(string))", cost=_cost, work=walking(1, per=4))
 def validate(value: NamedFormat, text: str) -> Optional:
     """The problems of a text, nothing when it is valid.
 
@@ -222,7 +223,7 @@ def _constant(name: str, value: NamedFormat) -> Declaration:
         return value
 
     get.__doc__ = f"The format {value.name}.\n\nCEL: format.{name}() == format.named('{name}').value() ⇒ true"
-    return function(f"format.{name}", "() -> kubernetes.NamedFormat")(get)
+    return function(f"format.{name}", "() -> kubernetes.NamedFormat", work=instant)(get)
 
 
 FORMATS: Final = Library(

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.gofloat import float_verb_text
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.times import duration_text, timestamp_text
 from pyverno.lang.cel.values import (
     Duration,
@@ -99,10 +100,9 @@ def _precision(text: str, position: int) -> tuple[int, int]:
         raise EvaluationError(f"could not parse formatting clause: error while parsing precision: {problem}")
     precision = int(text[position + 1 : end]) if end - position < 8 else MAX_PRECISION + 1
     if precision > MAX_PRECISION:
-        raise EvaluationError(
-            "could not parse formatting clause: error while parsing precision: "
-            f"precision {precision} exceeds maximum allowed precision {MAX_PRECISION}"
-        )
+        problem = "could not parse formatting clause: error while parsing precision: precision"
+        limit = f"exceeds maximum allowed precision {MAX_PRECISION}"
+        raise OperandError(f"{problem} {limit}", f"{problem} {precision} {limit}")
     return precision, end
 
 
@@ -128,7 +128,8 @@ def _verb(verb: str, value: Value, precision: int, style: _Style) -> str:
         if type(value) not in (int, Uint):
             raise _ClauseError(f"octal clause can only be used on integers, was given {type_name(value)}")
         return f"{int(value):o}"
-    raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
+    problem = "could not parse formatting clause: unrecognized formatting clause"
+    raise OperandError(problem, f'{problem} "{verb}"')
 
 
 def _binary(value: Value) -> str:

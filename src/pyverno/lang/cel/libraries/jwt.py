@@ -23,10 +23,12 @@ from pyverno.errors import DocumentError, EvaluationError, HostError
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.evaluation import Evaluation
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import with_doubles
 from pyverno.lang.cel.structs import DeclaredTypes
 from pyverno.lang.cel.types import BOOL, DYN, STRING, map_of, opaque
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.lang.cel.work import instant, nodes, together, walking
 from pyverno.value import dataclass
 
 __all__ = ["JWT", "JWT_TYPES", "KeySet"]
@@ -139,6 +141,7 @@ def _is_valid(claims: JSONObject, now: float) -> bool:
     f"(string, string) -> object({_DECODED})",
     f"(string, {KeySet.cel_type}) -> object({_DECODED})",
     in_context=True,
+    work=together(walking(per=8), nodes(1)),
 )
 def decode_token(evaluation: Evaluation, token: str, key: Value) -> StructValue:
     """The claims of a signed token and whether its times are valid; a bad signature is an error.
@@ -160,14 +163,14 @@ def decode_token(evaluation: Evaluation, token: str, key: Value) -> StructValue:
     return StructValue(_DECODED, {"Claims": with_doubles(claims), "Valid": _is_valid(claims, now)})
 
 
-@function("jwks.Fetch", f"(string) -> {KeySet.cel_type}", in_context=True)
+@function("jwks.Fetch", f"(string) -> {KeySet.cel_type}", in_context=True, work=instant)
 def fetch(evaluation: Evaluation, url: str) -> KeySet:
     """The key set at a URL."""
     try:
         status, body = evaluation.world.http("GET", url, None, {}, "")
         document = decode(body) if status == 200 else None
     except HostError as error:
-        raise EvaluationError(f"request failed: {error.message}") from None
+        raise OperandError("request failed", f"request failed: {error.message}") from None
     except DocumentError:
         document = None
     if not isinstance(document, dict):

@@ -14,12 +14,15 @@ from pyverno.kube.quantity import Quantity, parse_quantity, try_quantity
 from pyverno.kube.semver import Version, parse_version
 from pyverno.lang.cel.arithmetic import add
 from pyverno.lang.cel.declarations import Declaration, Library, function
+from pyverno.lang.cel.evaluation import ITEM_BYTES, Evaluation
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.gourl import GoUrl, parse_request_uri, parse_url
 from pyverno.lang.cel.libraries.costs import by_element, by_regex, by_size
 from pyverno.lang.cel.libraries.lists import COMPARABLE
-from pyverno.lang.cel.regex import Pattern, compile_pattern
+from pyverno.lang.cel.regex import Pattern
 from pyverno.lang.cel.types import opaque
-from pyverno.lang.cel.values import Duration, Uint, Value, compare, equals
+from pyverno.lang.cel.values import Duration, Uint, Value, compare, type_name
+from pyverno.lang.cel.work import comparing, instant, reading, walking
 from pyverno.value import dataclass
 
 __all__ = ["JSON_PATCH", "LIST_AGGREGATES", "QUANTITIES", "REGEX_FIND", "SEMVER", "URL", "URLS"]
@@ -27,7 +30,7 @@ __all__ = ["JSON_PATCH", "LIST_AGGREGATES", "QUANTITIES", "REGEX_FIND", "SEMVER"
 # quantities
 
 
-@function("quantity", "(string) -> kubernetes.Quantity", cost=by_size())
+@function("quantity", "(string) -> kubernetes.Quantity", cost=by_size(), work=reading(per_step=32))
 def quantity(text: str) -> Quantity:
     """The quantity that a text names.
 
@@ -36,10 +39,11 @@ def quantity(text: str) -> Quantity:
     try:
         return parse_quantity(text)
     except ValueSyntaxError as error:
+        # its texts quote nothing
         raise EvaluationError(error.message) from None
 
 
-@function("isQuantity", "(string) -> bool", cost=by_size())
+@function("isQuantity", "(string) -> bool", cost=by_size(), work=reading(per_step=32))
 def is_quantity(text: str) -> bool:
     """Whether a text names a quantity.
 
@@ -48,7 +52,7 @@ def is_quantity(text: str) -> bool:
     return try_quantity(text) is not None
 
 
-@function("sign", "(kubernetes.Quantity) -> int")
+@function("sign", "(kubernetes.Quantity) -> int", work=instant)
 def quantity_sign(value: Quantity) -> int:
     """-1, 0 or 1.
 
@@ -57,7 +61,7 @@ def quantity_sign(value: Quantity) -> int:
     return value.sign()
 
 
-@function("isGreaterThan", "kubernetes.Quantity.(kubernetes.Quantity) -> bool")
+@function("isGreaterThan", "kubernetes.Quantity.(kubernetes.Quantity) -> bool", work=instant)
 def quantity_is_greater_than(value: Quantity, other: Quantity) -> bool:
     """Whether a quantity is greater than another.
 
@@ -66,7 +70,7 @@ def quantity_is_greater_than(value: Quantity, other: Quantity) -> bool:
     return value.compare(other) > 0
 
 
-@function("isLessThan", "kubernetes.Quantity.(kubernetes.Quantity) -> bool")
+@function("isLessThan", "kubernetes.Quantity.(kubernetes.Quantity) -> bool", work=instant)
 def quantity_is_less_than(value: Quantity, other: Quantity) -> bool:
     """Whether a quantity is less than another.
 
@@ -75,7 +79,7 @@ def quantity_is_less_than(value: Quantity, other: Quantity) -> bool:
     return value.compare(other) < 0
 
 
-@function("compareTo", "kubernetes.Quantity.(kubernetes.Quantity) -> int")
+@function("compareTo", "kubernetes.Quantity.(kubernetes.Quantity) -> int", work=instant)
 def quantity_compare_to(value: Quantity, other: Quantity) -> int:
     """-1, 0 or 1 for less, equal and greater.
 
@@ -84,7 +88,7 @@ def quantity_compare_to(value: Quantity, other: Quantity) -> int:
     return value.compare(other)
 
 
-@function("asApproximateFloat", "kubernetes.Quantity.() -> double")
+@function("asApproximateFloat", "kubernetes.Quantity.() -> double", work=instant)
 def as_approximate_float(value: Quantity) -> float:
     """The value as double, possibly rounded.
 
@@ -93,7 +97,7 @@ def as_approximate_float(value: Quantity) -> float:
     return value.approximate()
 
 
-@function("isInteger", "kubernetes.Quantity.() -> bool")
+@function("isInteger", "kubernetes.Quantity.() -> bool", work=instant)
 def is_integer(value: Quantity) -> bool:
     """Whether `asInteger` works.
 
@@ -102,7 +106,7 @@ def is_integer(value: Quantity) -> bool:
     return value.whole() is not None
 
 
-@function("asInteger", "kubernetes.Quantity.() -> int")
+@function("asInteger", "kubernetes.Quantity.() -> int", work=instant)
 def as_integer(value: Quantity) -> int:
     """The value as int; an error when it is not whole or too large.
 
@@ -119,7 +123,7 @@ def _as_quantity(value: Value) -> Quantity:
 
 
 @function("add", "kubernetes.Quantity.(kubernetes.Quantity) -> kubernetes.Quantity",
-          "kubernetes.Quantity.(int) -> kubernetes.Quantity")  # fmt: skip
+          "kubernetes.Quantity.(int) -> kubernetes.Quantity", work=instant)  # fmt: skip
 def quantity_add(value: Quantity, other: Value) -> Quantity:
     """The sum with a quantity or int.
 
@@ -129,7 +133,7 @@ def quantity_add(value: Quantity, other: Value) -> Quantity:
 
 
 @function("sub", "kubernetes.Quantity.(kubernetes.Quantity) -> kubernetes.Quantity",
-          "kubernetes.Quantity.(int) -> kubernetes.Quantity")  # fmt: skip
+          "kubernetes.Quantity.(int) -> kubernetes.Quantity", work=instant)  # fmt: skip
 def quantity_sub(value: Quantity, other: Value) -> Quantity:
     """The difference to a quantity or int.
 
@@ -157,7 +161,8 @@ def _version(text: str, normalize: Value = False) -> Version:
     try:
         return parse_version(_normalized(text) if normalize else text)
     except ValueSyntaxError as error:
-        raise EvaluationError(error.message) from None
+        quotes = '"' in error.message
+        raise OperandError("the text is no semantic version" if quotes else error.message, error.message) from None
 
 
 def _normalized(text: str) -> str:
@@ -174,7 +179,7 @@ def _normalized(text: str) -> str:
     return ".".join(parts)
 
 
-@function("semver", "(string) -> kubernetes.Semver", cost=by_size())
+@function("semver", "(string) -> kubernetes.Semver", cost=by_size(), work=walking())
 def semver(text: str) -> Version:
     """The semantic version that a text names.
 
@@ -183,7 +188,7 @@ def semver(text: str) -> Version:
     return _version(text)
 
 
-@function("semver", "(string, bool) -> kubernetes.Semver", cost=by_size(), since=(1,))
+@function("semver", "(string, bool) -> kubernetes.Semver", cost=by_size(), since=(1,), work=walking())
 def semver_normalized(text: str, normalize: Value) -> Version:
     """The version, after dropping a leading v and leading zeros and filling up missing parts.
 
@@ -200,7 +205,7 @@ def _is_version(text: str, normalize: Value = False) -> bool:
     return True
 
 
-@function("isSemver", "(string) -> bool", cost=by_size())
+@function("isSemver", "(string) -> bool", cost=by_size(), work=walking())
 def is_semver(text: str) -> bool:
     """Whether a text names a semantic version.
 
@@ -209,7 +214,7 @@ def is_semver(text: str) -> bool:
     return _is_version(text)
 
 
-@function("isSemver", "(string, bool) -> bool", cost=by_size(), since=(1,))
+@function("isSemver", "(string, bool) -> bool", cost=by_size(), since=(1,), work=walking())
 def is_semver_normalized(text: str, normalize: Value) -> bool:
     """Whether a text names a version after normalizing.
 
@@ -222,7 +227,7 @@ def _version_order(one: Version, other: Version) -> int:
     return (one > other) - (one < other)
 
 
-@function("isGreaterThan", "kubernetes.Semver.(kubernetes.Semver) -> bool")
+@function("isGreaterThan", "kubernetes.Semver.(kubernetes.Semver) -> bool", work=instant)
 def version_is_greater_than(value: Version, other: Version) -> bool:
     """Whether a version comes after another.
 
@@ -231,7 +236,7 @@ def version_is_greater_than(value: Version, other: Version) -> bool:
     return _version_order(value, other) > 0
 
 
-@function("isLessThan", "kubernetes.Semver.(kubernetes.Semver) -> bool")
+@function("isLessThan", "kubernetes.Semver.(kubernetes.Semver) -> bool", work=instant)
 def version_is_less_than(value: Version, other: Version) -> bool:
     """Whether a version comes before another.
 
@@ -240,7 +245,7 @@ def version_is_less_than(value: Version, other: Version) -> bool:
     return _version_order(value, other) < 0
 
 
-@function("compareTo", "kubernetes.Semver.(kubernetes.Semver) -> int")
+@function("compareTo", "kubernetes.Semver.(kubernetes.Semver) -> int", work=instant)
 def version_compare_to(value: Version, other: Version) -> int:
     """-1, 0 or 1 for before, equal and after.
 
@@ -249,7 +254,7 @@ def version_compare_to(value: Version, other: Version) -> int:
     return _version_order(value, other)
 
 
-@function("major", "kubernetes.Semver.() -> int")
+@function("major", "kubernetes.Semver.() -> int", work=instant)
 def major(value: Version) -> int:
     """The first number.
 
@@ -258,7 +263,7 @@ def major(value: Version) -> int:
     return value.major
 
 
-@function("minor", "kubernetes.Semver.() -> int")
+@function("minor", "kubernetes.Semver.() -> int", work=instant)
 def minor(value: Version) -> int:
     """The second number.
 
@@ -267,7 +272,7 @@ def minor(value: Version) -> int:
     return value.minor
 
 
-@function("patch", "kubernetes.Semver.() -> int")
+@function("patch", "kubernetes.Semver.() -> int", work=instant)
 def patch(value: Version) -> int:
     """The third number.
 
@@ -299,7 +304,7 @@ class URL:
     parsed: GoUrl
 
 
-@function("url", "(string) -> kubernetes.URL", cost=by_size())
+@function("url", "(string) -> kubernetes.URL", cost=by_size(), work=walking())
 def url(text: str) -> URL:
     """The URL that a text names: an absolute URI or an absolute path.
 
@@ -309,10 +314,11 @@ def url(text: str) -> URL:
         parse_request_uri(text)
         return URL(parse_url(text))
     except ValueSyntaxError as error:
-        raise EvaluationError(f"URL parse error during conversion from string: {error.message}") from None
+        problem = "URL parse error during conversion from string"
+        raise OperandError(problem, f"{problem}: {error.message}") from None
 
 
-@function("isURL", "(string) -> bool")
+@function("isURL", "(string) -> bool", work=walking())
 def is_url(text: str) -> bool:
     """Whether a text names a URL.
 
@@ -325,7 +331,7 @@ def is_url(text: str) -> bool:
     return True
 
 
-@function("getScheme", "kubernetes.URL.() -> string")
+@function("getScheme", "kubernetes.URL.() -> string", work=instant)
 def get_scheme(value: URL) -> str:
     """The scheme in lower case.
 
@@ -334,7 +340,7 @@ def get_scheme(value: URL) -> str:
     return value.parsed.scheme
 
 
-@function("getHost", "kubernetes.URL.() -> string")
+@function("getHost", "kubernetes.URL.() -> string", work=instant)
 def get_host(value: URL) -> str:
     """The host with its port.
 
@@ -343,7 +349,7 @@ def get_host(value: URL) -> str:
     return value.parsed.host
 
 
-@function("getHostname", "kubernetes.URL.() -> string")
+@function("getHostname", "kubernetes.URL.() -> string", work=instant)
 def get_hostname(value: URL) -> str:
     """The host without port and brackets.
 
@@ -352,7 +358,7 @@ def get_hostname(value: URL) -> str:
     return value.parsed.hostname
 
 
-@function("getPort", "kubernetes.URL.() -> string")
+@function("getPort", "kubernetes.URL.() -> string", work=instant)
 def get_port(value: URL) -> str:
     """The port, empty when there is none.
 
@@ -361,7 +367,7 @@ def get_port(value: URL) -> str:
     return value.parsed.port
 
 
-@function("getEscapedPath", "kubernetes.URL.() -> string")
+@function("getEscapedPath", "kubernetes.URL.() -> string", work=instant)
 def get_escaped_path(value: URL) -> str:
     """The path as it goes over the wire.
 
@@ -370,7 +376,7 @@ def get_escaped_path(value: URL) -> str:
     return value.parsed.escaped_path
 
 
-@function("getQuery", "kubernetes.URL.() -> map(string, list(string))")
+@function("getQuery", "kubernetes.URL.() -> map(string, list(string))", work=instant)
 def get_query(value: URL) -> dict[str, list[str]]:
     """The query parameters, each with its values.
 
@@ -391,34 +397,46 @@ URLS: Final = Library(
 # regular expressions
 
 
-def _pattern(text: str) -> Pattern:
+def _pattern(evaluation: Evaluation, function: str, text: str, subject: str) -> Pattern:
     try:
-        return compile_pattern(text)
+        return evaluation.pattern(function, text, subject)
+    except OperandError as error:
+        raise OperandError(f"Illegal regex: {error.message}", f"Illegal regex: {error.shown}") from None
     except EvaluationError as error:
         raise EvaluationError(f"Illegal regex: {error.message}") from None
 
 
-@function("find", "string.(string) -> string", cost=by_regex())
-def find(text: str, pattern: str) -> str:
+@function("find", "string.(string) -> string", cost=by_regex(), metered=True, pattern=1, work=instant)
+def find(evaluation: Evaluation, text: str, pattern: str) -> str:
     """The first match of a pattern, empty when there is none.
 
     CEL: 'abc 123'.find('[0-9]+') ⇒ '123'
     """
-    match = _pattern(pattern).search(text)
+    match = _pattern(evaluation, "find", pattern, text).search(text)
     return (match.group(0) or "") if match is not None else ""
 
 
-@function("findAll", "string.(string) -> list(string)", "string.(string, int) -> list(string)", cost=by_regex())
-def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+@function(
+    "findAll",
+    "string.(string) -> list(string)",
+    "string.(string, int) -> list(string)",
+    cost=by_regex(),
+    metered=True,
+    pattern=1,
+    work=instant,
+)
+def find_all(evaluation: Evaluation, text: str, pattern: str, limit: int = -1) -> list[str]:
     """The matches of a pattern, at most `limit` of them when that is not negative.
 
     CEL: 'a1b22'.findAll('[0-9]+', 1) ⇒ ['1']
     """
     found: list[str] = []
-    for match in _pattern(pattern).matches(text):
+    budget = evaluation.runtime.budget
+    for match in _pattern(evaluation, "findAll", pattern, text).matches(text, budget):
         if len(found) == limit:
             break
         found.append(match.group(0) or "")
+        budget.produce(ITEM_BYTES + match.end() - match.start())
     return found
 
 
@@ -430,7 +448,7 @@ REGEX_FIND: Final = Library(
 # lists
 
 
-@function("isSorted", *(f"list({kind}).() -> bool" for kind in COMPARABLE), cost=by_element)
+@function("isSorted", *(f"list({kind}).() -> bool" for kind in COMPARABLE), cost=by_element, work=walking())
 def is_sorted(items: Value) -> bool:
     """Whether no element is greater than the next one.
 
@@ -439,18 +457,21 @@ def is_sorted(items: Value) -> bool:
     return all(compare(one, two) != 1 for one, two in pairwise(items))
 
 
+_SUMMED: Final = frozenset({"int", "uint", "double", Duration.cel_type})
+
+
 def _sum(kind: str, zero: Value) -> Declaration:
     def total(items: Value) -> Value:
         """The sum of the elements, 0 for an empty list.
 
         CEL: [1, 2, 3].sum() ⇒ 6
         """
-        result = zero if not items else type(items[0])(0)
+        result = zero if not items or type_name(items[0]) not in _SUMMED else type(items[0])(0)
         for item in items:
             result = add(result, item)
         return result
 
-    return function("sum", f"list({kind}).() -> {kind}", cost=by_element)(total)
+    return function("sum", f"list({kind}).() -> {kind}", cost=by_element, work=walking())(total)
 
 
 def _extreme(items: Value, wanted: int, name: str) -> Value:
@@ -465,7 +486,7 @@ def _extreme(items: Value, wanted: int, name: str) -> Value:
     return best
 
 
-@function("min", *(f"list({kind}).() -> {kind}" for kind in COMPARABLE), cost=by_element)
+@function("min", *(f"list({kind}).() -> {kind}" for kind in COMPARABLE), cost=by_element, work=walking())
 def least(items: Value) -> Value:
     """The least element; an error for an empty list.
 
@@ -474,7 +495,7 @@ def least(items: Value) -> Value:
     return _extreme(items, 1, "min")
 
 
-@function("max", *(f"list({kind}).() -> {kind}" for kind in COMPARABLE), cost=by_element)
+@function("max", *(f"list({kind}).() -> {kind}" for kind in COMPARABLE), cost=by_element, work=walking())
 def greatest(items: Value) -> Value:
     """The greatest element; an error for an empty list.
 
@@ -483,33 +504,34 @@ def greatest(items: Value) -> Value:
     return _extreme(items, -1, "max")
 
 
-@function("indexOf", "list(A).(A) -> int", cost=by_element)
-def index_of(items: Value, wanted: Value) -> int:
+@function("indexOf", "list(A).(A) -> int", cost=by_element, metered=True, work=comparing())
+def index_of(evaluation: Evaluation, items: Value, wanted: Value) -> int:
     """The index of the first equal element, -1 when there is none.
 
     CEL: ['a', 'b'].indexOf('b') ⇒ 1
     """
-    return next((position for position, item in enumerate(items) if equals(item, wanted)), -1)
+    return next((position for position, item in enumerate(items) if evaluation.are_equal(item, wanted)), -1)
 
 
-@function("lastIndexOf", "list(A).(A) -> int", cost=by_element)
-def last_index_of(items: Value, wanted: Value) -> int:
+@function("lastIndexOf", "list(A).(A) -> int", cost=by_element, metered=True, work=comparing())
+def last_index_of(evaluation: Evaluation, items: Value, wanted: Value) -> int:
     """The index of the last equal element, -1 when there is none.
 
     CEL: [1, 2, 1].lastIndexOf(1) ⇒ 2
     """
-    return next((position for position in reversed(range(len(items))) if equals(items[position], wanted)), -1)
+    found = (place for place in reversed(range(len(items))) if evaluation.are_equal(items[place], wanted))
+    return next(found, -1)
 
 
-@function("includes", "dyn.(dyn) -> bool", cost=by_element, since=(1,))
-def includes(container: Value, wanted: Value) -> bool:
+@function("includes", "dyn.(dyn) -> bool", cost=by_element, since=(1,), metered=True, work=comparing())
+def includes(evaluation: Evaluation, container: Value, wanted: Value) -> bool:
     """Whether a list has an element, or a single value equals another.
 
     CEL: [1, 2].includes(2) ⇒ true
     """
     if isinstance(container, (list, tuple)):
-        return any(equals(item, wanted) for item in container)
-    return equals(container, wanted)
+        return any(evaluation.are_equal(item, wanted) for item in container)
+    return evaluation.are_equal(container, wanted)
 
 
 LIST_AGGREGATES: Final = Library(
@@ -526,7 +548,7 @@ LIST_AGGREGATES: Final = Library(
 # JSON patch
 
 
-@function("jsonpatch.escapeKey", "(string) -> string", cost=by_size())
+@function("jsonpatch.escapeKey", "(string) -> string", cost=by_size(), work=reading(per_step=64))
 def escape_key(text: str) -> str:
     """A map key as a JSON pointer wants it.
 

@@ -12,7 +12,9 @@ from pyverno.errors import EvaluationError, HostError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.evaluation import Evaluation
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import with_doubles
+from pyverno.lang.cel.work import walking
 
 __all__ = ["X509"]
 
@@ -30,7 +32,7 @@ _CERTIFICATE_FIELDS: Final = frozenset(
 """Kyverno shows these fields of a certificate; a request is shown with all of its fields."""
 
 
-@function("x509.decode", "(string) -> dyn", in_context=True)
+@function("x509.decode", "(string) -> dyn", in_context=True, work=walking(per=16))
 def decode(evaluation: Evaluation, pem: str) -> JSON:
     """The fields of a certificate or certificate request with an RSA key, under Go's names; numbers are doubles.
 
@@ -38,11 +40,11 @@ def decode(evaluation: Evaluation, pem: str) -> JSON:
     """
     try:
         fields = evaluation.world.decode_certificate(pem)
-    except HostError as error:
-        raise EvaluationError(error.message) from None
+    except (HostError, EvaluationError) as error:
+        raise OperandError("the text holds no certificate that can be read", error.message) from None
     if "RawTBSCertificate" in fields:
         fields = {name: value for name, value in fields.items() if name in _CERTIFICATE_FIELDS}
-    return with_doubles(fields)
+    return with_doubles(fields, evaluation.runtime.budget)
 
 
 X509: Final = Library("kyverno.x509", (decode,), introduced="1.17", doc="Certificates.")

@@ -14,14 +14,15 @@ from pyverno.lang.cel.declarations import Declaration, Library, function
 from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.regen import generate
 from pyverno.lang.cel.times import civil
-from pyverno.lang.cel.values import Duration, Timestamp
+from pyverno.lang.cel.values import Duration, Timestamp, Value
+from pyverno.lang.cel.work import instant, text_size
 
 __all__ = ["RANDOM", "TIME"]
 
 DEFAULT_PATTERN: Final = "[0-9a-z]{8}"
 
 
-@function("time.now", "() -> timestamp", in_context=True)
+@function("time.now", "() -> timestamp", in_context=True, work=instant)
 def now(evaluation: Evaluation) -> Timestamp:
     """The current time."""
     try:
@@ -30,7 +31,7 @@ def now(evaluation: Evaluation) -> Timestamp:
         raise EvaluationError(error.message) from None
 
 
-@function("time.toCron", "(timestamp) -> string")
+@function("time.toCron", "(timestamp) -> string", work=instant)
 def to_cron(value: Timestamp) -> str:
     """A cron line for that minute of that day, in the zone of the timestamp.
 
@@ -41,7 +42,7 @@ def to_cron(value: Timestamp) -> str:
     return f"{minutes} {hours} {local.date.day} {local.date.month} {local.weekday}"
 
 
-@function("time.truncate", "(timestamp, duration) -> timestamp")
+@function("time.truncate", "(timestamp, duration) -> timestamp", work=instant)
 def truncate(value: Timestamp, unit: Duration) -> Timestamp:
     """The timestamp cut down to a multiple of a duration since the year 1.
 
@@ -64,15 +65,21 @@ def _random(evaluation: Evaluation, pattern: str = DEFAULT_PATTERN) -> str:
         return world.random_bits(48) % count if count > 1 else 0
 
     try:
-        text = generate(pattern, choose)
+        text = generate(pattern, choose, evaluation.runtime.budget)
     except HostError as error:
         raise EvaluationError(error.message) from None
     evaluation.produce(len(text))
     return text
 
 
+def _pattern_work(operands: tuple[Value, ...]) -> int:
+    return text_size(operands[0]) if operands else 0
+
+
 def _random_declaration(name: str, since: tuple[int, ...]) -> Declaration:
-    return function(name, "(string) -> string", "() -> string", in_context=True, since=since)(_random)
+    return function(name, "(string) -> string", "() -> string", in_context=True, work=_pattern_work, since=since)(
+        _random
+    )
 
 
 RANDOM: Final = Library(

@@ -16,6 +16,7 @@ from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, decode, encode
 from pyverno.lang.cel.declarations import Declaration, Implementation, Library, function
 from pyverno.lang.cel.evaluation import Evaluation
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import to_json, with_doubles
 from pyverno.lang.cel.libraries.kyverno_world import LibraryContext
 from pyverno.lang.cel.libraries.math import round_half_away
@@ -23,18 +24,23 @@ from pyverno.lang.cel.macros import OR_VALUE_MACROS
 from pyverno.lang.cel.structs import DeclaredTypes
 from pyverno.lang.cel.types import STRING, opaque
 from pyverno.lang.cel.values import Optional, StructValue, Value, type_name
+from pyverno.lang.cel.work import Work, instant, nodes, reading, walking
 
 __all__ = ["GZIP", "HASH", "JSON_LIBRARY", "OR_VALUE", "ROUND", "TRANSFORM", "USER", "USER_TYPES", "YAML"]
 
 MAX_DECOMPRESSED: Final = 10 * 1024 * 1024
 MAX_RATIO: Final = 100
+PACKED_PER_STEP: Final = 16
+MADE_PER_STEP: Final = 256
 _CAMEL: Final = (1, 18)
 
 
-def _with_prefix(prefix: str, name: str, signature: str, implementation: Implementation) -> tuple[Declaration, ...]:
+def _with_prefix(
+    prefix: str, name: str, signature: str, implementation: Implementation, *, work: Work
+) -> tuple[Declaration, ...]:
     return (
-        function(name, signature)(implementation),
-        function(f"{prefix}.{name}", signature, since=_CAMEL)(implementation),
+        function(name, signature, work=work)(implementation),
+        function(f"{prefix}.{name}", signature, work=work, since=_CAMEL)(implementation),
     )
 
 
@@ -70,7 +76,7 @@ HASH: Final = Library(
     tuple(
         declaration
         for name, implementation in (("md5", _md5), ("sha1", _sha1), ("sha256", _sha256))
-        for declaration in _with_prefix("hash", name, "(string) -> string", implementation)
+        for declaration in _with_prefix("hash", name, "(string) -> string", implementation, work=reading(per_step=128))
     ),
     introduced="1.17",
     doc="Digests of texts.",
@@ -82,8 +88,8 @@ _JSON: Final = "json.Json"
 _YAML: Final = "yaml.Yaml"
 
 
-@function("unmarshal", f"{_JSON}.(dyn) -> dyn")
-def unmarshal(_: LibraryContext, text: Value) -> JSON:
+@function("unmarshal", f"{_JSON}.(dyn) -> dyn", metered=True, work=walking(1, per=4))
+def unmarshal(evaluation: Evaluation, _: LibraryContext, text: Value) -> JSON:
     """The value of a JSON text; numbers are doubles.
 
     CEL: json.unmarshal('{"a": 1}').a == 1 ⇒ true
@@ -93,12 +99,12 @@ def unmarshal(_: LibraryContext, text: Value) -> JSON:
             raise EvaluationError(f"type conversion error from {type_name(text)} to 'string'")
         raise EvaluationError(f"unsupported type conversion from '{type_name(text)}' to string")
     try:
-        return with_doubles(decode(text))
+        return with_doubles(decode(text), evaluation.runtime.budget)
     except DocumentError as error:
-        raise EvaluationError(error.message) from None
+        raise OperandError("the text is no JSON", error.message) from None
 
 
-@function("marshal", f"{_JSON}.(dyn) -> string", in_context=True)
+@function("marshal", f"{_JSON}.(dyn) -> string", in_context=True, work=nodes(1, bytes_per_step=32))
 def marshal(evaluation: Evaluation, _: LibraryContext, value: Value) -> str:
     """The JSON text of a value; bytes as base64.
 
@@ -131,8 +137,8 @@ JSON_LIBRARY: Final = Library(
 )
 
 
-@function("parse", f"{_YAML}.(string) -> dyn")
-def parse(_: LibraryContext, text: str) -> JSON:
+@function("parse", f"{_YAML}.(string) -> dyn", metered=True, work=walking(1, steps=4))
+def parse(evaluation: Evaluation, _: LibraryContext, text: str) -> JSON:
     """The first document of a YAML text, as Kubernetes reads YAML; numbers are doubles, nothing is null.
 
     CEL: yaml.parse('a: yes').a ⇒ true
@@ -140,8 +146,9 @@ def parse(_: LibraryContext, text: str) -> JSON:
     try:
         documents = load_documents(text, duplicate_keys="last")
     except DocumentError as error:
-        raise EvaluationError(f"error converting YAML to JSON: {error.message}") from None
-    return with_doubles(documents[0].value) if documents else None
+        problem = "error converting YAML to JSON"
+        raise OperandError(f"{problem}: the text is no YAML", f"{problem}: {error.message}") from None
+    return with_doubles(documents[0].value, evaluation.runtime.budget) if documents else None
 
 
 YAML: Final = Library(
@@ -157,7 +164,7 @@ YAML: Final = Library(
 # math
 
 
-@function("math.round", "(double, int) -> double")
+@function("math.round", "(double, int) -> double", work=instant)
 def round_(value: float, places: int) -> float:
     """The number rounded to decimal places (negative ones too), halves away from zero.
 
@@ -195,7 +202,13 @@ def _list_to_map(keys: Value, values: Value, key_field: str, value_field: str) -
 
 TRANSFORM: Final = Library(
     "kyverno.transform",
-    _with_prefix("transform", "listObjToMap", "(list(dyn), list(dyn), string, string) -> map(dyn, dyn)", _list_to_map),
+    _with_prefix(
+        "transform",
+        "listObjToMap",
+        "(list(dyn), list(dyn), string, string) -> map(dyn, dyn)",
+        _list_to_map,
+        work=walking(),
+    ),
     introduced="1.17",
     doc="Maps out of lists of objects.",
 )
@@ -203,7 +216,7 @@ TRANSFORM: Final = Library(
 # gzip
 
 
-@function("gzip.compress", "(dyn) -> bytes")
+@function("gzip.compress", "(dyn) -> bytes", work=walking(per=8))
 def compress(value: Value) -> bytes:
     """The gzip of a text, the same every time.
 
@@ -214,13 +227,16 @@ def compress(value: Value) -> bytes:
     return gzip.compress(value.encode("utf-8", "surrogatepass"), mtime=0)
 
 
-@function("gzip.decompress", "(bytes) -> string")
-def decompress(data: bytes) -> str:
+@function("gzip.decompress", "(bytes) -> string", in_context=True, work=instant)
+def decompress(evaluation: Evaluation, data: bytes) -> str:
     """The text in gzip data; at most 10 MiB, and at most a hundred times the data.
 
     CEL: gzip.decompress(gzip.compress('')) ⇒ ''
     """
     limit = min(MAX_DECOMPRESSED, max(len(data) * MAX_RATIO, 4096))
+    # Kyverno: at most 10 MiB; what a review may make of it is less
+    limit = min(limit, evaluation.runtime.budget.text_bytes)
+    evaluation.afford("gzip.decompress", len(data) // PACKED_PER_STEP)
     inflater = zlib.decompressobj(wbits=31)
     try:
         text = inflater.decompress(data, limit + 1)
@@ -230,6 +246,8 @@ def decompress(data: bytes) -> str:
         raise EvaluationError(f"gzip: the decompressed text exceeds {limit} bytes")
     if not inflater.eof:
         raise EvaluationError("unexpected EOF")
+    evaluation.produce(len(text))
+    evaluation.afford("gzip.decompress", len(text) // MADE_PER_STEP)
     return text.decode("utf-8", "replace")
 
 
@@ -255,7 +273,9 @@ def _parse_service_account(username: str) -> StructValue:
 
 USER: Final = Library(
     "kyverno.user",
-    _with_prefix("user", "parseServiceAccount", f"(string) -> object({_ACCOUNT})", _parse_service_account),
+    _with_prefix(
+        "user", "parseServiceAccount", f"(string) -> object({_ACCOUNT})", _parse_service_account, work=reading()
+    ),
     introduced="1.14",
     doc="User names.",
 )
@@ -268,7 +288,7 @@ USER_TYPES: Final = DeclaredTypes({_ACCOUNT: {"Name": STRING, "Namespace": STRIN
 # orValue
 
 
-@function("__orValueCompat__", "(dyn, dyn) -> dyn")
+@function("__orValueCompat__", "(dyn, dyn) -> dyn", work=instant)
 def or_value(value: Value, other: Value) -> Value:
     """The value of an optional or a default; a plain value stays as it is, null included.
 

@@ -9,7 +9,9 @@ from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Library, function
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.types import opaque
+from pyverno.lang.cel.work import instant, reading
 from pyverno.regex import regex
 from pyverno.value import dataclass
 
@@ -53,7 +55,7 @@ def parse_image(text: str) -> Image:
     if slash and ("." in head or ":" in head or head == "localhost"):
         registry, repository = head, rest
     if not valid or not _REPOSITORY.fullmatch(repository) or (registry and not _REGISTRY.fullmatch(registry)):
-        raise EvaluationError(f"could not parse reference: {text}")
+        raise OperandError("could not parse reference", f"could not parse reference: {text}")
     if registry in ("", "docker.io"):
         registry = DEFAULT_REGISTRY
     if registry == DEFAULT_REGISTRY and "/" not in repository:
@@ -66,7 +68,7 @@ def _without_tag(name: str) -> tuple[str, str | None]:
     return (base, tag) if colon and "/" not in tag else (name, None)
 
 
-@function("image", "(string) -> kyverno.image")
+@function("image", "(string) -> kyverno.image", work=reading(per_step=32))
 def image(text: str) -> Image:
     """The reference that a text names; the old name of `parseImageReference`.
 
@@ -75,7 +77,7 @@ def image(text: str) -> Image:
     return parse_image(text)
 
 
-@function("parseImageReference", "(string) -> kyverno.image")
+@function("parseImageReference", "(string) -> kyverno.image", work=reading(per_step=32))
 def parse_image_reference(text: str) -> Image:
     """The reference that a text names.
 
@@ -84,7 +86,7 @@ def parse_image_reference(text: str) -> Image:
     return parse_image(text)
 
 
-@function("isImage", "(string) -> bool")
+@function("isImage", "(string) -> bool", work=reading(per_step=32))
 def is_image(text: str) -> bool:
     """Whether a text names an image.
 
@@ -97,7 +99,7 @@ def is_image(text: str) -> bool:
     return True
 
 
-@function("registry", "kyverno.image.() -> string")
+@function("registry", "kyverno.image.() -> string", work=instant)
 def registry(value: Image) -> str:
     """The registry's host.
 
@@ -106,7 +108,7 @@ def registry(value: Image) -> str:
     return value.registry
 
 
-@function("repository", "kyverno.image.() -> string")
+@function("repository", "kyverno.image.() -> string", work=instant)
 def repository(value: Image) -> str:
     """The repository's path.
 
@@ -115,7 +117,7 @@ def repository(value: Image) -> str:
     return value.repository
 
 
-@function("identifier", "kyverno.image.() -> string")
+@function("identifier", "kyverno.image.() -> string", work=instant)
 def identifier(value: Image) -> str:
     """The digest, or the tag.
 
@@ -124,7 +126,7 @@ def identifier(value: Image) -> str:
     return value.digest or value.tag
 
 
-@function("tag", "kyverno.image.() -> string")
+@function("tag", "kyverno.image.() -> string", work=instant)
 def tag(value: Image) -> str:
     """The tag; empty beside a digest.
 
@@ -133,7 +135,7 @@ def tag(value: Image) -> str:
     return value.tag
 
 
-@function("digest", "kyverno.image.() -> string")
+@function("digest", "kyverno.image.() -> string", work=instant)
 def digest(value: Image) -> str:
     """The digest, empty when there is none.
 
@@ -142,7 +144,7 @@ def digest(value: Image) -> str:
     return value.digest
 
 
-@function("containsDigest", "kyverno.image.() -> bool")
+@function("containsDigest", "kyverno.image.() -> bool", work=instant)
 def contains_digest(value: Image) -> bool:
     """Whether the reference has a digest.
 

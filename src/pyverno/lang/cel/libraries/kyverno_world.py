@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote
 
 from pyverno.errors import DocumentError, EvaluationError, HostError
-from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.json import JSON, JSONObject, decode, encode
 from pyverno.lang.cel.declarations import Declaration, Implementation, Library, function
 from pyverno.lang.cel.evaluation import Evaluation
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import to_json, with_doubles
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import Value
+from pyverno.lang.cel.work import whole
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -39,6 +42,11 @@ __all__ = [
 _PASCAL: Final = (1, 14)
 _CAMEL: Final = (1, 18)
 _OBJECT: Final = "map(string, any)"
+_LEFT_OUT: Final = "..."
+SHORT: Final = 3
+MOST_PARTS: Final = 100
+LONGEST: Final = 1_024
+_ALL: Final = whole()
 _LABELS: Final = "map(string, string)"
 
 
@@ -66,12 +74,51 @@ class GVR:
 
 
 @contextmanager
-def _told(prefix: str) -> Iterator[None]:
-    """Turn errors of the world into CEL errors that start with a prefix."""
+def _told(prefix: str, *operands: Value) -> Iterator[None]:
+    """Turn errors of the world into CEL errors that start with a prefix.
+
+    The world says what it was asked (names, addresses): that is shown where the expression writes it, and left out
+    where it was computed.
+    """
     try:
         yield
-    except HostError as error:
-        raise EvaluationError(f"{prefix}: {error.message}") from None
+    except (HostError, EvaluationError) as error:
+        words = "" if isinstance(error, EvaluationError) else f"{prefix}: "
+        raise OperandError(words + _without(error.message, operands), words + error.message) from None
+
+
+def _without(text: str, operands: tuple[Value, ...]) -> str:
+    """Return a text without the texts that a call was given, however deep they are in its operands.
+
+    Where these are many or long nothing is left of it.
+    """
+    waiting, found = list(operands), set[str]()
+    while waiting:
+        value = waiting.pop()
+        if len(found) > MOST_PARTS or len(waiting) > MOST_PARTS or (isinstance(value, str) and len(value) > LONGEST):
+            return _LEFT_OUT
+        if isinstance(value, str) and value:
+            found |= {value, quote(value, safe=""), encode(value)[1:-1]}
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            waiting.extend([*value.keys(), *value.values()])
+    for part in sorted(found, key=len, reverse=True):
+        text = text.replace(part, _LEFT_OUT) if len(part) > SHORT else _without_word(text, part)
+    return text
+
+
+def _without_word(text: str, word: str) -> str:
+    """Return a text without a short word, which may also be a part of others."""
+    pieces: list[str] = []
+    start = at = 0
+    while (at := text.find(word, at)) >= 0:
+        end = at + len(word)
+        if not text[at - 1 : at].isalnum() and not text[end : end + 1].isalnum():
+            pieces += [text[start:at], _LEFT_OUT]
+            start = end
+        at = end
+    return "".join([*pieces, text[start:]])
 
 
 def _both_cases(pascal: str, camel: str, *signatures: str) -> Callable[[Implementation], tuple[Declaration, ...]]:
@@ -79,8 +126,8 @@ def _both_cases(pascal: str, camel: str, *signatures: str) -> Callable[[Implemen
 
     def declare(implementation: Implementation) -> tuple[Declaration, ...]:
         return (
-            function(pascal, *signatures, in_context=True, since=_PASCAL)(implementation),
-            function(camel, *signatures, in_context=True, since=_CAMEL)(implementation),
+            function(pascal, *signatures, work=_ALL, in_context=True, since=_PASCAL)(implementation),
+            function(camel, *signatures, work=_ALL, in_context=True, since=_CAMEL)(implementation),
         )
 
     return declare
@@ -99,19 +146,19 @@ def _target(args: tuple[Value, ...]) -> tuple[str, str, tuple[Value, ...]]:
 
 
 def _get(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, name: str) -> JSON:
-    with _told("failed to get resource"):
+    with _told("failed to get resource", api_version, resource, namespace, name):
         return evaluation.world.get_resource(api_version, resource, namespace, name)
 
 
 def _list(
     evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
 ) -> JSONObject:
-    with _told("failed to list resource"):
+    with _told("failed to list resource", api_version, resource, namespace, labels):
         return evaluation.world.list_resources(api_version, resource, namespace, labels)
 
 
 def _post(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, body: Value) -> JSONObject:
-    with _told("failed to create resource"):
+    with _told("failed to create resource", api_version, resource, namespace, body):
         return evaluation.world.post_resource(api_version, resource, namespace, to_json(body))
 
 
@@ -191,7 +238,7 @@ def namespaced_post(evaluation: Evaluation, _: LibraryContext, api_version: str,
 @_both_cases("ToGVR", "toGVR", f"{_RESOURCE}.(string, string) -> {GVR.cel_type}")
 def to_gvr(evaluation: Evaluation, _: LibraryContext, api_version: str, kind: str) -> GVR:
     """The resource of a kind, by discovery."""
-    with _told("failed to map kind to resource"):
+    with _told("failed to map kind to resource", api_version, kind):
         return GVR(*evaluation.world.to_gvr(api_version, kind))
 
 
@@ -232,7 +279,7 @@ def _send(
     evaluation: Evaluation, client: LibraryContext, method: str, url: str, *, data: Value, headers: Mapping[str, str]
 ) -> JSONObject:
     body = to_json(data) if method == "POST" else None
-    with _told("request failed"):
+    with _told("request failed", url, data, headers):
         return _answer(*evaluation.world.http(method, url, body, headers, client.ca_bundle))
 
 
@@ -278,8 +325,8 @@ _GLOBAL: Final = "globalcontext.Context"
 @_both_cases("Get", "get", f"{_GLOBAL}.(string) -> dyn", f"{_GLOBAL}.(string, string) -> dyn")
 def global_get(evaluation: Evaluation, _: LibraryContext, name: str, projection: str = "") -> JSON:
     """The data of a global context entry (or of one of its projections), null when there is no such entry."""
-    with _told("failed to get global reference"):
-        return with_doubles(evaluation.world.global_context(name, projection))
+    with _told("failed to get global reference", name, projection):
+        return with_doubles(evaluation.world.global_context(name, projection), evaluation.runtime.budget)
 
 
 GLOBAL_CONTEXT: Final = Library(
@@ -300,8 +347,8 @@ _IMAGE: Final = "imagedata.Context"
 @_both_cases("GetMetadata", "getMetadata", f"{_IMAGE}.(string) -> dyn")
 def image_metadata(evaluation: Evaluation, _: LibraryContext, reference: str) -> JSON:
     """What the registry says about an image: registry, repository, tag, digest, manifest, config, ..."""
-    with _told("failed to get image data"):
-        return with_doubles(evaluation.world.image_metadata(reference))
+    with _told("failed to get image data", reference):
+        return with_doubles(evaluation.world.image_metadata(reference), evaluation.runtime.budget)
 
 
 IMAGE_DATA: Final = Library(
@@ -322,7 +369,7 @@ _GENERATOR: Final = "generator.Context"
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(string, list({_OBJECT})) -> bool")
 def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects: Value) -> bool:
     """Ask for objects in a namespace; always true when that works."""
-    with _told("failed to generate resources"):
+    with _told("failed to generate resources", namespace, objects):
         evaluation.world.generate(namespace, [to_json(item) for item in objects])
     return True
 
@@ -330,7 +377,7 @@ def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects:
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(list({_OBJECT})) -> bool")
 def generate_here(evaluation: Evaluation, _: LibraryContext, objects: Value) -> bool:
     """Ask for objects in the namespace of the policy; always true when that works."""
-    with _told("failed to generate resources"):
+    with _told("failed to generate resources", objects):
         evaluation.world.generate(None, [to_json(item) for item in objects])
     return True
 
@@ -357,31 +404,31 @@ NAMESPACED_GENERATOR: Final = Library(
 # image verification
 
 
-@function("verifyImageSignatures", "(string, list(dyn)) -> int", in_context=True)
+@function("verifyImageSignatures", "(string, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_image_signatures(evaluation: Evaluation, image: str, attestors: Value) -> int:
     """How many of the attestors verify the image's signature."""
-    with _told("failed to verify image"):
+    with _told("failed to verify image", image, attestors):
         return evaluation.world.verify_image(image, list(attestors), None)
 
 
-@function("verifyAttestationSignatures", "(string, dyn, list(dyn)) -> int", in_context=True)
+@function("verifyAttestationSignatures", "(string, dyn, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_attestation_signatures(evaluation: Evaluation, image: str, attestation: Value, attestors: Value) -> int:
     """How many of the attestors verify an attestation of the image."""
-    with _told("failed to verify attestation"):
+    with _told("failed to verify attestation", image, attestation, attestors):
         return evaluation.world.verify_image(image, list(attestors), to_json(attestation))
 
 
-@function("getImageData", "(string) -> dyn", in_context=True)
+@function("getImageData", "(string) -> dyn", in_context=True, work=_ALL)
 def get_image_data(evaluation: Evaluation, image: str) -> JSON:
     """What the registry says about an image."""
-    with _told("failed to get imagedata"):
-        return with_doubles(evaluation.world.image_metadata(image))
+    with _told("failed to get imagedata", image):
+        return with_doubles(evaluation.world.image_metadata(image), evaluation.runtime.budget)
 
 
-@function("extractPayload", "(string, dyn) -> dyn", in_context=True)
+@function("extractPayload", "(string, dyn) -> dyn", in_context=True, work=_ALL)
 def extract_payload(evaluation: Evaluation, image: str, attestation: Value) -> JSON:
     """The payload of a verified attestation."""
-    with _told("failed to get payload"):
+    with _told("failed to get payload", image, attestation):
         return with_doubles(evaluation.world.image_payload(image, to_json(attestation)))
 
 

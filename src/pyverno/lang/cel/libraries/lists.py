@@ -11,16 +11,19 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import CallCost, Library, function
-from pyverno.lang.cel.evaluation import Evaluation
+from pyverno.lang.cel.evaluation import ITEM_BYTES, Evaluation
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import value_size
 from pyverno.lang.cel.macros import SORT_BY_MACROS
-from pyverno.lang.cel.values import Value, compare, equals, type_name
+from pyverno.lang.cel.values import Value, compare, type_name
+from pyverno.lang.cel.work import instant, reading, sorting
 
 __all__ = ["COMPARABLE", "LISTS"]
 
 COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _CREATE: Final = 11
 _TRAVERSAL: Final = 0.1
+OPENED_PER_STEP: Final = 8
 
 
 def _made(_args: tuple[Value, ...], result: Value) -> int:
@@ -43,19 +46,23 @@ def _compared(position: int) -> CallCost:
     return cost
 
 
-@function("slice", "list(T).(int, int) -> list(T)", cost=_made)
+@function("slice", "list(T).(int, int) -> list(T)", cost=_made, work=reading())
 def slice_(items: Value, start: int, end: int) -> Value:
     """The elements from a start to before an end.
 
     CEL: [1, 2, 3, 4].slice(1, 3) ⇒ [2, 3]
     """
     if start < 0 or end < 0:
-        raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
+        raise _unsliced(start, end, "negative indexes not supported")
     if start > end:
-        raise EvaluationError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+        raise _unsliced(start, end, "start index must be less than or equal to end index")
     if len(items) < end:
-        raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(items)}")
+        raise _unsliced(start, end, f"list is length {len(items)}")
     return items[start:end]
+
+
+def _unsliced(start: int, end: int, problem: str) -> EvaluationError:
+    return OperandError(f"cannot slice: {problem}", f"cannot slice({start}, {end}), {problem}")
 
 
 @function(
@@ -64,8 +71,10 @@ def slice_(items: Value, start: int, end: int) -> Value:
     "list(dyn).(int) -> list(dyn)",
     cost=_flattened,
     since=(1,),
+    in_context=True,
+    work=instant,
 )
-def flatten(items: Value, depth: int = 1) -> list[Value]:
+def flatten(evaluation: Evaluation, items: Value, depth: int = 1) -> list[Value]:
     """The elements with inner lists opened, one level or as many as given.
 
     CEL: [[1], [2, 3]].flatten() ⇒ [1, 2, 3]
@@ -77,6 +86,8 @@ def flatten(items: Value, depth: int = 1) -> list[Value]:
         if not any(isinstance(item, (list, tuple)) for item in result):
             break
         opened: list[Value] = []
+        evaluation.afford("flatten", len(result) // OPENED_PER_STEP)
+        evaluation.produce(ITEM_BYTES * sum(len(item) if isinstance(item, (list, tuple)) else 1 for item in result))
         for item in result:
             if isinstance(item, (list, tuple)):
                 opened.extend(item)
@@ -110,7 +121,9 @@ def _order(one: Value, two: Value) -> int:
     return 0 if result == 2 else result
 
 
-@function("sort", *(f"list({kind}).() -> list({kind})" for kind in COMPARABLE), cost=_compared(0), since=(2,))
+@function(
+    "sort", *(f"list({kind}).() -> list({kind})" for kind in COMPARABLE), cost=_compared(0), since=(2,), work=sorting()
+)
 def sort(items: Value) -> Value:
     """The elements in ascending order.
 
@@ -124,6 +137,7 @@ def sort(items: Value) -> Value:
     *(f"list(T).(list({kind})) -> list(T)" for kind in COMPARABLE),
     cost=_compared(1),
     since=(2,),
+    work=sorting(1),
 )
 def sort_by_associated_keys(items: Value, keys: Value) -> Value:
     """The elements in the ascending order of their keys; what `sortBy` stands for.
@@ -133,17 +147,19 @@ def sort_by_associated_keys(items: Value, keys: Value) -> Value:
     return _sorted_by(items, keys)
 
 
-@function("lists.range", "(int) -> list(int)", cost=_made, in_context=True, since=(2,))
+@function("lists.range", "(int) -> list(int)", cost=_made, in_context=True, since=(2,), work=instant)
 def range_(evaluation: Evaluation, count: int) -> list[int]:
     """The integers from 0 to before a count.
 
     CEL: lists.range(3) ⇒ [0, 1, 2]
     """
     evaluation.check_room(count)
+    evaluation.afford("lists.range", max(count, 0) // 16)
+    evaluation.produce(max(count, 0) * 4 * ITEM_BYTES)
     return list(range(count))
 
 
-@function("reverse", "list(T).() -> list(T)", cost=_made, since=(2,))
+@function("reverse", "list(T).() -> list(T)", cost=_made, since=(2,), work=reading())
 def reverse(items: Value) -> Value:
     """The elements backwards.
 
@@ -152,13 +168,15 @@ def reverse(items: Value) -> Value:
     return items[::-1]
 
 
-@function("distinct", "list(T).() -> list(T)", cost=_compared(0), in_context=True, since=(2,))
+@function("distinct", "list(T).() -> list(T)", cost=_compared(0), in_context=True, since=(2,), work=instant)
 def distinct(evaluation: Evaluation, items: Value) -> Value:
     """The elements without repetitions.
 
     CEL: [1, 2, 1].distinct() ⇒ [1, 2]
     """
     evaluation.check_room(2 * len(items) ** 2)
+    others_count = sum(type(item) is not str for item in items)
+    evaluation.afford("distinct", len(items) // 8 + others_count**2 // 4)
     texts: set[str] = set()
     kept: list[Value] = []
     others: list[Value] = []
@@ -168,7 +186,7 @@ def distinct(evaluation: Evaluation, items: Value) -> Value:
                 texts.add(item)
                 kept.append(item)
             continue
-        if not any(equals(item, other) for other in others):
+        if not any(evaluation.are_equal(item, other) for other in others):
             others.append(item)
             kept.append(item)
     return kept

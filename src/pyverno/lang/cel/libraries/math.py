@@ -13,8 +13,10 @@ from typing import Final
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel import ast
 from pyverno.lang.cel.declarations import Library, function
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.macros import Macro, MacroError, NewId
 from pyverno.lang.cel.values import INT_MIN, UINT_MAX, Uint, Value, compare, no_such_overload
+from pyverno.lang.cel.work import instant, walking
 
 __all__ = ["MATH", "round_half_away"]
 
@@ -75,7 +77,7 @@ def _extreme(values: tuple[Value, ...], wanted: int, name: str) -> Value:
     return best
 
 
-@function("math.@min", *_SINGLES, *_PAIRS, *_LISTS)
+@function("math.@min", *_SINGLES, *_PAIRS, *_LISTS, work=walking())
 def least(*values: Value) -> Value:
     """The least of some numbers.
 
@@ -84,7 +86,7 @@ def least(*values: Value) -> Value:
     return _extreme(values, -1, "math.@min")
 
 
-@function("math.@max", *_SINGLES, *_PAIRS, *_LISTS)
+@function("math.@max", *_SINGLES, *_PAIRS, *_LISTS, work=walking())
 def greatest(*values: Value) -> Value:
     """The greatest of some numbers.
 
@@ -113,7 +115,7 @@ def round_half_away(value: float) -> float:
     return math.copysign(float(whole), value)
 
 
-@function("math.ceil", "(double) -> double", since=(1,))
+@function("math.ceil", "(double) -> double", since=(1,), work=instant)
 def ceil(value: float) -> float:
     """The next whole number up.
 
@@ -122,7 +124,7 @@ def ceil(value: float) -> float:
     return _whole(value, math.ceil)
 
 
-@function("math.floor", "(double) -> double", since=(1,))
+@function("math.floor", "(double) -> double", since=(1,), work=instant)
 def floor(value: float) -> float:
     """The next whole number down.
 
@@ -131,7 +133,7 @@ def floor(value: float) -> float:
     return _whole(value, math.floor)
 
 
-@function("math.round", "(double) -> double", since=(1,))
+@function("math.round", "(double) -> double", since=(1,), work=instant)
 def round_(value: float) -> float:
     """The nearest whole number, halves away from zero.
 
@@ -140,7 +142,7 @@ def round_(value: float) -> float:
     return round_half_away(value)
 
 
-@function("math.trunc", "(double) -> double", since=(1,))
+@function("math.trunc", "(double) -> double", since=(1,), work=instant)
 def trunc(value: float) -> float:
     """The whole part.
 
@@ -149,7 +151,7 @@ def trunc(value: float) -> float:
     return _whole(value, math.trunc)
 
 
-@function("math.isInf", "(double) -> bool", since=(1,))
+@function("math.isInf", "(double) -> bool", since=(1,), work=instant)
 def is_inf(value: float) -> bool:
     """Whether a double is infinite.
 
@@ -158,7 +160,7 @@ def is_inf(value: float) -> bool:
     return math.isinf(value)
 
 
-@function("math.isNaN", "(double) -> bool", since=(1,))
+@function("math.isNaN", "(double) -> bool", since=(1,), work=instant)
 def is_nan(value: float) -> bool:
     """Whether a double is not a number.
 
@@ -167,7 +169,7 @@ def is_nan(value: float) -> bool:
     return math.isnan(value)
 
 
-@function("math.isFinite", "(double) -> bool", since=(1,))
+@function("math.isFinite", "(double) -> bool", since=(1,), work=instant)
 def is_finite(value: float) -> bool:
     """Whether a double is neither infinite nor NaN.
 
@@ -176,7 +178,7 @@ def is_finite(value: float) -> bool:
     return math.isfinite(value)
 
 
-@function("math.abs", *_SINGLES, since=(1,))
+@function("math.abs", *_SINGLES, since=(1,), work=instant)
 def absolute(value: Value) -> Value:
     """The number without its sign.
 
@@ -187,7 +189,7 @@ def absolute(value: Value) -> Value:
     return value if type(value) is Uint else abs(value)
 
 
-@function("math.sign", *_SINGLES, since=(1,))
+@function("math.sign", *_SINGLES, since=(1,), work=instant)
 def sign(value: Value) -> Value:
     """-1, 0 or 1, of the number's own type.
 
@@ -209,7 +211,7 @@ def _bitwise(one: Value, two: Value, result: int) -> Value:
     return Uint(result & _MASK) if type(one) is Uint else _signed(result)
 
 
-@function("math.bitAnd", "(int, int) -> int", "(uint, uint) -> uint", since=(1,))
+@function("math.bitAnd", "(int, int) -> int", "(uint, uint) -> uint", since=(1,), work=instant)
 def bit_and(one: Value, two: Value) -> Value:
     """The bits that both numbers have.
 
@@ -218,7 +220,7 @@ def bit_and(one: Value, two: Value) -> Value:
     return _bitwise(one, two, int(one) & int(two))
 
 
-@function("math.bitOr", "(int, int) -> int", "(uint, uint) -> uint", since=(1,))
+@function("math.bitOr", "(int, int) -> int", "(uint, uint) -> uint", since=(1,), work=instant)
 def bit_or(one: Value, two: Value) -> Value:
     """The bits that either number has.
 
@@ -227,7 +229,7 @@ def bit_or(one: Value, two: Value) -> Value:
     return _bitwise(one, two, int(one) | int(two))
 
 
-@function("math.bitXor", "(int, int) -> int", "(uint, uint) -> uint", since=(1,))
+@function("math.bitXor", "(int, int) -> int", "(uint, uint) -> uint", since=(1,), work=instant)
 def bit_xor(one: Value, two: Value) -> Value:
     """The bits in which the numbers differ.
 
@@ -236,7 +238,7 @@ def bit_xor(one: Value, two: Value) -> Value:
     return _bitwise(one, two, int(one) ^ int(two))
 
 
-@function("math.bitNot", "(int) -> int", "(uint) -> uint", since=(1,))
+@function("math.bitNot", "(int) -> int", "(uint) -> uint", since=(1,), work=instant)
 def bit_not(value: Value) -> Value:
     """The other bits.
 
@@ -247,11 +249,11 @@ def bit_not(value: Value) -> Value:
 
 def _places(name: str, places: int) -> int:
     if places < 0:
-        raise EvaluationError(f"{name}() negative offset: {places}")
+        raise OperandError(f"{name}() negative offset", f"{name}() negative offset: {places}")
     return min(places, 64)
 
 
-@function("math.bitShiftLeft", "(int, int) -> int", "(uint, int) -> uint", since=(1,))
+@function("math.bitShiftLeft", "(int, int) -> int", "(uint, int) -> uint", since=(1,), work=instant)
 def bit_shift_left(value: Value, places: int) -> Value:
     """The bits moved up; those that leave 64 bits are lost.
 
@@ -261,7 +263,7 @@ def bit_shift_left(value: Value, places: int) -> Value:
     return Uint(moved & _MASK) if type(value) is Uint else _signed(moved)
 
 
-@function("math.bitShiftRight", "(int, int) -> int", "(uint, int) -> uint", since=(1,))
+@function("math.bitShiftRight", "(int, int) -> int", "(uint, int) -> uint", since=(1,), work=instant)
 def bit_shift_right(value: Value, places: int) -> Value:
     """The bits moved down, filled with zeros.
 
@@ -271,7 +273,7 @@ def bit_shift_right(value: Value, places: int) -> Value:
     return Uint(moved) if type(value) is Uint else _signed(moved)
 
 
-@function("math.sqrt", "(double) -> double", "(int) -> double", "(uint) -> double", since=(2,))
+@function("math.sqrt", "(double) -> double", "(int) -> double", "(uint) -> double", since=(2,), work=instant)
 def sqrt(value: Value) -> float:
     """The square root; NaN for negative numbers.
 

@@ -12,12 +12,13 @@ from pyverno.lang.cel import access
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.macros import OPTIONAL_MACROS
 from pyverno.lang.cel.types import DYN, optional_of
-from pyverno.lang.cel.values import NONE, Optional, Value, is_zero
+from pyverno.lang.cel.values import NONE, Optional, Value, is_zero, no_such_overload
+from pyverno.lang.cel.work import instant, walking
 
 __all__ = ["OPTIONALS"]
 
 
-@function("optional.of", "(V) -> optional(V)")
+@function("optional.of", "(V) -> optional(V)", work=instant)
 def of(value: Value) -> Optional:
     """An optional that holds a value.
 
@@ -26,7 +27,7 @@ def of(value: Value) -> Optional:
     return Optional(value)
 
 
-@function("optional.ofNonZeroValue", "(V) -> optional(V)")
+@function("optional.ofNonZeroValue", "(V) -> optional(V)", work=instant)
 def of_non_zero_value(value: Value) -> Optional:
     """An optional that holds a value unless it is the zero of its type (null, false, 0, empty).
 
@@ -35,7 +36,7 @@ def of_non_zero_value(value: Value) -> Optional:
     return NONE if is_zero(value) else Optional(value)
 
 
-@function("optional.none", "() -> optional(V)")
+@function("optional.none", "() -> optional(V)", work=instant)
 def none() -> Optional:
     """An optional without value.
 
@@ -44,7 +45,7 @@ def none() -> Optional:
     return NONE
 
 
-@function("value", "optional(V).() -> V")
+@function("value", "optional(V).() -> V", work=instant)
 def value_of(holder: Optional) -> Value:
     """The value inside; an error when there is none.
 
@@ -55,7 +56,7 @@ def value_of(holder: Optional) -> Value:
     return holder.value
 
 
-@function("hasValue", "optional(V).() -> bool")
+@function("hasValue", "optional(V).() -> bool", work=instant)
 def has_value(holder: Optional) -> bool:
     """Whether there is a value.
 
@@ -64,7 +65,7 @@ def has_value(holder: Optional) -> bool:
     return holder.present
 
 
-@function("or", "optional(V).(optional(V)) -> optional(V)")
+@function("or", "optional(V).(optional(V)) -> optional(V)", work=instant)
 def or_(holder: Optional, other: Optional) -> Optional:
     """The optional itself when it holds a value, otherwise the other one.
 
@@ -73,7 +74,7 @@ def or_(holder: Optional, other: Optional) -> Optional:
     return holder if holder.present else other
 
 
-@function("orValue", "optional(V).(V) -> V")
+@function("orValue", "optional(V).(V) -> V", work=instant)
 def or_value(holder: Optional, other: Value) -> Value:
     """The value inside, or a default.
 
@@ -88,6 +89,7 @@ def or_value(holder: Optional, other: Value) -> Value:
     "(optional(list(A)), int) -> optional(A)",
     "(map(A, B), A) -> optional(B)",
     "(optional(map(A, B)), A) -> optional(B)",
+    work=instant,
 )
 def optional_index(value: Value, key: Value) -> Optional:
     """The element or entry, when there is one.
@@ -97,7 +99,7 @@ def optional_index(value: Value, key: Value) -> Optional:
     return access.optional_index(value, key)
 
 
-@function("_[_]", "(optional(list(A)), int) -> optional(A)", "(optional(map(A, B)), A) -> optional(B)")
+@function("_[_]", "(optional(list(A)), int) -> optional(A)", "(optional(map(A, B)), A) -> optional(B)", work=instant)
 def index(value: Value, key: Value) -> Value:
     """The element or entry of what an optional holds.
 
@@ -106,7 +108,7 @@ def index(value: Value, key: Value) -> Value:
     return access.index(value, key)
 
 
-@function("first", "list(A).() -> optional(A)", since=(2,))
+@function("first", "list(A).() -> optional(A)", since=(2,), work=instant)
 def first(items: Value) -> Optional:
     """The first element, when there is one.
 
@@ -115,7 +117,7 @@ def first(items: Value) -> Optional:
     return Optional(items[0]) if items else NONE
 
 
-@function("last", "list(A).() -> optional(A)", since=(2,))
+@function("last", "list(A).() -> optional(A)", since=(2,), work=instant)
 def last(items: Value) -> Optional:
     """The last element, when there is one.
 
@@ -124,21 +126,27 @@ def last(items: Value) -> Optional:
     return Optional(items[-1]) if items else NONE
 
 
-@function("optional.unwrap", "(list(optional(A))) -> list(A)", since=(2,))
+@function("optional.unwrap", "(list(optional(A))) -> list(A)", since=(2,), work=walking(per=8))
 def unwrap(items: Value) -> list[Value]:
     """The values of a list of optionals, without the empty ones.
 
     CEL: optional.unwrap([optional.of(1), optional.none()]) ⇒ [1]
     """
-    return [item.value for item in items if item.present]
+    return _unwrapped(items)
 
 
-@function("unwrapOpt", "list(optional(A)).() -> list(A)", since=(2,))
+@function("unwrapOpt", "list(optional(A)).() -> list(A)", since=(2,), work=walking(per=8))
 def unwrap_opt(items: Value) -> list[Value]:
     """The values of a list of optionals, without the empty ones.
 
     CEL: [optional.of(1), optional.none()].unwrapOpt() ⇒ [1]
     """
+    return _unwrapped(items)
+
+
+def _unwrapped(items: Value) -> list[Value]:
+    if not all(isinstance(item, Optional) for item in items):
+        raise no_such_overload()
     return [item.value for item in items if item.present]
 
 

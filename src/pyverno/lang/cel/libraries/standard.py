@@ -15,8 +15,8 @@ from pyverno.errors import EvaluationError
 from pyverno.kube.gofloat import float_verb_text
 from pyverno.lang.cel import access, arithmetic
 from pyverno.lang.cel.declarations import Declaration, Library, function
+from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.libraries.costs import by_regex, by_size, containment
-from pyverno.lang.cel.regex import compile_pattern
 from pyverno.lang.cel.times import (
     civil,
     duration_text,
@@ -40,6 +40,7 @@ from pyverno.lang.cel.values import (
     map_find,
     type_name,
 )
+from pyverno.lang.cel.work import comparing, instant, nodes, reading, together, walking
 
 __all__ = ["CROSS_TYPE_COMPARISONS", "STANDARD_LIBRARY"]
 
@@ -56,7 +57,7 @@ def _ordering(name: str, wanted: tuple[int, ...], word: str) -> Declaration:
         return compare(left, right) in wanted
 
     compares.__doc__ = f"Whether the left value is {word} the right one."
-    return function(name, *(f"({kind}, {kind}) -> bool" for kind in _ORDERED))(compares)
+    return function(name, *(f"({kind}, {kind}) -> bool" for kind in _ORDERED), work=instant)(compares)
 
 
 def _cross_ordering(name: str, wanted: tuple[int, ...], word: str) -> Declaration:
@@ -65,7 +66,7 @@ def _cross_ordering(name: str, wanted: tuple[int, ...], word: str) -> Declaratio
 
     compares.__doc__ = f"Whether the left number is {word} the right one, of another numeric type."
     pairs = [(one, two) for one in _NUMBERS for two in _NUMBERS if one != two]
-    return function(name, *(f"({one}, {two}) -> bool" for one, two in pairs))(compares)
+    return function(name, *(f"({one}, {two}) -> bool" for one, two in pairs), work=instant)(compares)
 
 
 _ORDERINGS: Final = (
@@ -76,7 +77,7 @@ _ORDERINGS: Final = (
 )
 
 
-@function("_==_", "(A, A) -> bool")
+@function("_==_", "(A, A) -> bool", work=nodes())
 def equal(left: Value, right: Value) -> bool:
     """Whether two values are equal; numbers compare by value across types.
 
@@ -85,7 +86,7 @@ def equal(left: Value, right: Value) -> bool:
     return equals(left, right)
 
 
-@function("_!=_", "(A, A) -> bool")
+@function("_!=_", "(A, A) -> bool", work=nodes())
 def different(left: Value, right: Value) -> bool:
     """Whether two values differ.
 
@@ -105,6 +106,7 @@ def different(left: Value, right: Value) -> bool:
     "(list(A), list(A)) -> list(A)",
     "(string, string) -> string",
     "(uint, uint) -> uint",
+    work=together(reading(0), reading(1)),
 )
 def plus(left: Value, right: Value) -> Value:
     """The sum of numbers or times, or two texts or lists joined.
@@ -122,6 +124,7 @@ def plus(left: Value, right: Value) -> Value:
     "(timestamp, duration) -> timestamp",
     "(timestamp, timestamp) -> duration",
     "(uint, uint) -> uint",
+    work=instant,
 )
 def minus(left: Value, right: Value) -> Value:
     """The difference of numbers or times.
@@ -131,7 +134,7 @@ def minus(left: Value, right: Value) -> Value:
     return arithmetic.subtract(left, right)
 
 
-@function("_*_", "(double, double) -> double", "(int, int) -> int", "(uint, uint) -> uint")
+@function("_*_", "(double, double) -> double", "(int, int) -> int", "(uint, uint) -> uint", work=instant)
 def times(left: Value, right: Value) -> Value:
     """The product of two numbers.
 
@@ -140,7 +143,7 @@ def times(left: Value, right: Value) -> Value:
     return arithmetic.multiply(left, right)
 
 
-@function("_/_", "(double, double) -> double", "(int, int) -> int", "(uint, uint) -> uint")
+@function("_/_", "(double, double) -> double", "(int, int) -> int", "(uint, uint) -> uint", work=instant)
 def over(left: Value, right: Value) -> Value:
     """The quotient of two numbers; integers are cut toward zero.
 
@@ -149,7 +152,7 @@ def over(left: Value, right: Value) -> Value:
     return arithmetic.divide(left, right)
 
 
-@function("_%_", "(int, int) -> int", "(uint, uint) -> uint")
+@function("_%_", "(int, int) -> int", "(uint, uint) -> uint", work=instant)
 def modulus(left: Value, right: Value) -> Value:
     """The rest of an integer division, with the sign of the left number.
 
@@ -158,7 +161,7 @@ def modulus(left: Value, right: Value) -> Value:
     return arithmetic.modulo(left, right)
 
 
-@function("-_", "(double) -> double", "(int) -> int")
+@function("-_", "(double) -> double", "(int) -> int", work=instant)
 def negated(value: Value) -> Value:
     """The number with the other sign.
 
@@ -167,7 +170,7 @@ def negated(value: Value) -> Value:
     return arithmetic.negate(value)
 
 
-@function("!_", "(bool) -> bool")
+@function("!_", "(bool) -> bool", work=instant)
 def inverted(value: Value) -> bool:
     """The other bool.
 
@@ -176,7 +179,7 @@ def inverted(value: Value) -> bool:
     return not value
 
 
-@function("_[_]", "(list(A), int) -> A", "(map(A, B), A) -> B")
+@function("_[_]", "(list(A), int) -> A", "(map(A, B), A) -> B", work=instant)
 def indexed(value: Value, key: Value) -> Value:
     """The element of a list at an index, or the value of a map for a key.
 
@@ -185,7 +188,7 @@ def indexed(value: Value, key: Value) -> Value:
     return access.index(value, key)
 
 
-@function("@in", "(A, list(A)) -> bool", "(A, map(A, B)) -> bool")
+@function("@in", "(A, list(A)) -> bool", "(A, map(A, B)) -> bool", work=comparing(1))
 def contained(value: Value, container: Value) -> bool:
     """Whether a list has an element, or a map has a key.
 
@@ -199,7 +202,7 @@ def contained(value: Value, container: Value) -> bool:
 # conversions
 
 
-@function("size", "(bytes) -> int", "(list(A)) -> int", "(map(A, B)) -> int", "(string) -> int")
+@function("size", "(bytes) -> int", "(list(A)) -> int", "(map(A, B)) -> int", "(string) -> int", work=instant)
 def size(value: Value) -> int:
     """The number of code points, bytes, elements or entries.
 
@@ -208,7 +211,7 @@ def size(value: Value) -> int:
     return len(value)
 
 
-@function("size", "bytes.() -> int", "list(A).() -> int", "map(A, B).() -> int", "string.() -> int")
+@function("size", "bytes.() -> int", "list(A).() -> int", "map(A, B).() -> int", "string.() -> int", work=instant)
 def member_size(value: Value) -> int:
     """The number of code points, bytes, elements or entries.
 
@@ -217,7 +220,7 @@ def member_size(value: Value) -> int:
     return len(value)
 
 
-@function("type", "(A) -> type(A)")
+@function("type", "(A) -> type(A)", work=instant)
 def type_(value: Value) -> TypeValue:
     """The type of a value.
 
@@ -226,7 +229,7 @@ def type_(value: Value) -> TypeValue:
     return TypeValue(type_name(value))
 
 
-@function("dyn", "(A) -> dyn")
+@function("dyn", "(A) -> dyn", work=instant)
 def dyn(value: Value) -> Value:
     """The value itself, without its static type.
 
@@ -241,7 +244,7 @@ _BOOL_TEXTS: Final = {
 }
 
 
-@function("bool", "(bool) -> bool", "(string) -> bool")
+@function("bool", "(bool) -> bool", "(string) -> bool", work=instant)
 def bool_(value: Value) -> bool:
     """A bool, or the bool that a text names.
 
@@ -254,7 +257,7 @@ def bool_(value: Value) -> bool:
     return bool(value)
 
 
-@function("bytes", "(bytes) -> bytes", "(string) -> bytes", cost=by_size(), resolved_only=True)
+@function("bytes", "(bytes) -> bytes", "(string) -> bytes", cost=by_size(), resolved_only=True, work=reading())
 def bytes_(value: Value) -> bytes:
     """The UTF-8 bytes of a text.
 
@@ -263,7 +266,7 @@ def bytes_(value: Value) -> bytes:
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
 
 
-@function("double", "(double) -> double", "(int) -> double", "(string) -> double", "(uint) -> double")
+@function("double", "(double) -> double", "(int) -> double", "(string) -> double", "(uint) -> double", work=reading())
 def double(value: Value) -> float:
     """A number as double, or the double that a text names.
 
@@ -280,7 +283,11 @@ def double(value: Value) -> float:
     return float(value)
 
 
-@function("int", *(f"({kind}) -> int" for kind in ("int", "double", "duration", "string", "timestamp", "uint")))
+@function(
+    "int",
+    *(f"({kind}) -> int" for kind in ("int", "double", "duration", "string", "timestamp", "uint")),
+    work=reading(),
+)
 def int_(value: Value) -> int:
     """An integer: doubles are cut, texts read, durations in nanoseconds, timestamps in seconds.
 
@@ -299,7 +306,7 @@ def int_(value: Value) -> int:
     return int(value)
 
 
-@function("uint", *(f"({kind}) -> uint" for kind in ("uint", "double", "int", "string")))
+@function("uint", *(f"({kind}) -> uint" for kind in ("uint", "double", "int", "string")), work=reading())
 def uint(value: Value) -> Uint:
     """An unsigned integer; doubles are cut, texts read.
 
@@ -334,7 +341,7 @@ def _unconvertible(value: Value, kind: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from '{type_name(value)}' to '{kind}'")
 
 
-@function("string", "(bytes) -> string", cost=by_size(), resolved_only=True)
+@function("string", "(bytes) -> string", cost=by_size(), resolved_only=True, work=reading())
 def string_of_bytes(value: bytes) -> str:
     """The text that UTF-8 bytes spell.
 
@@ -349,6 +356,7 @@ def string_of_bytes(value: bytes) -> str:
 @function(
     "string",
     *(f"({kind}) -> string" for kind in ("string", "bool", "double", "duration", "int", "timestamp", "uint")),
+    work=reading(),
 )
 def string(value: Value) -> str:
     """The text of a value.
@@ -368,7 +376,7 @@ def string(value: Value) -> str:
     return str(int(value))
 
 
-@function("timestamp", "(timestamp) -> timestamp", "(int) -> timestamp", "(string) -> timestamp")
+@function("timestamp", "(timestamp) -> timestamp", "(int) -> timestamp", "(string) -> timestamp", work=reading())
 def timestamp(value: Value) -> Timestamp:
     """A moment: from an RFC 3339 text, or seconds since 1970.
 
@@ -379,7 +387,7 @@ def timestamp(value: Value) -> Timestamp:
     return value if isinstance(value, Timestamp) else arithmetic.checked_timestamp(value * _NS)
 
 
-@function("duration", "(duration) -> duration", "(int) -> duration", "(string) -> duration")
+@function("duration", "(duration) -> duration", "(int) -> duration", "(string) -> duration", work=walking(per=4))
 def duration(value: Value) -> Duration:
     """A span of time: from a text such as `1h30m`, or nanoseconds.
 
@@ -393,7 +401,9 @@ def duration(value: Value) -> Duration:
 # texts
 
 
-@function("contains", "string.(string) -> bool", cost=containment, resolved_only=True)
+@function(
+    "contains", "string.(string) -> bool", cost=containment, resolved_only=True, work=together(reading(0), reading(1))
+)
 def contains(text: str, part: str) -> bool:
     """Whether a text contains another.
 
@@ -402,7 +412,7 @@ def contains(text: str, part: str) -> bool:
     return part in text
 
 
-@function("startsWith", "string.(string) -> bool", cost=by_size(), resolved_only=True)
+@function("startsWith", "string.(string) -> bool", cost=by_size(), resolved_only=True, work=reading(1))
 def starts_with(text: str, part: str) -> bool:
     """Whether a text starts with another.
 
@@ -411,7 +421,7 @@ def starts_with(text: str, part: str) -> bool:
     return text.startswith(part)
 
 
-@function("endsWith", "string.(string) -> bool", cost=by_size(), resolved_only=True)
+@function("endsWith", "string.(string) -> bool", cost=by_size(), resolved_only=True, work=reading(1))
 def ends_with(text: str, part: str) -> bool:
     """Whether a text ends with another.
 
@@ -420,13 +430,22 @@ def ends_with(text: str, part: str) -> bool:
     return text.endswith(part)
 
 
-@function("matches", "(string, string) -> bool", "string.(string) -> bool", cost=by_regex(), resolved_only=True)
-def matches(text: str, pattern: str) -> bool:
+@function(
+    "matches",
+    "(string, string) -> bool",
+    "string.(string) -> bool",
+    cost=by_regex(),
+    resolved_only=True,
+    metered=True,
+    pattern=1,
+    work=instant,
+)
+def matches(evaluation: Evaluation, text: str, pattern: str) -> bool:
     """Whether an RE2 pattern is found anywhere in a text.
 
     CEL: 'abc'.matches('^a.c$') ⇒ true
     """
-    return compile_pattern(pattern).found(text)
+    return evaluation.pattern("matches", pattern, text).found(text)
 
 
 # times
@@ -438,7 +457,7 @@ def _getter(name: str, part: str, doc: str) -> Declaration:
         return _PARTS[part](moment.date, moment.second_of_day, moment.ns, moment.weekday)
 
     get.__doc__ = doc
-    return function(name, "timestamp.() -> int", "timestamp.(string) -> int")(get)
+    return function(name, "timestamp.() -> int", "timestamp.(string) -> int", work=instant)(get)
 
 
 _PARTS: Final[dict[str, Callable[[datetime.date, int, int, int], int]]] = {
@@ -473,7 +492,7 @@ def _span(name: str, unit: int, doc: str) -> Declaration:
         return -whole if value.ns < 0 else whole
 
     get.__doc__ = doc
-    return function(name, "duration.() -> int")(get)
+    return function(name, "duration.() -> int", work=instant)(get)
 
 
 _SPANS: Final = (
@@ -483,7 +502,7 @@ _SPANS: Final = (
 )
 
 
-@function("getMilliseconds", "duration.() -> int")
+@function("getMilliseconds", "duration.() -> int", work=instant)
 def get_milliseconds(value: Duration) -> int:
     """The milliseconds of a duration beyond its whole seconds.
 

@@ -1,0 +1,44 @@
+"""Errors about operands, and what becomes of exceptions that a function did not mean.
+
+Operands may be data of a request, and what a policy says of them is read by many: an error tells of operands by type or
+length alone. Where all operands are written in the expression itself, the call shows them, in cel-go's words. This
+module must never put a value into `message`.
+"""
+
+from __future__ import annotations
+
+from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
+
+__all__ = ["OperandError", "converted", "shown"]
+
+
+class OperandError(EvaluationError):
+    """An error about an operand: `message` tells nothing of it, `shown` quotes it.
+
+    >>> str(OperandError("index out of range", "index out of range: 5"))
+    'index out of range'
+    """
+
+    def __init__(self, message: str, quoting: str) -> None:
+        super().__init__(message)
+        self.shown = quoting
+
+
+def shown(error: PyvernoError) -> PyvernoError:
+    """Return an error with its operands in the text: for operands that the expression itself writes out."""
+    return EvaluationError(error.shown) if isinstance(error, OperandError) else error
+
+
+def converted(function: str, error: Exception, *, is_written: bool = False) -> PyvernoError:
+    """Return the typed error of a function that failed: its own one, or one that names the function and no value.
+
+    >>> str(converted("size", TypeError("object of type 'Secret' has no len()")))
+    'size: failed with TypeError'
+    """
+    if isinstance(error, PyvernoError):
+        return shown(error) if is_written else error
+    if isinstance(error, RecursionError):
+        return EvaluationError("the expression or its data is nested too deeply")
+    if isinstance(error, MemoryError):
+        return BudgetExceededError(f"{function}: out of memory", resource="bytes")
+    return EvaluationError(f"{function}: failed with {type(error).__name__}")
