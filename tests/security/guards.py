@@ -470,6 +470,20 @@ _LIMITED: Final = (
         ("kube/jsonscan.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
     ),
     _guard(
+        "I4", "errors of CEL functions show no data", "cel_canaries::test_no_function_shows_an_operand_that_is_data",
+        ("lang/cel/faults.py", "return shown(error) if is_written else error", "return shown(error)"),
+    ),
+    _guard(
+        "I4", "errors of CEL keys and indexes show no data",
+        "cel_canaries::test_no_expression_shows_data_in_its_error",
+        ("lang/cel/steps.py", "raise (shown(error) if is_written else error) from None", "raise shown(error) from None"),
+    ),
+    _guard(
+        "I4", "twin: what an expression writes is shown",
+        "cel_canaries::test_what_the_policy_writes_is_shown_as_cel_go_shows_it",
+        ("lang/cel/steps.py", "raise (shown(error) if is_written else error) from None", "raise"),
+    ),
+    _guard(
         "I9", "expressions in CEL have a cost", "cel_limits::test_an_expression_costs_so_much_and_no_more",
         ("lang/cel/evaluation.py", "if cost > self.limit:", "if False:"),
         ("lang/cel/evaluation.py", "if self.frame[COST] + cost > self.limit:", "if False:"),

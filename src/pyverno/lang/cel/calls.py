@@ -75,12 +75,12 @@ def static_cost(overloads: tuple[Overload, ...]) -> int:
 
 
 def call_run(
-    function: str, overloads: tuple[Overload, ...], args: tuple[Step, ...], *, exact: bool, is_written: bool = False
+    function: str, overloads: tuple[Overload, ...], args: tuple[Step, ...], *, is_written: bool = False
 ) -> Run:
     """Return a closure that calls the overload whose parameters take the arguments.
 
-    Every call of a function goes through here: the types of the values are tested unless they are certain, the work
-    is charged before it is done, and whatever the function raises ends as a typed error. `is_written`: all arguments
+    Every call of a function goes through here: the values are tested against the declared types, the work is charged
+    before it is done, and whatever the function raises ends as a typed error. `is_written`: all arguments
     are written in the expression, so that errors may show them.
     """
     runs = tuple(step.run for step in args)
@@ -88,8 +88,6 @@ def call_run(
     charged = static_cost(overloads) == 0
     if single and len(runs) <= 2 and runs and not overloads[0].in_context:
         fits = tuple(accepts(type_) or _anything for type_ in overloads[0].signature.params)
-        if exact:
-            fits = tuple(_anything for _ in fits)
         make = _of_one if len(runs) == 1 else _of_two
         return make(function, overloads[0], runs, fits, charged=charged, is_written=is_written)
     table = tuple(
@@ -99,7 +97,7 @@ def call_run(
             tuple(
                 (position, guard)
                 for position, type_ in enumerate(overload.signature.params)
-                if not exact and (guard := accepts(type_)) is not None
+                if (guard := accepts(type_)) is not None
             ),
         )
         for overload in overloads
@@ -112,15 +110,15 @@ def call_run(
                 if not guard(values[position]):
                     break
             else:
-                if work is not None and (steps := work(values)):
-                    f[EVALUATION].afford(function, steps)
                 try:
+                    if work is not None and (steps := work(values)):
+                        f[EVALUATION].afford(function, steps)
                     result = overload.apply(f[EVALUATION], *values) if overload.in_context else overload.apply(*values)
+                    if charged:
+                        cost = overload.cost
+                        f[0] += cost(values, result) if cost and (single or not overload.resolved_only) else 1
                 except Exception as error:
                     raise converted(function, error, is_written=is_written) from None
-                if charged:
-                    cost = overload.cost
-                    f[0] += cost(values, result) if cost and (single or not overload.resolved_only) else 1
                 return result
         raise _unfit(function, values)
 
@@ -148,14 +146,14 @@ def _of_one(
         value = only(f)
         if not fits_only(value):
             raise _unfit(function, (value,))
-        if work is not None and (steps := work((value,))):
-            f[EVALUATION].afford(function, steps)
         try:
+            if work is not None and (steps := work((value,))):
+                f[EVALUATION].afford(function, steps)
             result = apply(value)
+            if cost is not None:
+                f[0] += cost((value,), result)
         except Exception as error:
             raise converted(function, error, is_written=is_written) from None
-        if cost is not None:
-            f[0] += cost((value,), result)
         return result
 
     return one
@@ -180,14 +178,14 @@ def _of_two(
         right = second(f)
         if not (fits_first(left) and fits_second(right)):
             raise _unfit(function, (left, right))
-        if work is not None and (steps := work((left, right))):
-            f[EVALUATION].afford(function, steps)
         try:
+            if work is not None and (steps := work((left, right))):
+                f[EVALUATION].afford(function, steps)
             result = apply(left, right)
+            if cost is not None:
+                f[0] += cost((left, right), result)
         except Exception as error:
             raise converted(function, error, is_written=is_written) from None
-        if cost is not None:
-            f[0] += cost((left, right), result)
         return result
 
     return two

@@ -42,15 +42,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a call means: the function's full name, the overloads that may apply, and whether the target is gone.
-
-    `exact` says that the one overload's parameter types are known to hold, so nothing need be tested at run time.
-    """
+    """What a call means: the function's full name, the overloads that may apply, and whether the target is gone."""
 
     function: str
     overloads: tuple[Overload, ...]
     drops_target: bool = False
-    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,31 +319,8 @@ class _Checker:
             prefix = f"{shown.pop(0)}." if target is not None else ""
             signature_text = f"{prefix}({', '.join(map(str, shown))})"
             return self._report(node, f"found no matching overload for '{function}' applied to '{signature_text}'")
-        exact = len(fitting) == 1 and not self._lenient and self._is_exact(fitting[0], given, operands)
-        self._resolutions[node.id] = Resolution(function, tuple(fitting), drops_target, exact)
+        self._resolutions[node.id] = Resolution(function, tuple(fitting), drops_target)
         return result
-
-    def _is_exact(self, overload: Overload, given: tuple[Type, ...], operands: tuple[ast.Node, ...]) -> bool:
-        """Return whether the parameter kinds are certain whatever the data: types of variables are only promises."""
-        for wanted, type_, node in zip(overload.signature.params, given, operands, strict=True):
-            if wanted.kind in ("dyn", "param", "any"):
-                continue
-            if not self._is_certain(node):
-                return False
-            actual = self._known.resolve(type_, to_dyn=True)
-            if actual.kind != wanted.kind or actual.name != wanted.name or actual.nullable:
-                return False
-        return True
-
-    def _is_certain(self, node: ast.Node) -> bool:
-        """Return whether a node's value has its type by construction, not because a declaration says so."""
-        if isinstance(node, ast.Call):
-            resolution = self._resolutions.get(node.id)
-            if resolution is None or not resolution.overloads:
-                return False
-            first, *others = (overload.signature.result for overload in resolution.overloads)
-            return first.kind not in ("dyn", "param", "any") and all(other == first for other in others)
-        return isinstance(node, (ast.Literal, ast.Logical, ast.Has, ast.ListLiteral, ast.MapLiteral))
 
     def _logical(self, node: ast.Logical) -> Type:
         for term in node.terms:

@@ -7,7 +7,7 @@ module must never put a value into `message`.
 
 from __future__ import annotations
 
-from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
+from pyverno.errors import BudgetExceededError, EvaluationError, HostError, PyvernoError
 
 __all__ = ["OperandError", "converted", "shown"]
 
@@ -35,8 +35,11 @@ def converted(function: str, error: Exception, *, is_written: bool = False) -> P
     >>> str(converted("size", TypeError("object of type 'Secret' has no len()")))
     'size: failed with TypeError'
     """
-    if isinstance(error, PyvernoError):
+    if isinstance(error, (EvaluationError, BudgetExceededError, HostError)):
         return shown(error) if is_written else error
+    if isinstance(error, PyvernoError):
+        refused = OperandError(f"{function}: an operand is refused", f"{function}: {error.message}")
+        return shown(refused) if is_written else refused
     if isinstance(error, RecursionError):
         return EvaluationError("the expression or its data is nested too deeply")
     if isinstance(error, MemoryError):

@@ -249,7 +249,7 @@ class _Planner:
         # what asks the world gives data, whatever it is asked with
         gives_data = any(overload.in_context and not overload.metered for overload in resolution.overloads)
         step = Step(
-            call_run(resolution.function, resolution.overloads, args, exact=resolution.exact, is_written=is_written),
+            call_run(resolution.function, resolution.overloads, args, is_written=is_written),
             cost + static_cost(resolution.overloads),
             is_written=is_written and not gives_data,
         )

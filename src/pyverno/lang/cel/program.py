@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from pyverno.errors import EvaluationError, PyvernoError
+from pyverno.errors import BudgetExceededError, EvaluationError, HostError
 from pyverno.lang.cel import ast
 from pyverno.lang.cel.checker import Checked
 from pyverno.lang.cel.declarations import StructProvider
@@ -217,7 +217,7 @@ class Program:
             return value
         except OperandError as error:
             raise EvaluationError(error.message) from None
-        except PyvernoError:
+        except (EvaluationError, BudgetExceededError, HostError):
             raise
         except Exception as error:
             raise converted("the expression", error) from None

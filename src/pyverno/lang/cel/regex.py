@@ -34,7 +34,7 @@ PER_STEP: Final = 110
 """Bytes times instructions that RE2 goes through in a step where it has to go the long way; bytes otherwise."""
 
 PER_MATCH: Final = 3
-REST_PER_STEP: Final = 2_048
+REST_PER_STEP: Final = 512
 """Characters behind a match of which each search for another one is charged a step: it may have to look at them all."""
 
 _SPECIAL: Final = frozenset(".+*?()|[]{}^$")

@@ -34,6 +34,9 @@ Work: TypeAlias = Callable[[tuple[Value, ...]], int]
 LONGEST_CALL: Final = 200_000
 """Steps of the longest call that nothing interrupts: about 0.2 s."""
 
+PER_OBJECT: Final = 3
+"""Steps for a value that is neither JSON nor bytes: a timestamp takes some arithmetic to be written."""
+
 PER_STEP: Final = 256
 """Bytes, characters or elements that C code passes over in a step."""
 
@@ -92,8 +95,8 @@ def nodes(position: int = 0, *, bytes_per_step: int = PER_STEP) -> Work:
 
 
 def whole(*, bytes_per_step: int = 16) -> Work:
-    """Visit everything in all operands."""
-    return lambda operands: _visits(list(operands), bytes_per_step)
+    """Write everything in all operands as JSON."""
+    return lambda operands: 2 * _visits(list(operands), 2 * bytes_per_step)
 
 
 def _visits(waiting: list[Value], bytes_per_step: int) -> int:
@@ -111,7 +114,8 @@ def _visits(waiting: list[Value], bytes_per_step: int) -> int:
                 waiting.extend(pair)
         elif isinstance(value, Optional):
             waiting.append(value.value)
-        else:
+        elif not isinstance(value, (int, float, type(None))):
+            total += PER_OBJECT
             fields = getattr(value, "fields", None)
             if isinstance(fields, dict):
                 waiting.extend(fields.values())

@@ -253,7 +253,7 @@ def denied_response(answer: StructValue) -> StructValue:
 @function("WithMessage", f"{_CHECK}.(string) -> {_CHECK}", work=instant)
 def with_message(answer: StructValue, message: str) -> StructValue:
     """The finished answer with a message in its status."""
-    return _with(answer, "status", {**answer.fields["status"], "message": message})
+    return _with(answer, "status", {**(answer.fields.get("status") or {}), "message": message})
 
 
 @function("WithMetadata", f"{_CHECK}.(map(string, any)) -> {_CHECK}", work=instant)

@@ -304,7 +304,11 @@ class URL:
     parsed: GoUrl
 
 
-@function("url", "(string) -> kubernetes.URL", cost=by_size(), work=walking())
+def _url_work(operands: tuple[Value, ...]) -> int:
+    return len(operands[0].parsed.text)
+
+
+@function("url", "(string) -> kubernetes.URL", cost=by_size(), work=walking(steps=2))
 def url(text: str) -> URL:
     """The URL that a text names: an absolute URI or an absolute path.
 
@@ -367,7 +371,7 @@ def get_port(value: URL) -> str:
     return value.parsed.port
 
 
-@function("getEscapedPath", "kubernetes.URL.() -> string", work=instant)
+@function("getEscapedPath", "kubernetes.URL.() -> string", work=_url_work)
 def get_escaped_path(value: URL) -> str:
     """The path as it goes over the wire.
 
@@ -376,7 +380,7 @@ def get_escaped_path(value: URL) -> str:
     return value.parsed.escaped_path
 
 
-@function("getQuery", "kubernetes.URL.() -> map(string, list(string))", work=instant)
+@function("getQuery", "kubernetes.URL.() -> map(string, list(string))", work=_url_work)
 def get_query(value: URL) -> dict[str, list[str]]:
     """The query parameters, each with its values.
 

@@ -7,6 +7,7 @@ by itself, and never put a response into an error.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -19,7 +20,7 @@ from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import to_json, with_doubles
 from pyverno.lang.cel.types import opaque
-from pyverno.lang.cel.values import Value
+from pyverno.lang.cel.values import Optional, StructValue, Value
 from pyverno.lang.cel.work import whole
 from pyverno.value import dataclass
 
@@ -103,6 +104,12 @@ def _without(text: str, operands: tuple[Value, ...]) -> str:
             waiting.extend(value)
         elif isinstance(value, dict):
             waiting.extend([*value.keys(), *value.values()])
+        elif isinstance(value, bytes):
+            waiting.append(b64encode(value).decode("ascii"))
+        elif isinstance(value, Optional):
+            waiting.append(value.value)
+        elif isinstance(value, StructValue):
+            waiting.append(value.fields)
     for part in sorted(found, key=len, reverse=True):
         text = text.replace(part, _LEFT_OUT) if len(part) > SHORT else _without_word(text, part)
     return text

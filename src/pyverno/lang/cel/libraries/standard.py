@@ -387,7 +387,7 @@ def timestamp(value: Value) -> Timestamp:
     return value if isinstance(value, Timestamp) else arithmetic.checked_timestamp(value * _NS)
 
 
-@function("duration", "(duration) -> duration", "(int) -> duration", "(string) -> duration", work=walking(per=4))
+@function("duration", "(duration) -> duration", "(int) -> duration", "(string) -> duration", work=walking())
 def duration(value: Value) -> Duration:
     """A span of time: from a text such as `1h30m`, or nanoseconds.
 

@@ -14,7 +14,7 @@ from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import by_element, by_result, by_size
 from pyverno.lang.cel.libraries.formatting import format_locale_free, format_with_locale
-from pyverno.lang.cel.values import Value, type_name
+from pyverno.lang.cel.values import INT_MAX, Value, type_name
 from pyverno.lang.cel.work import instant, nodes, reading, together, walking
 
 __all__ = ["STRINGS"]
@@ -128,7 +128,7 @@ def replace(evaluation: Evaluation, text: str, old: str, new: str, count: int = 
     """
     times = text.count(old) if count < 0 else min(text.count(old), count)
     evaluation.produce(len(text) + times * max(len(new) - len(old), 0))
-    return text.replace(old, new, count if count >= 0 else -1)
+    return text.replace(old, new, min(count, INT_MAX) if count >= 0 else -1)
 
 
 @function(
@@ -149,7 +149,7 @@ def split(text: str, separator: str, count: int = -1) -> list[str]:
         if count < 0 or count >= len(text):
             return list(text)
         return [*text[: count - 1], text[count - 1 :]]
-    return text.split(separator, count - 1 if count > 0 else -1)
+    return text.split(separator, min(count, INT_MAX) - 1 if count > 0 else -1)
 
 
 @function("substring", "string.(int) -> string", "string.(int, int) -> string", cost=by_size(), work=reading())

@@ -1,0 +1,141 @@
+"""I4 for CEL: what an error says never holds a value that came out of data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyverno.errors import HostError, PyvernoError
+from pyverno.lang.cel import Environment, Library, types
+from pyverno.lang.cel.declarations import Declaration, Overload
+from pyverno.lang.cel.libraries.optionals import OPTIONALS
+from pyverno.lang.cel.libraries.standard import STANDARD_LIBRARY
+from pyverno.lang.cel.presets import kyverno_environment
+from pyverno.lang.cel.values import Optional
+from pyverno.lang.runtime import Budget, Runtime
+from tests.property.cel_functions import FixedWorld, fitting, overloads
+from tests.property.test_cel_totality import written
+
+CANARY = "c4nary"
+_TEXTS = (
+    CANARY, f"{CANARY}(", f"1.{CANARY}", f"{CANARY}/8", f"10.0.0.0/{CANARY}", f"fe80::1%{CANARY}", f"1.2.3-{CANARY}_",
+    f"https://x/%{CANARY}", f"{{\"{CANARY}\": }}", f"{{a: 1, a: *{CANARY}", f"%{CANARY}", f"x {CANARY}:y@z",
+    f"-----BEGIN CERTIFICATE-----\n{CANARY}\n-----END CERTIFICATE-----", f"{CANARY}.a.b", f"\\{CANARY}",
+)  # fmt: skip
+PLANTED: tuple[Any, ...] = (
+    *_TEXTS, CANARY.encode(), [CANARY], {CANARY: CANARY}, [{"name": CANARY}], Optional(CANARY), [[CANARY], CANARY],
+)  # fmt: skip
+"""Texts that parse as nothing, at the place where a parser would quote them, and values that hold the canary."""
+
+_NAMES = ("a", "b", "c", "d", "e")
+
+
+class Telltale:
+    """A world whose every answer is an error that tells what it was asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        def answer(*asked: Any, **more: Any) -> Any:
+            told = getattr(asked[0], "attributes", asked) if asked else more
+            raise HostError(f"{name} refused: {told}")
+
+        return answer
+
+
+def errors_of(environment: Environment, text: str, bindings: dict[str, Any]) -> list[str]:
+    """Return the texts of the errors of an expression and of everything in it."""
+    world: Any = Telltale()
+    program = environment.compile(text)
+    found = []
+    try:
+        program.evaluate(bindings, Runtime(FixedWorld(), Budget(steps=100_000)), world=world)
+    except PyvernoError as error:
+        found += [error.message, str(error)]
+    return found
+
+
+def planted(name: str, overload: Overload) -> list[str]:
+    """Return the errors that show the canary when it stands in some position of a call."""
+    text = written(name, overload)
+    if text is None:
+        return []
+    declared = Library("own", (Declaration(name, (overload,), ""),))
+    environment = Environment((STANDARD_LIBRARY, OPTIONALS, declared), dict.fromkeys(_NAMES, types.DYN))
+    own = [fitting(param) for param in overload.signature.params]
+    shown = []
+    for place in range(len(own)):
+        for value in PLANTED:
+            values = dict(zip(_NAMES, (*own[:place], value, *own[place + 1 :]), strict=False))
+            shown += [each for each in errors_of(environment, text, values) if CANARY in each]
+    return shown
+
+
+def test_no_function_shows_an_operand_that_is_data() -> None:
+    """Every overload of every library, the canary in every position of the call."""
+    shown = {f"{name}{overload.signature}": planted(name, overload) for name, overload in overloads()}
+    assert {} == {name: texts[0] for name, texts in shown.items() if texts}
+    assert len(shown) > 300
+
+
+POLICY = kyverno_environment("MutatingPolicy").with_variables({"object": types.DYN, "variables": types.DYN})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.map[object.secret]",
+        "object.list[int(object.number)]",
+        "{object.secret: 1, object.secret: 2}",
+        "{?object.secret: object.secret}",
+        "object.list.transformMapEntry(i, v, {object.secret: v})",
+        "object.list.transformMap(i, v, i < 2, v)[object.secret]",
+        "int(object.secret) > 1 || uint(object.secret) > 1u",
+        "double(object.secret) > 1.0 || bool(object.secret)",
+        "timestamp(object.secret) > timestamp(0)",
+        "timestamp(0).getHours(object.secret)",
+        "duration(object.secret) > duration('1h')",
+        "object.secret.matches(object.secret + '(')",
+        "object.secret.charAt(50)",
+        "object.secret.substring(50)",
+        "[object.secret, object.list].join()",
+        "object.secret.format([1])",
+        "object.secret + 1",
+        "object.secret < 1",
+        "-object.secret",
+        "object.secret ? 1 : 2",
+        "object.secret && true",
+        "object.secret.all(x, x)",
+        "object.list.all(x, x)",
+        "JSONPatch{op: object.list, path: object.secret}",
+        "dyn(object).secret.field",
+        "variables.failing",
+        "resource.Get('v1', 'configmaps', 'a', object.secret)",
+        "http.Get('https://x/?token=' + object.secret)",
+        "globalContext.Get(object.secret, object.secret)",
+    ],
+)
+def test_no_expression_shows_data_in_its_error(text: str) -> None:
+    """Operators, keys, indexes, loops, variables and questions to the world tell of data by type or not at all."""
+    bindings = {
+        "object": {"secret": CANARY, "map": {"a": 1}, "list": [CANARY, CANARY], "number": "77007"},
+        "variables": {"failing": {}},
+    }
+    messages = errors_of(POLICY, text, bindings)
+    assert [] == [each for each in messages if CANARY in each or "77007" in each]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("object.missing", "no such key: missing"),
+        ("object['missing']", "no such key: missing"),
+        ("object['miss' + 'ing']", "no such key: missing"),
+        ("ip('1.2.x').family()", 'IP Address "1.2.x" parse error during conversion from string'),
+        ("image('A').tag()", "could not parse reference: A"),
+        ("object.list[5]", "index out of bounds: 5"),
+    ],
+)
+def test_what_the_policy_writes_is_shown_as_cel_go_shows_it(text: str, expected: str) -> None:
+    """Field names, literals and what is made of literals alone are the author's own words."""
+    (message, _) = errors_of(POLICY, text, {"object": {"list": [1]}})
+    assert message.startswith(expected)
