@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-MOST_OWN_MODULES = 145
+MOST_OWN_MODULES = 150
 """About as many as are needed now. Raise it for what every run needs, and look for a later import first."""
 
 UNUSED = (

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-
 from pyverno.errors import DocumentError, EvaluationError
 from pyverno.kube.json import JSON, decode
 from pyverno.lang.runtime import Budget
@@ -38,6 +36,8 @@ def read_json(text: str, budget: Budget, problem: str) -> JSON:
             raise EvaluationError(problem, detailed=error.message) from None
     if _LONG_NUMBER in text.translate(_DIGITS_TO_ZERO):
         raise EvaluationError(f"{problem} that can be read at this size")
+    import orjson  # only large texts that a policy reads as JSON come here
+
     try:
         return orjson.loads(text)
     except (orjson.JSONDecodeError, UnicodeEncodeError):
