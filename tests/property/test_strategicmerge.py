@@ -6,6 +6,7 @@ import copy
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON
+from pyverno.kube.mergedlists import MergeMemory
 from pyverno.kube.strategicmerge import strategic_merge
 from tests.property import inputs as st
 from tests.property import naive_strategicmerge as naive
@@ -74,3 +75,17 @@ def test_the_merge_by_index_is_the_plain_merge(document: JSON, patch: JSON) -> N
 def test_merging_a_document_with_itself_is_the_plain_merge(document: JSON) -> None:
     """Also where lists of the document and of the patch are the same object."""
     assert outcome(naive.strategic_merge, document, document) == outcome(strategic_merge, document, document)
+
+
+@law(PODS, st.lists(PODS, max_size=4), few=200)
+def test_a_chain_of_merges_with_a_memory_is_the_chain_without(document: JSON, patches: list[JSON]) -> None:
+    """What a memory knows of lists is true, whatever merges came before."""
+    memory = MergeMemory()
+    plain, remembered = document, document
+    for patch in patches:
+        try:
+            plain = naive.strategic_merge(plain, patch)
+        except PatchError:
+            continue
+        remembered = strategic_merge(remembered, patch, memory=memory)
+        assert repr(plain) == repr(remembered)

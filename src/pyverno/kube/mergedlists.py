@@ -16,7 +16,7 @@ from pyverno.kube.gofloat import float_text
 from pyverno.kube.json import JSON
 from pyverno.kube.meter import Meter
 
-__all__ = ["MISSING", "Missing", "merge_lists", "merge_text"]
+__all__ = ["MISSING", "MergeMemory", "Missing", "merge_lists", "merge_text"]
 
 _DIRECTIVE: Final = "$patch"
 _REPLACE: Final = "replace"
@@ -24,6 +24,7 @@ _BY_VALUE: Final = ("",)
 _NAMES_PER_STEP: Final = 8
 """Elements of plain lists (all named, no name twice) that cost one step; others cost several steps each."""
 _STEPS_PER_ELEMENT: Final = 8
+_COPIED_PER_STEP: Final = 32
 
 
 class Missing:
@@ -57,15 +58,46 @@ def merge_text(value: JSON) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
+class MergeMemory:
+    """The names in lists that merges made, for the merges of the same document that follow.
+
+    Only the last version of a list is kept. A memory must not outlive the work on one document.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        # By identity; kept with the list, so that no other list takes over its id.
+        self._known: dict[int, tuple[list[JSON], str, list[str]]] = {}
+
+    def take(self, items: list[JSON], key: str) -> list[str] | None:
+        """Return the names of a list that a merge made, each name once, and forget them."""
+        found = self._known.pop(id(items), None)
+        return found[2] if found is not None and found[0] is items and found[1] == key else None
+
+    def keep(self, items: list[JSON], key: str, names: list[str]) -> None:
+        """Remember the names of a list, each of which stands there once."""
+        self._known[id(items)] = items, key, names
+
+
 def merge_lists(
-    before: list[JSON], changes: list[JSON], keys: Sequence[str], merge: MergeElements, meter: Meter
+    before: list[JSON],
+    changes: list[JSON],
+    keys: Sequence[str],
+    merge: MergeElements,
+    *,
+    meter: Meter,
+    memory: MergeMemory | None = None,
 ) -> list[JSON]:
     """Return the merged list: elements of `changes` first, then those that only `before` has.
 
     `keys` are the merge keys, none for a list that merges by value. `before` is `changes` itself where a document has
     no such list.
     """
-    if len(keys) == 1 and (merged := _merge_named(before, changes, keys[0], merge, meter)) is not None:
+    if (
+        len(keys) == 1
+        and (merged := _merge_named(before, changes, keys[0], merge, meter=meter, memory=memory)) is not None
+    ):
         return merged
     meter.charge_steps(_STEPS_PER_ELEMENT * (len(before) + len(changes)))
     return _ListMerge(before, changes, tuple(keys) or _BY_VALUE, merge).run()
@@ -75,18 +107,27 @@ def merge_lists(
 
 
 def _merge_named(
-    before: list[JSON], changes: list[JSON], key: str, merge: MergeElements, meter: Meter
+    before: list[JSON],
+    changes: list[JSON],
+    key: str,
+    merge: MergeElements,
+    *,
+    meter: Meter,
+    memory: MergeMemory | None,
 ) -> list[JSON] | None:
     """Merge lists whose elements all have names, each name once in either list; None for any other list.
 
     What the patch does not name is not touched, which is what `_ListMerge` does with such lists.
     """
-    meter.charge_steps(1 + (len(before) + len(changes)) // _NAMES_PER_STEP)
+    meter.charge_steps(1 + len(changes) // _NAMES_PER_STEP)
     names = _unique_names(changes, key)
     if names is None:
         return None
     if before is changes:
         return [value for value in (merge(item, item) for item in changes) if not _is_nothing(value)]
+    if memory is not None and len(changes) == 1:
+        return _merge_one(before, changes[0], key, merge, meter=meter, memory=memory)
+    meter.charge_steps(1 + len(before) // _NAMES_PER_STEP)
     had = _unique_names(before, key)
     if had is None:
         return None
@@ -101,10 +142,38 @@ def _merge_named(
             named.add(place)
         if not _is_nothing(value):
             merged.append(value if place is None or not _is_replacement(change) else old)
-    if len(named) == 1:
-        place = named.pop()
-        return [*merged, *before[:place], *before[place + 1 :]]
     return [*merged, *(item for place, item in enumerate(before) if place not in named)]
+
+
+def _merge_one(
+    before: list[JSON],
+    change: JSON,
+    key: str,
+    merge: MergeElements,
+    *,
+    meter: Meter,
+    memory: MergeMemory,
+) -> list[JSON] | None:
+    """Merge one element, as each patch of a foreach does; the others cost no more than a copy of the list."""
+    had = memory.take(before, key)
+    if had is None:
+        meter.charge_steps(1 + len(before) // _NAMES_PER_STEP)
+        had = _unique_names(before, key)
+        if had is None:
+            return None
+    meter.charge_steps(1 + len(before) // _COPIED_PER_STEP)
+    name = change[key]
+    place = had.index(name) if name in had else None
+    old = MISSING if place is None else before[place]
+    value = merge(old, change)
+    merged, names = [*before], [*had]
+    if place is not None:
+        del merged[place], names[place]
+    if not _is_nothing(value):
+        merged.insert(0, value if place is None or not _is_replacement(change) else old)
+        names.insert(0, name)
+    memory.keep(merged, key, names)
+    return merged
 
 
 def _unique_names(items: list[JSON], key: str) -> list[str] | None:

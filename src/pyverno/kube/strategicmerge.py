@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.mergedlists import MISSING, merge_lists, merge_text
+from pyverno.kube.mergedlists import MISSING, MergeMemory, merge_lists, merge_text
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.kube.schemas import MergeField, MergeTable, merge_table
 
@@ -25,7 +25,14 @@ _COPIED_PER_STEP: Final = 32
 
 
 def strategic_merge(
-    document: JSON, patch: JSON, *, group: str = "", version: str = "", kind: str = "", meter: Meter = UNMETERED
+    document: JSON,
+    patch: JSON,
+    *,
+    group: str = "",
+    version: str = "",
+    kind: str = "",
+    meter: Meter = UNMETERED,
+    memory: MergeMemory | None = None,
 ) -> JSON:
     """The document after a strategic merge patch; None when the patch deletes it.
 
@@ -33,7 +40,8 @@ def strategic_merge(
     deletes a field, `$patch: replace | delete | merge` directs a map, or as an element of its own a merged list.
     Elements of a patch come before those that only the document has (kustomize prepends). Raises PatchError when the
     patch and the document disagree about what is a map, a list or a scalar. Takes time linear in the maps and lists
-    that the patch mentions, and charges `meter` for them.
+    that the patch mentions, and charges `meter` for them. Merges that follow each other on one document may share a
+    `memory`, so that they do not look at all elements of its lists each time.
 
     >>> pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": "x"}]}}
     >>> strategic_merge(pod, {"spec": {"containers": [{"name": "b"}, {"name": "a", "tty": True}]}})["spec"]
@@ -42,7 +50,7 @@ def strategic_merge(
     table = merge_table()
     schema = table.type_of(group, version, kind) if kind else None
     try:
-        merged = _Merge(table, meter).walk(document, patch, MergeField(type=schema) if schema else None)
+        merged = _Merge(table, meter, memory).walk(document, patch, MergeField(type=schema) if schema else None)
     except RecursionError:
         raise PatchError("the patch is nested too deeply") from None
     return None if merged is MISSING else merged
@@ -51,10 +59,11 @@ def strategic_merge(
 class _Merge:
     """One merge; holds the table of merge keys."""
 
-    __slots__ = ("meter", "table")
+    __slots__ = ("memory", "meter", "table")
 
-    def __init__(self, table: MergeTable, meter: Meter) -> None:
+    def __init__(self, table: MergeTable, meter: Meter, memory: MergeMemory | None) -> None:
         self.table = table
+        self.memory = memory
         self.meter = meter
 
     def walk(self, dest: Any, patch: Any, field: MergeField | None) -> Any:
@@ -128,7 +137,14 @@ class _Merge:
         is_new = dest is MISSING or dest is None or dest is patch
         before: list[JSON] = changes if is_new or directive == _REPLACE else dest
         element = MergeField(type=field.type)
-        return merge_lists(before, changes, field.keys, lambda old, change: self.walk(old, change, element), self.meter)
+        return merge_lists(
+            before,
+            changes,
+            field.keys,
+            lambda old, change: self.walk(old, change, element),
+            meter=self.meter,
+            memory=self.memory,
+        )
 
 
 def _expect(kind: type, name: str, *values: Any) -> None:

@@ -15,6 +15,7 @@ from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Binding, Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
 from pyverno.kube.json import JSON, equal
+from pyverno.kube.mergedlists import MergeMemory
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.lang.template import Template
@@ -67,10 +68,10 @@ class ForeachChange:
 
     def apply(self, document: JSON, run: Run) -> JSON:
         """Apply the patches of all elements."""
-        return _apply_entries(self.entries, document, run)
+        return _apply_entries(self.entries, document, run, MergeMemory())
 
 
-def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run) -> JSON:
+def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run, memory: MergeMemory) -> JSON:
     for index, entry in enumerate(entries):
         try:
             values = entry.elements.values(run)
@@ -81,7 +82,7 @@ def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run) 
             # COMPAT: upstream prints the error twice (E1.30)
             raise EvaluationError(f"failed to evaluate list {listed}: {error.message}: {error.message}") from error
         try:
-            changed = _apply_elements(index, entry, values, document, run)
+            changed = _apply_elements(index, entry, values, document, run, memory=memory)
         except (BudgetExceededError, HostError):
             raise
         except ExpressionError as error:
@@ -92,7 +93,9 @@ def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run) 
     return document
 
 
-def _apply_elements(number: int, entry: MutateElements, values: list[JSON], document: JSON, run: Run) -> JSON:
+def _apply_elements(
+    number: int, entry: MutateElements, values: list[JSON], document: JSON, run: Run, *, memory: MergeMemory
+) -> JSON:
     for _, _, inner in entry.elements.visit(run, values, reverse=entry.reverse):
         if entry.elements.preconditions is not None:
             try:
@@ -104,9 +107,9 @@ def _apply_elements(number: int, entry: MutateElements, values: list[JSON], docu
                 reason = f"failed to evaluate mutate.foreach[{number}].preconditions: {error.message}"
                 raise EvaluationError(reason) from error
         if entry.nested:
-            document = _apply_entries(entry.nested, document, inner)
+            document = _apply_entries(entry.nested, document, inner, memory)
         elif entry.patch is not None:
-            document = entry.patch.apply(document, inner)
+            document = entry.patch.apply(document, inner, memory)
     return document
 
 

@@ -13,6 +13,7 @@ from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError
 from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON, weight
 from pyverno.kube.jsonpatch import apply_patch
+from pyverno.kube.mergedlists import MergeMemory
 from pyverno.kube.strategicmerge import strategic_merge
 from pyverno.lang.pattern.mutate import Overlay, compile_overlay
 from pyverno.lang.template import Template
@@ -25,8 +26,11 @@ __all__ = ["JsonPatch", "Patch", "StrategicMergePatch"]
 class Patch(Protocol):
     """Changes an object."""
 
-    def apply(self, document: JSON, run: Run) -> JSON:
-        """Return the changed object; the same object when nothing changes."""
+    def apply(self, document: JSON, run: Run, memory: MergeMemory | None = None) -> JSON:
+        """Return the changed object; the same object when nothing changes.
+
+        Patches that follow each other on one object may share a `memory`.
+        """
         ...
 
 
@@ -37,7 +41,7 @@ class StrategicMergePatch:
     template: Template
     compiled: Overlay | None = None
 
-    def apply(self, document: JSON, run: Run) -> JSON:
+    def apply(self, document: JSON, run: Run, memory: MergeMemory | None = None) -> JSON:
         """Resolve the anchors against the object, then merge."""
         overlay, budget = self.compiled, run.runtime.budget
         if overlay is None:
@@ -53,7 +57,9 @@ class StrategicMergePatch:
                 return document
             group, version = parse_api_version(document.get("apiVersion") or "")
             kind = document.get("kind") or ""
-            return strategic_merge(document, resolved, group=group, version=version, kind=kind, meter=budget)
+            return strategic_merge(
+                document, resolved, group=group, version=version, kind=kind, meter=budget, memory=memory
+            )
         except (ExpressionError, PatchError) as error:
             raise PatchError(f"failed to patch resource: {error.message}") from error
 
@@ -64,7 +70,7 @@ class JsonPatch:
 
     operations: PatchText
 
-    def apply(self, document: JSON, run: Run) -> JSON:
+    def apply(self, document: JSON, run: Run, memory: MergeMemory | None = None) -> JSON:
         """Apply the operations; a missing path is created or tolerated as Kyverno does."""
         try:
             operations = self.operations.render(run.scope, run.runtime, delete_request=run.is_delete)
