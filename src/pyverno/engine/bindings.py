@@ -8,10 +8,12 @@ module must never be asked for an entry that no expression uses.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import orjson
 
 from pyverno.engine.host import HttpCall
+from pyverno.engine.redaction import as_written, asked
 from pyverno.engine.rule import Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import merged
@@ -179,7 +181,8 @@ class ConfigMapBinding:
         name = _text(self.config_map, run, self.name, "the name of the ConfigMap")
         namespace = _text(self.namespace, run, self.name, "the namespace of the ConfigMap") if self.namespace else ""
         namespace = namespace or run.rule.info.policy.namespace or "default"
-        found = run.broker.config_map(namespace, name)
+        used = ((self.config_map, name), *(() if self.namespace is None else ((self.namespace, namespace),)))
+        found = asked(lambda: run.broker.config_map(namespace, name), *used)
         return {"data": found.get("data") or {}, "metadata": found.get("metadata") or {}}
 
 
@@ -231,7 +234,8 @@ class ApiCallBinding:
             body = {key: _rendered(value, run, self.name) for key, value in self.data}
         if self.url_path is not None:
             path = _text(self.url_path, run, self.name, "the urlPath")
-            return lambda: run.broker.api_call(path, method=self.method, body=body)
+            call_path = partial(run.broker.api_call, path, method=self.method, body=body)
+            return partial(asked, call_path, (self.url_path, path))
         assert self.service is not None  # noqa: S101 - compiled entries have one of the two
         service = self.service
         headers = {
@@ -242,7 +246,7 @@ class ApiCallBinding:
         call = HttpCall(
             self.method, _text(service.url, run, self.name, "the url of the service"), headers, body, bundle
         )
-        return lambda: run.broker.http_call(call)
+        return partial(asked, partial(run.broker.http_call, call), (service.url, call.url))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +264,9 @@ class ImageRegistryBinding:
 
     def _load(self, run: Run) -> JSON:
         reference = _text(self.reference, run, self.name, "the image reference")
-        found = run.broker.image_data(reference, credentials=self.credentials)
+        found = asked(
+            lambda: run.broker.image_data(reference, credentials=self.credentials), (self.reference, reference)
+        )
         return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
 
 
@@ -278,7 +284,7 @@ class GlobalReferenceBinding:
 
     def _load(self, run: Run) -> JSON:
         name = _text(self.entry, run, self.name, "the name of the global reference")
-        found = run.broker.global_entry(name)
+        found = asked(lambda: run.broker.global_entry(name), (self.entry, name))
         if found is None:
-            raise EvaluationError(f"failed to fetch entry key={name}")
+            raise EvaluationError(as_written(f"failed to fetch entry key={name}", self.entry, name))
         return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.effects import CreateEffect, Effect
+from pyverno.engine.redaction import as_written, asked
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
@@ -49,9 +50,10 @@ class CloneSource:
         namespace, name = clone.get("namespace") or "", clone.get("name") or ""
         if (namespace, name) == (target.get("namespace") or "", target.get("name")):
             return ()
-        source = run.broker.get_object(api_version, kind, namespace, name)
+        source = asked(lambda: run.broker.get_object(api_version, kind, namespace, name), (self.document, value))
         if source is None:
-            raise EvaluationError(f"source resource {api_version} {kind}/{namespace}/{name} not found")
+            text = f"source resource {api_version} {kind}/{namespace}/{name} not found"
+            raise EvaluationError(as_written(text, self.document, value))
         return (_cloned(source, target, run),)
 
 

@@ -11,6 +11,7 @@ from pyverno.engine.actions.patches import Patch
 from pyverno.engine.effects import PatchEffect
 from pyverno.engine.faults import error_verdict
 from pyverno.engine.guards import Preconditions
+from pyverno.engine.redaction import asked
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Binding, Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
@@ -166,11 +167,15 @@ class Targets:
 
     def find(self, run: Run) -> Sequence[JSON]:
         """Ask the world for the objects; wildcards in names and namespaces list and filter."""
-        api_version, kind = self._text(self.api_version, run), self._text(self.kind, run)
-        kind, _, _ = kind.partition("/")
-        namespace, name = self._text(self.namespace, run), self._text(self.name, run)
-        namespace = namespace or run.rule.info.policy.namespace
+        names = [(each, self._text(each, run)) for each in (self.api_version, self.kind, self.namespace, self.name)]
         selector = self.selector.render(run.scope, run.runtime) if self.selector is not None else None
+        used = names if self.selector is None else [*names, (self.selector, selector)]
+        return asked(lambda: self._named(run, *(text for _, text in names), selector=selector), *used)
+
+    @staticmethod
+    def _named(run: Run, api_version: str, kind: str, namespace: str, name: str, *, selector: JSON) -> Sequence[JSON]:
+        kind, _, _ = kind.partition("/")
+        namespace = namespace or run.rule.info.policy.namespace
         if name and not has_wildcard(name) and not has_wildcard(namespace) and selector is None:
             found = run.broker.get_object(api_version, kind, namespace, name)
             return () if found is None else (found,)

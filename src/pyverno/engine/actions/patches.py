@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pyverno.engine.redaction import as_written
 from pyverno.engine.rule import Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, PatchError, PyvernoError
 from pyverno.kube.gvk import parse_api_version
@@ -44,6 +45,7 @@ class StrategicMergePatch:
     def apply(self, document: JSON, run: Run, memory: MergeMemory | None = None) -> JSON:
         """Resolve the anchors against the object, then merge."""
         overlay, budget = self.compiled, run.runtime.budget
+        patch: JSON = None
         if overlay is None:
             try:
                 patch = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
@@ -61,7 +63,8 @@ class StrategicMergePatch:
                 document, resolved, group=group, version=version, kind=kind, meter=budget, memory=memory
             )
         except (ExpressionError, PatchError) as error:
-            raise PatchError(f"failed to patch resource: {error.message}") from error
+            text = error.message if self.compiled is not None else as_written(error.message, self.template, patch)
+            raise PatchError(f"failed to patch resource: {text}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +86,5 @@ class JsonPatch:
         except BudgetExceededError:
             raise
         except PyvernoError as error:
-            raise PatchError(f"failed to patch resource: {error.message}") from error
+            text = as_written(error.message, self.operations.template, operations)
+            raise PatchError(f"failed to patch resource: {text}") from error

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from pyverno.kube.json import JSON, JSONObject, go_text, is_number
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.names import MAX_NAME
 from pyverno.lang.pattern.anchors import Anchor, Modifier, has_anchor_keys, parse_anchor
-from pyverno.lang.pattern.leaf import Leaf, as_float, compile_leaf
+from pyverno.lang.pattern.leaf import Leaf, compile_leaf
 from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_tag, text_entries
 from pyverno.lang.pattern.outcome import Cause, Path, Problem, go_type, path_text
 from pyverno.lang.pattern.steps import (
@@ -84,19 +84,19 @@ def _element(pattern: JSON, floats: bool) -> Element:
 
 def _scalar(pattern: JSON, floats: bool) -> Element:
     leaf = compile_leaf(pattern, float_numbers=floats)
-    shown = as_float(pattern) if floats and is_number(pattern) else pattern
 
     def check(value: JSON, path: Path, _ledger: Ledger) -> Problem | None:
         if all(map(leaf, value)) if isinstance(value, list) else leaf(value):
             return None
-        return _mismatch_problem(value, shown, path)
+        return _mismatch_problem(path)
 
     return Element(check, has_anchors=False, leaf=leaf)
 
 
-def _mismatch_problem(value: JSON, pattern: JSON, path: Path) -> Problem:
+def _mismatch_problem(path: Path) -> Problem:
     def describe() -> str:
-        return f"resource value '{go_text(value)}' does not match '{go_text(pattern)}' at path {path_text(path)}"
+        # Kyverno quotes both values: either may be a Secret's, and the text stands in reports
+        return f"resource value does not match pattern at path {path_text(path)}"
 
     return Problem(Cause.MISMATCH, path, describe)
 

@@ -91,7 +91,7 @@ def compile_pattern(pattern: JSON, *, float_numbers: bool = False) -> Pattern:
     Raises ExpressionError when the pattern is nested too deeply.
 
     >>> compile_pattern({"(kind)": "Pod", "spec": "*"}).match({"kind": "Job"}).message
-    "conditional anchor mismatch: resource value 'Job' does not match 'Pod' at path /kind/"
+    'conditional anchor mismatch: resource value does not match pattern at path /kind/'
     """
     compiled = Pattern(pattern, float_numbers=float_numbers)
     if not _is_shallow(pattern):

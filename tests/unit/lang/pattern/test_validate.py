@@ -100,13 +100,13 @@ MESSAGES: list[tuple[JSON, JSON, str]] = [
         {"a": 1},
         "validation rule failed at path /a/, resource does not satisfy the expected overlay pattern",
     ),
-    ({"a": "x"}, {"a": {"k": [1, None]}}, "resource value 'map[k:[1 <nil>]]' does not match 'x' at path /a/"),
+    ({"a": "x"}, {"a": {"k": [1, None]}}, "resource value does not match pattern at path /a/"),
     ({"a": {"b": "*"}}, {"a": {}}, "/a//b not found"),
     ({"X(a)": 1}, {"a": 1}, "negation anchor matched in resource: /a/ is not allowed"),
     ({"^(a)": [{"b": 1}]}, {"a": []}, "existence anchor validation failed at path /a/"),
     ({"(a)": 1}, {}, MISSING),
     ({"a": [{"(b)": 1}]}, {"a": [{}, {}]}, f"{MISSING}; {MISSING}"),
-    ({"<(a)": 1}, {"a": 2}, "global anchor mismatch: resource value '2' does not match '1' at path /a/"),
+    ({"<(a)": 1}, {"a": 2}, "global anchor mismatch: resource value does not match pattern at path /a/"),
     ({"a": []}, {"a": []}, "pattern Array empty"),
     (
         {"a": [[1]]},
@@ -201,4 +201,4 @@ def test_a_deep_resource_is_judged() -> None:
         resource = [resource]
     outcome = compile_pattern({"a": "x"}).match({"a": resource})
     assert outcome.status is Status.FAIL
-    assert outcome.message.startswith("resource value '[[[")
+    assert "resource value does not match pattern at path /a/" == outcome.message

@@ -1,0 +1,115 @@
+"""Texts of errors without what variables held: each such text is shown as the policy has it written.
+
+A rule may read Secrets; what it makes of them (paths, URLs, names, selectors) is quoted by those who refuse it, and the
+text of an error stands in reports. This module must never look into objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSON
+from pyverno.lang.template import Template
+
+__all__ = ["as_written", "asked"]
+
+T = TypeVar("T")
+
+_SHORT: Final = 4
+"""Values below this many characters stay: they say nothing, and would be found everywhere."""
+
+
+def as_written(message: str, template: Template, rendered: JSON) -> str:
+    """Return the text of an error in which values of variables are shown as the variables.
+
+    >>> from pyverno.lang.template import compile_template
+    >>> as_written('pods "s3cret" not found', compile_template("/pods/{{ x }}"), "/pods/s3cret")
+    'pods "{{ x }}" not found'
+    """
+    if template.is_static:
+        return message
+    found = sorted(set(_values(template.document, rendered)), key=lambda pair: len(pair[1]), reverse=True)
+    for variable, value in found:
+        message = message.replace(value, variable)
+    return message
+
+
+def _values(written: JSON, rendered: JSON) -> Iterator[tuple[str, str]]:
+    """Yield variables as they are written, with what they held."""
+    if isinstance(written, dict) and isinstance(rendered, dict):
+        known = [key for key in written if key in rendered]
+        others = [key for key in written if key not in rendered]
+        yield from (pair for key in known for pair in _values(written[key], rendered[key]))
+        # keys that are variables: whatever became of them, in order
+        made = [key for key in rendered if key not in written]
+        for key, other in zip(others, made, strict=False):
+            yield from _values(key, other)
+            yield from _values(written[key], rendered[other])
+    elif isinstance(written, list) and isinstance(rendered, list):
+        for one, other in zip(written, rendered, strict=False):
+            yield from _values(one, other)
+    elif isinstance(written, str) and "{{" in written:
+        yield from _parts(written, rendered)
+
+
+def _parts(written: str, rendered: JSON) -> Iterator[tuple[str, str]]:
+    """Yield the variables of a text with what stands in their place; of other values, every text inside."""
+    if not isinstance(rendered, str):
+        for text in _texts(rendered):
+            yield written, text
+        return
+    position, variable = 0, ""
+    for literal, following in _pieces(written):
+        if following or literal:
+            found = rendered.find(literal, position)
+        else:
+            found = len(rendered)
+        if found < 0:  # not what was expected: leave nothing of it
+            yield written, rendered
+            return
+        if variable and found - position >= _SHORT:
+            yield variable, rendered[position:found]
+        position, variable = found + len(literal), following
+
+
+def _pieces(written: str) -> Iterator[tuple[str, str]]:
+    """Yield each text with the variable that follows it, "" at the end."""
+    start = 0
+    while (opening := written.find("{{", start)) >= 0:
+        depth, end = 1, opening + 2
+        while depth and end < len(written):
+            if written.startswith("{{", end):
+                depth, end = depth + 1, end + 2
+            elif written.startswith("}}", end):
+                depth, end = depth - 1, end + 2
+            else:
+                end += 1
+        yield written[start:opening], written[opening:end]
+        start = end
+    yield written[start:], ""
+
+
+def _texts(value: JSON) -> Iterator[str]:
+    if isinstance(value, str):
+        if len(value) >= _SHORT:
+            yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def asked(ask: Callable[[], T], *used: tuple[Template, JSON]) -> T:
+    """Return an answer; an error on the way shows what was `used` to ask (template, value) as it is written."""
+    try:
+        return ask()
+    except PyvernoError as error:
+        for template, rendered in used:
+            error.message = as_written(error.message, template, rendered)
+        error.args = (error.message,)
+        raise
