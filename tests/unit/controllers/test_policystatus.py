@@ -1,0 +1,43 @@
+"""The status of policies: written again within seconds, whoever changed it and whatever kept it from being written."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.policysandbox import PolicySandbox
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.sandbox.sandbox import Sandbox, Settings
+from pyverno.webhook.observers import Observers
+from tests.unit.controllers.test_evaluationsettings import LARGE
+
+POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
+
+
+async def until_ready(client: Client) -> None:
+    """Wait until the policy says that it is ready."""
+    async with asyncio.timeout(20):
+        while True:
+            status: JSONObject = (await client.get(POLICIES, "large")).get("status") or {}
+            if [("Ready", "True")] == [(each["type"], each["status"]) for each in status.get("conditions") or ()]:
+                return
+            await asyncio.sleep(0.05)
+
+
+def test_a_status_that_somebody_else_changed_is_written_again() -> None:
+    """The policy has not changed, and nobody waits for the next look at everything."""
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            await client.create(POLICIES, LARGE)
+            await until_ready(client)
+            for changed in ({"conditions": []}, None):
+                await client.patch(POLICIES, "large", {"status": changed}, subresource="status")
+                await until_ready(client)
+
+    asyncio.run(run())
