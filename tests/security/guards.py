@@ -693,6 +693,11 @@ _OTHERS: Final = (
         ("controllers/clusterworld.py", "            problem = informer.problem()", '            problem = ""'),
     ),
     _guard(
+        "I14", "a leaf names the address that serves",
+        "tests/unit/controllers/test_certificates.py::test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good",
+        ("controllers/certificates.py", "        if is_ours and not set(_alternatives(settings)) <= set(names):", "        if False:"),
+    ),
+    _guard(
         "I14", "work ends before the lease does",
         "tests/unit/cluster/test_leases.py::test_work_ends_before_the_lease_does_when_the_server_is_away",
         ("cluster/leases.py", "            await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)",

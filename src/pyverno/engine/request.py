@@ -16,7 +16,7 @@ from pyverno.kube.resource import Resource
 from pyverno.lang.runtime import DEFAULT_SETTINGS, EvaluationSettings
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["EvaluationSettings", "Operation", "Request", "User"]
+__all__ = ["DEFAULT_SETTINGS", "EvaluationSettings", "Operation", "Request", "User"]
 
 NO_LABELS: Mapping[str, str] = {}
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
@@ -137,7 +137,7 @@ class Request:
 
     def with_settings(self, settings: EvaluationSettings) -> Request:
         """Return the same question under settings other than the defaults."""
-        return self if settings == self.settings else replace(self, settings=settings)
+        return self if settings is self.settings else replace(self, settings=settings)
 
     def about_old_object(self) -> tuple[Request, Request]:
         """Return the questions whether the object as it was before this UPDATE would be created, and left unchanged."""

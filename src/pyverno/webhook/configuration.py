@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from pyverno.engine.request import EvaluationSettings
+from pyverno.engine.request import DEFAULT_SETTINGS, EvaluationSettings
 from pyverno.errors import DocumentError, ValueSyntaxError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode
@@ -47,7 +47,7 @@ class Configuration:
     generates_success_events: bool = False
     success_event_actions: tuple[str, ...] = ()
     update_request_threshold: int = 1000
-    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    evaluation: EvaluationSettings = DEFAULT_SETTINGS
     problems: tuple[str, ...] = ()
     _filters: dict[tuple[GVK, str], tuple[ResourceFilter, ...]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -76,7 +76,8 @@ class Configuration:
             except (DocumentError, ValueSyntaxError) as error:
                 problems.append(f"{key}: {error}")
         excluded = ExcludedUsers(**{name: found.pop(name) for name in _USERS if name in found})
-        evaluation = EvaluationSettings(**{name: found.pop(name) for name in _EVALUATION if name in found})
+        settings = {name: found.pop(name) for name in _EVALUATION if name in found}
+        evaluation = EvaluationSettings(**settings) if settings else DEFAULT_SETTINGS
         return replace(cls(**found), excluded=excluded, evaluation=evaluation, problems=tuple(problems))
 
 
