@@ -75,7 +75,7 @@ SHAPES: Final[Mapping[str, Callable[[str], JSONObject]]] = {
         labels={"app": "*?" * 16_000, "b": "a" * 16_000},
     ),
     "deep": lambda name: _pod(name, {"affinity": _deep(4_000)}),
-    "very deep": lambda name: _pod(name, {"affinity": _deep(9_900)}),
+    "very deep": lambda name: _pod(name, {"affinity": _deep(6_400)}),
     "huge numbers": lambda name: _pod(
         name,
         {
