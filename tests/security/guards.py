@@ -50,6 +50,7 @@ _BUDGET, _SERVER, _QUESTION = "lang/runtime.py", "webhook/server.py", "webhook/q
 _BODIES: Final = "webhook/bodies.py"
 _WORLD, _TEMPLATE = "engine/celworld.py", "lang/template/template.py"
 _FUNCTION: Final = "lang/jmespath/function.py"
+_COST: Final = "lang/jmespath/cost.py"
 
 _CONFINED: Final = (
     _guard(
@@ -744,6 +745,30 @@ _BOUNDED: Final = (
     ),
 )  # fmt: skip
 
+_PRICED: Final = (
+    _guard(
+        "I9", "a call is charged by the size of its arguments",
+        "function_costs::test_the_work_of_a_call_is_within_its_price"
+        " function_costs::test_a_call_on_large_arguments_is_refused_or_charged",
+        (_COST, "budget.charge_steps(1 + weight // per_step)", "budget.charge_steps()"),
+    ),
+    _guard(
+        "I9", "a function must declare its cost",
+        "function_costs::test_a_function_that_declares_no_cost_can_not_be_registered",
+        (_FUNCTION, "    returns: str,\n    cost: Cost,\n", "    returns: str,\n    cost: Cost = Cost(),\n"),
+    ),
+    _guard(
+        "I9", "comparing long texts is charged",
+        "function_costs::test_values_that_share_structure_are_refused_before_they_are_written_out",
+        (_COST, "budget.charge_bytes(len(left), per_step=_LONG_TEXT)", "pass"),
+    ),
+    _guard(
+        "I9", "ordinary calls are nearly free",
+        "function_costs::test_ordinary_calls_are_nearly_free",
+        (_COST, "ITEM: Final = 32\n", "ITEM: Final = 32_000\n"),
+    ),
+)  # fmt: skip
+
 _SILENT: Final = (
     _guard(
         "I4", "errors of functions describe their arguments",
@@ -844,6 +869,7 @@ GUARDS: Final = (
     *_BOUNDED,
     *_SILENT,
     *_ADVISORIES,
+    *_PRICED,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""
 
@@ -851,6 +877,7 @@ WITHOUT_GUARD: Final = {
     "test_source.py": "looks at the source; its own test plants what it must find",
     "test_guards.py": "looks at this table",
     "test_most_of_these_rules_err": "looks at the other test of its file",
+    "test_a_call_on_large_arguments_ends_soon": "takes the time, at night only; its twins count steps",
     "test_every_site_was_hit": "looks at the other tests of its file",
     "test_register.py": "looks at the register",
     "test_external_addresses_of_services_are_denied": "its guard is a policy of the library, which is no module",

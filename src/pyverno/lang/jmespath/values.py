@@ -79,13 +79,14 @@ MOST_PARTS: Final = 131_072
 _CHECK_EVERY: Final = 1024
 
 
-def check_size(value: JSON, budget: Budget, *, most_parts: int = MOST_PARTS) -> None:
+def check_size(value: JSON, budget: Budget, *, most_parts: int = MOST_PARTS) -> int:
     """Charge for a value that is to be written out; raise BudgetExceededError when it would be too large.
 
-    Values share structure, so a small one in memory may be a huge one in text; the walk stops at the limit.
+    Values share structure, so a small one in memory may be a huge one in text; the walk stops at the limit. Returns the
+    number of its parts.
     """
     if value.__class__ is not list and not isinstance(value, dict):
-        return
+        return 1
     limit = budget.text_bytes
     total, nodes = 0, 0
     todo: list[JSON] = [value]
@@ -105,10 +106,11 @@ def check_size(value: JSON, budget: Budget, *, most_parts: int = MOST_PARTS) -> 
         if total > limit:
             budget.produce(total)
         if not nodes % _CHECK_EVERY:
-            budget.charge_steps(_CHECK_EVERY // 4)
+            budget.charge_steps(_CHECK_EVERY)
             if nodes > most_parts:
                 raise BudgetExceededError(
                     f"a value of more than {most_parts} parts is not written out", resource="bytes"
                 )
-    budget.charge_steps(1 + nodes % _CHECK_EVERY // 4)
+    budget.charge_steps(nodes % _CHECK_EVERY)
     budget.produce(total)
+    return nodes

@@ -75,7 +75,7 @@ def items(runtime: Runtime, value: JSONObject | list[JSON], key_name: str, value
     ARRAY,
     ARRAY,
     returns=OBJECT,
-    cost=Cost(per_step=ITEM // 4, copies=True),
+    cost=Cost(per_step=ITEM // 4, most=30_000 * ITEM, copies=True),
     note="makes an object of a list of keys and one of values",
 )
 def object_from_lists(runtime: Runtime, keys: list[JSON], values: list[JSON]) -> JSON:

@@ -29,7 +29,7 @@ _ESCAPED_BYTES: Final = regex("[\udc80-\udcff]")
 
 
 @function("base64_decode", STRING, returns=STRING, cost=Cost(per_step=64, copies=True), note="decodes base64")
-def base64_decode(_runtime: Runtime, text: str) -> JSON:
+def base64_decode(runtime: Runtime, text: str) -> JSON:
     """Decode base64 (standard alphabet, padded); bytes that are not UTF-8 become U+FFFD.
 
     >>> base64_decode('SGVsbG8=')
@@ -44,6 +44,7 @@ def base64_decode(_runtime: Runtime, text: str) -> JSON:
             raise binascii.Error  # an error that the library does not see
         decoded = base64.b64decode(joined, validate=True)
     except binascii.Error:
+        runtime.budget.charge_bytes(len(raw), per_step=4)
         raise EvaluationError(f"illegal base64 data at input byte {_first_illegal(raw)}") from None
     return _ESCAPED_BYTES.sub("\ufffd", decoded.decode("utf-8", "surrogateescape"))
 

@@ -63,7 +63,7 @@ def add(_runtime: Runtime, left: JSON, right: JSON) -> JSON:
     "sum",
     ARRAY,
     returns=ANY,
-    cost=Cost(per_step=ITEM // 4),
+    cost=Cost(per_step=ITEM // 4, most=30_000 * ITEM),
     note="adds up a list of numbers, of quantities or of durations",
 )
 def total(_runtime: Runtime, items: list[JSON]) -> JSON:

@@ -137,8 +137,8 @@ def join(runtime: Runtime, separator: str, items: list[str]) -> JSON:
     "a-b"
     """
     size = sum(map(len, items)) + len(separator) * max(len(items) - 1, 0)
-    runtime.budget.charge_bytes(size)
     runtime.budget.produce(size)
+    runtime.budget.charge_bytes(size)
     return separator.join(items)
 
 
@@ -414,7 +414,7 @@ def to_string(runtime: Runtime, value: JSON) -> JSON:
     """
     if isinstance(value, str):
         return value
-    check_size(value, runtime.budget)
+    runtime.budget.charge_steps(check_size(value, runtime.budget))
     return encode(value)
 
 

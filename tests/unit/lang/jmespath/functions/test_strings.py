@@ -3,6 +3,8 @@
 import pytest
 
 from pyverno.errors import EvaluationError
+from pyverno.lang.jmespath.functions import strings
+from pyverno.lang.runtime import Runtime
 from tests.unit.lang.jmespath.worlds import evaluate
 
 
@@ -78,3 +80,15 @@ def test_bad_patterns_are_refused_with_the_texts_of_go(text, message):
     with pytest.raises(EvaluationError) as caught:
         evaluate(text)
     assert message == caught.value.detailed
+
+
+def test_changing_the_case_of_a_text_is_changing_each_of_its_characters():
+    """All of Unicode, at once and one by one: letters like ß, İ and Σ, whose change depends on more than themselves."""
+    letters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for change, whole in (
+        (strings._upper, strings.to_upper.implementation),
+        (strings._lower, strings.to_lower.implementation),
+    ):
+        for start in range(0, len(letters), 4096):
+            part = letters[start : start + 4096]
+            assert "".join(map(change, part)) == whole(Runtime(), "".join(part))
