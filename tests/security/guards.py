@@ -328,7 +328,7 @@ _CLOSED: Final = (
         "I6", "what two exceptions allow together neither allows",
         "exceptions::test_pod_security_exceptions_are_never_merged",
         ("engine/actions/pod_security.py",
-         "outcome = self.check.check(run.resource, run.request.gvk.kind, exemption.pod_security)",
+         "outcome = check(run.resource, run.request.gvk.kind, exemption.pod_security)",
          "outcome = self.check.check(\n"
          "                    run.resource, run.request.gvk.kind, [each for one in exemptions for each in one.pod_security]\n"
          "                )"),

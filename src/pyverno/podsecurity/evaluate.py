@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyverno.kube.json import JSON
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.podsecurity.control import Judge, Level
 from pyverno.podsecurity.controls import CHECKS, CONTROLS
 from pyverno.podsecurity.excludes import Exclude, compile_excludes, exempt
@@ -53,18 +54,22 @@ class PodSecurityCheck:
     excludes: tuple[Exclude, ...]
     by_id: dict[str, Judge]
 
-    def check(self, resource: JSON, kind: str, extra_excludes: Sequence[Exclude] = ()) -> PodSecurityOutcome:
+    def check(
+        self, resource: JSON, kind: str, extra_excludes: Sequence[Exclude] = (), *, meter: Meter = UNMETERED
+    ) -> PodSecurityOutcome:
         """Judge one resource.
 
         The rule's own excludes come first; only what is then still refused is held against `extra_excludes`, those
-        of the matching exceptions. Raises DocumentError for a kind without a pod and for a pod that can not be read.
+        of the matching exceptions.
+        Raises DocumentError for a kind without a pod and for a pod that can not be read. `meter` is charged for every
+        container and control.
 
         >>> check = compile_pod_security({"level": "baseline"})
         >>> check.check({"spec": {"hostPID": True}}, "Pod").violations[0].check_id
         'hostNamespaces'
         """
         pod = read_pod(resource, kind)
-        violations = self._violations(pod)
+        violations = self._violations(pod, meter)
         if violations and self.excludes:
             violations = exempt(violations, self.excludes, pod, self.by_id)
         if not violations:
@@ -75,9 +80,11 @@ class PodSecurityCheck:
                 return PodSecurityOutcome(allowed=True, violations=(), is_exempted=True)
         return PodSecurityOutcome(allowed=False, violations=_placed(violations, kind))
 
-    def _violations(self, pod: Pod) -> tuple[Violation, ...]:
+    def _violations(self, pod: Pod, meter: Meter) -> tuple[Violation, ...]:
         found: list[Violation] = []
+        price = len(pod.containers) + len(pod.volumes)
         for check_id, judge in self.judges:
+            meter.charge_steps(price)
             finding = judge(pod)
             if finding is not None:
                 control = _CONTROL_OF[check_id]

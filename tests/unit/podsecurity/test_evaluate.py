@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from pyverno.errors import DocumentError, ValueSyntaxError
+from pyverno.errors import BudgetExceededError, DocumentError, ValueSyntaxError
+from pyverno.lang.runtime import Budget
 from pyverno.podsecurity import compile_excludes, compile_pod_security, evaluate, message
 from pyverno.podsecurity.pod import POD_KINDS
 
@@ -130,3 +131,11 @@ def test_thousands_of_containers_are_judged_in_one_pass():
     pod = {"spec": {"containers": [{"name": str(place), "image": "i"} for place in range(3000)]}}
     outcome = evaluate(pod, "Pod", level="restricted")
     assert {len(violation.errors) for violation in outcome.violations} == {3000}
+
+
+def test_every_container_and_control_is_charged() -> None:
+    """A pod with very many containers ends at the steps of its review, not when all controls have seen all of them."""
+    pod = {"spec": {"containers": [{"name": f"c{number}"} for number in range(500)]}}
+    check = compile_pod_security({"level": "restricted"})
+    with pytest.raises(BudgetExceededError):
+        check.check(pod, "Pod", meter=Budget(steps=5_000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pyverno.engine.result import PodSecurityDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
@@ -28,7 +29,7 @@ class PodSecurityRule:
         if run.resource is None:
             return ()
         try:
-            outcome = self.check.check(run.resource, run.request.gvk.kind)
+            outcome = self.check.check(run.resource, run.request.gvk.kind, meter=run.runtime.budget)
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"Error while getting new resource: {error.message}"),)
         return (self._verdict(outcome, run),)
@@ -44,10 +45,11 @@ class PodSecurityRule:
                 return (Verdict(Status.SKIP, text, exceptions=(exemption.key,)),)
         if run.resource is None:
             return ()
+        check = partial(self.check.check, meter=run.runtime.budget)
         narrowest: PodSecurityOutcome | None = None
         try:
             for exemption in exemptions:
-                outcome = self.check.check(run.resource, run.request.gvk.kind, exemption.pod_security)
+                outcome = check(run.resource, run.request.gvk.kind, exemption.pod_security)
                 if outcome.is_exempted:
                     text = f"rule is skipped due to policy exceptions {exemption.key}"
                     return (Verdict(Status.SKIP, text, exceptions=(exemption.key,)),)
