@@ -214,6 +214,7 @@ _STRICT = (Status.FAIL, Status.ERROR)
 # where a bug leaves a verdict as it is: what only words, proves or reports it
 _HARMLESS = (
     "field CompiledRule.report_properties",
+    "field Overload.cost",
     "pyverno.engine.actions.message.passed_message",
     "pyverno.engine.decision.",
     "pyverno.engine.plan._fuse",
