@@ -130,7 +130,7 @@ def test_the_work_of_a_call_is_within_its_price(name: str) -> None:
     """Texts of 64 KiB and lists of 6,000 items of many shapes: what Python executes was paid for, or refused."""
     over = []
     with contextlib.suppress(PyvernoError):
-        FUNCTIONS[name].apply(["a"] * len(FUNCTIONS[name].parameters), Runtime(World()))  # modules load on first use
+        FUNCTIONS[name].apply(["é"] * len(FUNCTIONS[name].parameters), Runtime(World()))  # modules load on first use
     for shape, call, data in arguments(name, size=1 << 16, items=6_000):
         expression = compile_expression(call)
         budget = Budget()
