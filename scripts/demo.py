@@ -119,8 +119,8 @@ def _show(number: int, step: Step) -> list[str]:
 
 def _difference(before: str, after: str) -> str:
     """Return what changed, as a unified diff of the objects written in one style."""
-    from pyverno.kube.documents import load_documents
-    from pyverno.kube.yamlwriter import dump_yaml
+    from pyverno.kube.yaml.documents import load_documents
+    from pyverno.kube.yaml.writer import dump_yaml
 
     old = [dump_yaml(each.value) for each in load_documents((ROOT / before).read_bytes())]
     new = [dump_yaml(each.value) for each in load_documents(after.encode()) if each.value is not None]

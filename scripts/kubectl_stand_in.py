@@ -14,10 +14,10 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
 from pyverno.errors import HostError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import load_documents
 
 PODS, DEPLOYMENTS = GVR("", "v1", "pods"), GVR("apps", "v1", "deployments")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyverno.compiler import compile_document
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.kinds import POLICY_KINDS, PolicyKind
 from pyverno.policy.schema import Choice, Field, ListOf, MapOf, Record, boolean, integer, text
 from scripts.reference_pages.markdown import anchor, cell, code, page, table

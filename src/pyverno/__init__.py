@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         UsageError,
         ValueSyntaxError,
     )
-    from pyverno.kube.documents import Document, load_documents
+    from pyverno.kube.yaml.documents import Document, load_documents
     from pyverno.offline.host import OfflineHost
     from pyverno.offline.library import compile_policies, load_policies, review
     from pyverno.offline.objects import ObjectStore
@@ -123,7 +123,7 @@ _MODULES = {
         "UsageError",
         "ValueSyntaxError",
     ),
-    "pyverno.kube.documents": ("Document", "load_documents"),
+    "pyverno.kube.yaml.documents": ("Document", "load_documents"),
     "pyverno.offline.host": ("OfflineHost",),
     "pyverno.offline.library": ("compile_policies", "load_policies", "review"),
     "pyverno.offline.objects": ("ObjectStore",),

@@ -11,7 +11,7 @@ from pyverno.engine.engine import Engine
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
-from pyverno.kube.documents import Document, load_documents
+from pyverno.kube.yaml.documents import Document, load_documents
 from tests.bench.inputs import CEL_POD_SECURITY, passing_review
 from tests.bench.measure import compare
 

@@ -17,8 +17,8 @@ import yaml
 
 from pyverno.compiler import compile_documents
 from pyverno.engine.rule import CompiledPolicy
-from pyverno.kube.documents import Document, load_documents
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document, load_documents
 
 __all__ = [
     "CEL_POD_SECURITY",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from pyverno.kube.duration import try_duration
 from pyverno.kube.json import JSON, go_text
 from pyverno.kube.quantity import try_quantity
+from pyverno.kube.time.duration import try_duration
 from pyverno.kube.wildcard import has_wildcard, match
 
 __all__ = ["naive_match"]

@@ -11,8 +11,8 @@ from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import load_documents
 from tests.bench.adversary import adversarial_objects, ordinary_objects
 from tests.bench.inputs import POD_SECURITY
 

@@ -19,11 +19,11 @@ from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.authorization import check_request
 from pyverno.engine.host import Host
 from pyverno.engine.request import Operation, Request, User
-from pyverno.kube.documents import Document, expand_lists, load_documents
-from pyverno.kube.gotime import parse_rfc3339
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
+from pyverno.kube.time.gotime import parse_rfc3339
+from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.companions import Values, read_user_info, read_values
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore

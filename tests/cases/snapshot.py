@@ -13,8 +13,8 @@ from pyverno.engine.phases import ADMISSION, DELETING
 from pyverno.engine.result import PodSecurityDetail, ResourceRef, RuleResult
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSONObject
-from pyverno.kube.jsonpatch import create_patch
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.patch.jsonpatch import create_patch
+from pyverno.kube.yaml.writer import dump_yaml
 from tests.cases.case import Case
 
 PHASES = ADMISSION + DELETING

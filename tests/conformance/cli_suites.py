@@ -17,7 +17,7 @@ from pyverno.cli.test_find import FoundSuite, find_suites
 from pyverno.cli.test_options import SuiteOptions
 from pyverno.cli.test_run import run_suite
 from pyverno.compiler import compile_documents
-from pyverno.kube.documents import expand_lists
+from pyverno.kube.yaml.documents import expand_lists
 from pyverno.offline.files import load_files
 from tests.conformance.outcome import Case, Claim, NotRun
 from tests.conformance.policies import refusal

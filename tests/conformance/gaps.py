@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyverno.errors import UsageError
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 
 __all__ = ["GAPS_FILE", "read_gaps"]
 

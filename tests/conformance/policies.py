@@ -18,8 +18,8 @@ from pyverno.engine.phases import ADMISSION
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.rule import CompiledPolicy
-from pyverno.kube.documents import Document, load_documents
 from pyverno.kube.json import encode
+from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode

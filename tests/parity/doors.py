@@ -16,10 +16,10 @@ from pyverno.cli.test_suite import load_suite
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.request import Request
 from pyverno.engine.rule import Stage
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSONObject
 from pyverno.kube.resource import Resource
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.testfile import read_test_file
 from tests.cases.case import Case
 from tests.cases.snapshot import PHASES, effect_names, reviews_of, said

@@ -30,8 +30,8 @@ from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import CompiledPolicy
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.jsonpatch import apply_patch
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.resource import Resource
 from pyverno.offline.companions import Values
 from pyverno.webhook.policies import Policies

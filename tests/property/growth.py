@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pyverno.errors import BudgetExceededError, PyvernoError
-from pyverno.kube.yaml_events import Fault
+from pyverno.kube.yaml.events import Fault
 from pyverno.lang.runtime import Budget
 
 __all__ = [

@@ -21,8 +21,8 @@ from pyverno.engine.phases import ADMISSION, DELETING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.rule import CompiledPolicy
-from pyverno.kube.documents import Document, load_documents
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.lang.runtime import Budget
 from tests.bench.adversary import CONTAINERS, SPEC_LISTS, TEXTS
 from tests.property.growth import Call, Shape, Subject

@@ -243,7 +243,7 @@ def _labels(size: int) -> dict[str, str]:
 
 
 def _patches(kind: str) -> Shape:
-    from pyverno.kube.jsonpatch import apply_patch
+    from pyverno.kube.patch.jsonpatch import apply_patch
 
     def operations(size: int) -> list[dict[str, Any]]:
         count = max(1, size // 40)
@@ -274,11 +274,11 @@ def _patches(kind: str) -> Shape:
 
 def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.images.extract import extract_images
-    from pyverno.kube.gotime import parse_time
+    from pyverno.kube.apply.typedmerge import typed_merge
     from pyverno.kube.jsonscan import scan
     from pyverno.kube.selector import compile_selector, expand_labels
-    from pyverno.kube.ttl import parse_ttl
-    from pyverno.kube.typedmerge import typed_merge
+    from pyverno.kube.time.gotime import parse_time
+    from pyverno.kube.time.ttl import parse_ttl
     from pyverno.kube.wildcard import first_match, separate_wildcards
     from pyverno.lang.pattern.metadata import expand_keys, find_tag, text_entries
     from pyverno.lang.pattern.operators import OPERATORS, compile_operator

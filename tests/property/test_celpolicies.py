@@ -15,8 +15,8 @@ from pyverno.engine.host import NoHost
 from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import CompiledRule
 from pyverno.errors import PyvernoError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSONObject, encode
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.cel import CostMeter, Program
 from pyverno.lang.cel.passcheck import Claim, fuse
 from tests.bench.inputs import mutated_pods

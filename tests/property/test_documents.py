@@ -6,11 +6,11 @@ import contextlib
 import json
 
 from pyverno.errors import DocumentError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, equal
-from pyverno.kube.yaml_blocks import BlockReader
-from pyverno.kube.yaml_events import build_value
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.blocks import BlockReader
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.events import build_value
+from pyverno.kube.yaml.writer import dump_yaml
 from tests.property import inputs as st
 from tests.property.inputs import law
 

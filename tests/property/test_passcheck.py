@@ -12,8 +12,8 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import RuleResult
 from pyverno.errors import PyvernoError, UnknownKeyError
-from pyverno.kube.documents import Document, load_documents
 from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.jmespath.shortcut import NoShortcutError, write_expression

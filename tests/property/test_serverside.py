@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pyverno.kube.fieldset import FieldSet
+from pyverno.kube.apply.fieldset import FieldSet
+from pyverno.kube.apply.serverside import ApplyConflictError, apply, schema_tree_for, track
+from pyverno.kube.apply.typedvalue import compare, fields_of, merge
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set
-from pyverno.kube.serverside import ApplyConflictError, apply, schema_tree_for, track
-from pyverno.kube.typedvalue import compare, fields_of, merge
 from tests.property import inputs as st
 from tests.property.inputs import law
 

@@ -6,8 +6,8 @@ import copy
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON
-from pyverno.kube.mergedlists import MergeMemory
-from pyverno.kube.strategicmerge import strategic_merge
+from pyverno.kube.patch.mergedlists import MergeMemory
+from pyverno.kube.patch.strategicmerge import strategic_merge
 from tests.property import inputs as st
 from tests.property import naive_strategicmerge as naive
 from tests.property.inputs import law

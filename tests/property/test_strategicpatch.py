@@ -7,8 +7,8 @@ from typing import Any
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON
+from pyverno.kube.patch.strategicpatch import strategic_patch
 from pyverno.kube.schemas import schema_set
-from pyverno.kube.strategicpatch import strategic_patch
 from tests.property import inputs as st
 from tests.property import naive_strategicpatch as naive
 from tests.property.inputs import law

@@ -13,8 +13,8 @@ from pyverno.engine.phases import ADMISSION
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.apipath import ApiPath
-from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.lang.runtime import Budget
 from pyverno.offline.host import OfflineHost
 

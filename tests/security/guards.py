@@ -439,7 +439,7 @@ _LIMITED: Final = (
     _guard(
         "I9", "aliases of YAML have a size",
         "bad_input::test_a_bad_resource_is_one_error_and_the_others_are_judged[alias-bomb]",
-        ("kube/yaml_events.py", "if self.spent > self.limit:", "if False:"),
+        ("kube/yaml/events.py", "if self.spent > self.limit:", "if False:"),
         may_hang=True,
     ),
     _guard(
@@ -525,11 +525,11 @@ _INERT: Final = (
     ),
     _guard(
         "I10", "tags of YAML make no objects", "inert_data::test_yaml_tags_make_no_objects",
-        ("kube/yaml_scalars.py", "if accepts is None:\n        return text", "if accepts is None:\n        return object()"),
+        ("kube/yaml/scalars.py", "if accepts is None:\n        return text", "if accepts is None:\n        return object()"),
     ),
     _guard(
         "I10", "what is shown is quoted", "inert_data::test_denials_quote_what_they_show",
-        ("kube/yamlwriter.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
+        ("kube/yaml/writer.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
     ),
 )  # fmt: skip
 
@@ -580,7 +580,7 @@ _CONTAINED: Final = (
     ),
     _guard(
         "I11", "documents have a depth", "containment::test_documents_deeper_than_the_limit_are_refused",
-        ("kube/yaml_events.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
+        ("kube/yaml/events.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
         ("kube/jsonscan.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
     ),
     _guard(
@@ -602,7 +602,7 @@ _CONTAINED: Final = (
     _guard(
         "I11", "one bad resource does not end a run",
         "bad_input::test_a_bad_resource_is_one_error_and_the_others_are_judged[duplicate-key]",
-        ("kube/yaml_events.py", "        if key in frame.lines:\n", "        if False:\n"),
+        ("kube/yaml/events.py", "        if key in frame.lines:\n", "        if False:\n"),
     ),
     _guard(
         "I11", "an odd object is judged or is one error",
@@ -612,7 +612,7 @@ _CONTAINED: Final = (
     _guard(
         "I11", "a field that nobody knows is an error",
         "bad_input::test_a_bad_policy_is_an_error_and_the_others_judge[duplicate-key]",
-        ("kube/yaml_events.py", "        if key in frame.lines:\n", "        if False:\n"),
+        ("kube/yaml/events.py", "        if key in frame.lines:\n", "        if False:\n"),
     ),
     _guard(
         "I11", "what can not be read is said",
@@ -710,12 +710,12 @@ _BOUNDED: Final = (
     _guard(
         "I9", "elements of a patch are found by their names",
         "cost::test_twice_the_containers_cost_about_twice",
-        ("kube/mergedlists.py", "place = places.get(name)", "place = next((places[name] for each in (*had, *had, *had) if each == name[:0]), places.get(name))"),
+        ("kube/patch/mergedlists.py", "place = places.get(name)", "place = next((places[name] for each in (*had, *had, *had) if each == name[:0]), places.get(name))"),
     ),
     _guard(
         "I9", "named lists are not walked element by element",
         "cost::test_a_merge_for_each_element_executes_about_as_much_for_each cost::test_large_pods_are_changed_within_the_budget",
-        ("kube/mergedlists.py", "len(keys) == 1", "len(keys) == 9"),
+        ("kube/patch/mergedlists.py", "len(keys) == 1", "len(keys) == 9"),
     ),
     _guard(
         "I9", "anchors are charged for each element",
@@ -801,11 +801,11 @@ _ADVISORIES: Final = (
     ),
     _guard(
         "1D", "what is printed is quoted", "advisories::test_a_policy_that_we_print_reads_back_the_same",
-        ("kube/yamlwriter.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
+        ("kube/yaml/writer.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
     ),
     _guard(
         "1F", "documents have a depth, in every style", "advisories::test_yaml_that_goes_deep_is_refused",
-        ("kube/yaml_events.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
+        ("kube/yaml/events.py", "if len(stack) >= MAX_DEPTH:", "if False:"),
     ),
     _guard(
         "1D", "expressions have a depth", "advisories::test_expressions_that_go_deep_are_refused",

@@ -13,11 +13,11 @@ from pyverno.controllers.manifests import InstallSettings, manifests
 from pyverno.engine.request import Operation
 from pyverno.engine.result import Status
 from pyverno.errors import DocumentError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import load_files
 from pyverno.offline.library import load_policies, review
 from pyverno.sandbox.resources import builtin_table

@@ -13,13 +13,13 @@ import pytest
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet
-from pyverno.kube.duration import try_duration
-from pyverno.kube.fieldset import key_step
-from pyverno.kube.golayout import chunks
+from pyverno.kube.apply.fieldset import key_step
 from pyverno.kube.gvk import GVK, parse_kind_selector
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.semver import parse_range
+from pyverno.kube.time.duration import try_duration
+from pyverno.kube.time.golayout import chunks
 from pyverno.kube.wildcard import match
 from pyverno.lang.pattern.checks import compile_scalar
 from pyverno.lang.pattern.leaf import literal_texts

@@ -15,10 +15,10 @@ from pyverno.engine.engine import Engine, Review
 from pyverno.engine.phases import ADMISSION
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.yaml.documents import Document
 from pyverno.lang.cel.world import Decision
 from tests.security.asking import CONFIG_MAP, Spy
 

@@ -11,9 +11,9 @@ from pyverno.engine.engine import Engine
 from pyverno.engine.phases import ADMISSION
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document
 from tests.security.asking import CONFIG_MAP
 from tests.security.test_cel_confinement import RULES
 

@@ -10,8 +10,8 @@ import pytest
 from pyverno.engine.engine import Engine
 from pyverno.engine.result import Status
 from pyverno.errors import PyvernoError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, decode, encode
+from pyverno.kube.yaml.documents import load_documents
 from tests.cases.case import Case, all_cases
 from tests.cases.snapshot import PHASES
 from tests.security.asking import CONFIG_MAP, ask, compiled, only, policy

@@ -11,9 +11,9 @@ from pyverno.engine.phases import ADMISSION
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import Status
 from pyverno.errors import HostError
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from tests.security.asking import CONFIG_MAP, POD, Spy, ask, found, only, policy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.result import Status
-from pyverno.kube.documents import load_documents
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.writer import dump_yaml
 from tests.security.asking import CONFIG_MAP, Spy, ask, found, only, policy
 
 HOSTILE = [

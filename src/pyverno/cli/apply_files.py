@@ -14,7 +14,7 @@ from pathlib import Path
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import SUFFIXES
 
 __all__ = ["ObjectFiles"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyverno.cli.apply_options import FORMATS, ApplyOptions
 from pyverno.cli.flags import list_flag, read_plainly, switch, value_flag
-from pyverno.kube.duration import parse_duration
+from pyverno.kube.time.duration import parse_duration
 
 __all__ = ["FLAGS", "apply", "plain"]
 

@@ -11,8 +11,8 @@ from pyverno.cli.apply_load import Material, Session, open_session
 from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.value import dataclass, replace
 
 __all__ = ["JudgedResource", "judge"]

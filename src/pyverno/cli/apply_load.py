@@ -15,10 +15,10 @@ from pyverno.cli.evaluate import Evaluation
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.request import User
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import Document, expand_lists, load_documents
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
+from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.companions import API_VERSION, Values, read_context, read_user_info, read_values
 from pyverno.offline.files import STDIN, check_local, load_files, read_file
 from pyverno.offline.git import Credentials

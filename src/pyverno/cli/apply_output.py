@@ -254,6 +254,6 @@ def _files(path: Path) -> ObjectFiles:
 
 
 def _yaml_text(value: JSON) -> str:
-    from pyverno.kube.yamlwriter import dump_yaml
+    from pyverno.kube.yaml.writer import dump_yaml
 
     return dump_yaml(value, indent=4, indent_lists=True)

@@ -11,10 +11,10 @@ from typing import TextIO
 
 from pyverno.cli.apply_judge import JudgedResource
 from pyverno.cli.apply_options import ApplyOptions
-from pyverno.kube.duration import format_duration
 from pyverno.kube.json import JSON, encode
 from pyverno.kube.resource import Resource
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.time.duration import format_duration
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.exceptions import exception_for
 from pyverno.report.finding import Finding, finding
 from pyverno.report.formats import FORMATTERS

@@ -31,7 +31,7 @@ from pyverno.cli.options import Duration, comma_list, flag, value
 from pyverno.cli.sections import command
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lang.cel import CompileError, Environment, Issue
 from pyverno.lang.cel.source import Source
 from pyverno.lang.cel.types import Type

@@ -80,7 +80,7 @@ def _with_admission(environment: Environment, names: Mapping[str, Type]) -> Envi
     """Declare what every policy of a kind has; `variables` has fields of any name, as no policy says which."""
     from pyverno.compiler.celenvironment import CelCompiler
     from pyverno.compiler.context import Parser
-    from pyverno.kube.documents import Document
+    from pyverno.kube.yaml.documents import Document
 
     made = CelCompiler(environment, Parser(Document({})), names=names).environment
     return made.with_variables({"variables": types.DYN})

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyverno.errors import UsageError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import STDIN, read_file, read_stdin
 from pyverno.regex import regex
 

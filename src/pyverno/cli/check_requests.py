@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from pyverno.engine.authorization import check_request
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import Document
+from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import load_files
 
 __all__ = ["load_check_requests"]

@@ -17,7 +17,7 @@ from pyverno.cli.options import comma_list, flag, value
 from pyverno.cli.sections import command
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.writer import dump_yaml
 
 __all__ = ["create"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
-from pyverno.kube.yaml_scalars import resolve_plain
+from pyverno.kube.yaml.scalars import resolve_plain
 from pyverno.offline.companions import API_VERSION
 
 __all__ = ["cluster_role", "exception", "expected_row", "metrics_config", "new_test", "user_info", "values_file"]

@@ -19,9 +19,9 @@ from pyverno.cli.groups import group
 from pyverno.cli.options import flag, value
 from pyverno.cli.sections import command
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import Document, load_documents
 from pyverno.kube.json import JSONObject
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import find_yaml, read_file
 
 __all__ = ["fix"]

@@ -270,6 +270,6 @@ def _read(row: _Row, given: object) -> object:
 
 
 def _nanoseconds(given: object) -> int:
-    from pyverno.kube.duration import parse_duration
+    from pyverno.kube.time.duration import parse_duration
 
     return given if isinstance(given, int) else parse_duration(str(given))

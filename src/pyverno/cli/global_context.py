@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyverno.errors import EvaluationError, UsageError
-from pyverno.kube.documents import expand_lists
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import expand_lists
 from pyverno.offline.files import load_files
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.projection import project

@@ -15,8 +15,8 @@ from pyverno.cli.groups import group
 from pyverno.cli.options import comma_list, flag, value
 from pyverno.cli.sections import command
 from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, encode, encode_indent
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.jmespath import FUNCTIONS, compile_expression, dump, parse
 from pyverno.lang.runtime import Runtime
 from pyverno.offline.files import read_stdin

@@ -156,7 +156,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic in the stu
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Parse a text; an int is taken as it is."""
-        from pyverno.kube.duration import parse_duration
+        from pyverno.kube.time.duration import parse_duration
 
         if isinstance(value, int):
             return value

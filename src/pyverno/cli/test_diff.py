@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from pyverno.kube.json import JSON
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.writer import dump_yaml
 
 __all__ = ["tidy", "yaml_diff"]
 

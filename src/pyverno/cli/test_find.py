@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.companions import is_deprecated
 from pyverno.offline.files import read_file
 from pyverno.offline.git import cloned, is_git_url, parse_git_url

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 from pyverno.cli.style import Style
 from pyverno.cli.test_check import Row
 from pyverno.kube.json import JSONObject, encode_indent
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.regex import regex
 from pyverno.report.table import draw_table
 

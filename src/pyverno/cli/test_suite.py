@@ -18,10 +18,10 @@ from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.request import Operation, User
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import Document, expand_lists, load_documents
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
+from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.companions import (
     ContextFile,
     Values,

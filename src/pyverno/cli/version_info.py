@@ -28,7 +28,7 @@ def version_text(form: str = "") -> str | None:
         body = ",\n".join(f'  "{key}": "{value}"' for key, value in rows)
         return f"{{\n{body}\n}}\n"
     if form == "yaml":
-        from pyverno.kube.yamlwriter import dump_yaml
+        from pyverno.kube.yaml.writer import dump_yaml
 
         # COMPAT: a blank line follows the YAML
         return dump_yaml(dict(rows)) + "\n"

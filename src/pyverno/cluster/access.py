@@ -15,8 +15,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pyverno.errors import DocumentError, UsageError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.value import dataclass, field
 
 __all__ = ["Access", "ExecPlugin", "in_cluster", "load_kubeconfig"]

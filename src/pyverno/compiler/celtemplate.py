@@ -12,8 +12,8 @@ from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.engine.actions.cel_generate import TemplateSource
 from pyverno.engine.cel import CelSession
 from pyverno.errors import DocumentError, EvaluationError
-from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.json import JSON, JSONObject, go_text
+from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.json_values import to_json
 from pyverno.policy.schema import Path

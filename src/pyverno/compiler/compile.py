@@ -17,8 +17,8 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.result import Fault
 from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import PolicyError
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.decode import Decoded, decode
 from pyverno.value import dataclass, field, replace
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from pyverno.compiler.celmatching import INVALID_SELECTOR, selector_problems
 from pyverno.compiler.validation_findings import Findings
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.cronexpr import parse_cronexpr
 from pyverno.kube.json import encode
 from pyverno.kube.selector import compile_selector
+from pyverno.kube.time.cronexpr import parse_cronexpr
 from pyverno.lang.cel.ast import Ident, walk
 from pyverno.lang.cel.macros import STANDARD_MACROS
 from pyverno.lang.cel.parser import parse

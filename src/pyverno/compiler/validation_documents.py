@@ -12,9 +12,9 @@ from pyverno.compiler.validation_findings import Findings
 from pyverno.compiler.validation_match import check_sections, forbid_user_info
 from pyverno.compiler.validation_spec import check_name
 from pyverno.errors import ExpressionSyntaxError, ValueSyntaxError
-from pyverno.kube.cron import parse_standard
-from pyverno.kube.duration import try_duration
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.time.cron import parse_standard
+from pyverno.kube.time.duration import try_duration
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.template import compile_template
 from pyverno.podsecurity.problems import exclude_problems

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pyverno.compiler.autogen_cel import AutogenConfig, Target, expand_cel, guarded_conditions, is_about_pods
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.context import Parser
-from pyverno.kube.documents import Document
 from pyverno.kube.labelsyntax import label_key_problems
+from pyverno.kube.yaml.documents import Document
 from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.presets import kubernetes_environment

@@ -21,9 +21,9 @@ from pyverno.engine.host import HttpCall
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.apipath import parse_api_path
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.offline.projection import compile_projection
 from pyverno.policy.globalcontext import ExternalApiCall, GlobalContextEntry
 

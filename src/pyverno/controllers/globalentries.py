@@ -19,9 +19,9 @@ from typing import Final, Protocol, TypeAlias
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
 from pyverno.errors import HostError, PyvernoError
-from pyverno.kube.duration import duration_seconds, parse_duration
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.time.duration import duration_seconds, parse_duration
 from pyverno.policy.globalcontext import ExternalApiCall, KubernetesResource
 
 __all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]

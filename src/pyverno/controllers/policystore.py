@@ -15,9 +15,9 @@ from pyverno.controllers.webhookconfigurations import own_paths
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import PolicyInfo
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.celpolicy import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import replace

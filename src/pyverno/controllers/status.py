@@ -14,7 +14,7 @@ from pyverno.compiler.autogen_cel import AutogenConfig, expand_cel
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.permissions import ScannedPolicy
 from pyverno.kube.json import JSONObject
-from pyverno.kube.mergepatch import create_merge_patch
+from pyverno.kube.patch.mergepatch import create_merge_patch
 from pyverno.policy.celpolicy import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Generate

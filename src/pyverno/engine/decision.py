@@ -81,7 +81,7 @@ def _judged(request: Request, resource: JSON, results: Iterable[RuleResult]) -> 
     patch: tuple[JSONObject, ...] = ()
     if resource is not None and resource is not request.object:
         # imported here and below, because most reviews change nothing and deny nothing
-        from pyverno.kube.jsonpatch import create_patch
+        from pyverno.kube.patch.jsonpatch import create_patch
 
         patch = tuple(create_patch(request.object, resource))
     return Decision(allowed=True, warnings=(*_warnings(results), *_cel_warnings(results)), patch=patch)
@@ -117,7 +117,7 @@ def _block(request: Request, results: Iterable[RuleResult]) -> str:
             failures.setdefault(result.rule.policy.name, {})[result.rule.name] = result.message
     if not is_blocked:
         return ""
-    from pyverno.kube.yamlwriter import dump_yaml
+    from pyverno.kube.yaml.writer import dump_yaml
 
     ref = ResourceRef.of(request.subject)
     kind = request.gvk.kind or ref.kind

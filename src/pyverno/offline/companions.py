@@ -11,9 +11,9 @@ from typing import Any
 
 from pyverno.engine.request import User
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.schema import Cursor, Field, Problems, Record, Shape, free, list_of, map_of, text
 from pyverno.value import dataclass, field
 

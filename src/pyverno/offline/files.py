@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
-from pyverno.kube.documents import Document, load_documents
+from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.value import dataclass, field
 
 __all__ = ["STDIN", "Loaded", "check_local", "find_yaml", "load_files", "read_file", "read_stdin"]

@@ -16,8 +16,8 @@ from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request, User
 from pyverno.errors import PolicyError
-from pyverno.kube.documents import Document, expand_lists, load_documents
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.policies import load_policy_documents
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import STDIN, Loaded, load_files
 
 if TYPE_CHECKING:

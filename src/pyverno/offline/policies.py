@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.documents import Document, expand_lists
+from pyverno.kube.yaml.documents import Document, expand_lists
 from pyverno.offline.files import STDIN, Loaded, check_local, load_files
 from pyverno.offline.git import Credentials, GitSource, cloned, is_git_url, parse_git_url
 from pyverno.policy.kinds import POLICY_KINDS, find_kind

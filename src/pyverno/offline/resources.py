@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyverno.errors import DocumentError
-from pyverno.kube.documents import Document, expand_lists
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
+from pyverno.kube.yaml.documents import Document, expand_lists
 
 __all__ = ["normalise", "unique"]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.gotime import GoTime, parse_rfc3339
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.time.gotime import GoTime, parse_rfc3339
 from pyverno.policy.celblocks import CONDITIONS, EvaluationMode
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Cursor, Field, Path, Record, choice, list_of, map_of, text

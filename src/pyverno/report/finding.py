@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from pyverno.engine.result import PatternDetail, ResourceRef, RuleResult
 from pyverno.errors import NOWHERE, Location
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.report.summary import reported_status
 from pyverno.value import dataclass, field
 

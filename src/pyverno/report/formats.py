@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pyverno.kube.json import JSONObject, encode_indent
-from pyverno.kube.yamlwriter import dump_yaml
+from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.finding import Finding
 from pyverno.report.github import github
 from pyverno.report.junit import Case, junit

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeAlias
 
 from pyverno.engine.request import Operation
+from pyverno.kube.apply.typedcheck import problems as typed_problems
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import schema_set
@@ -26,7 +27,6 @@ from pyverno.kube.status import (
     invalid,
     not_found,
 )
-from pyverno.kube.typedcheck import problems as typed_problems
 from pyverno.sandbox import identity, listing, watching
 from pyverno.sandbox.admission.chain import Admission
 from pyverno.sandbox.attributes import Attributes, Notes

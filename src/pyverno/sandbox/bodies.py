@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from pyverno.errors import DocumentError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.status import StatusError, bad_request, request_too_large, unsupported_media_type
+from pyverno.kube.yaml.documents import load_documents
 
 __all__ = [
     "MAX_BYTES",

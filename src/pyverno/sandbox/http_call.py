@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from aiohttp import web
 
 from pyverno.engine.request import User
-from pyverno.kube.serverside import manager_name
+from pyverno.kube.apply.serverside import manager_name
 from pyverno.kube.status import StatusError
 from pyverno.sandbox.apiserver import ApiServer
 from pyverno.sandbox.attributes import Notes

@@ -145,7 +145,7 @@ def _ranges(header: str) -> Iterator[tuple[str, dict[str, str]]]:
 def dump(body: JSONObject, form: Form) -> bytes:
     """Write any answer in the form that was accepted."""
     if form.media_type == _YAML:
-        from pyverno.kube.yamlwriter import dump_yaml
+        from pyverno.kube.yaml.writer import dump_yaml
 
         return dump_yaml(body).encode()
     if form.is_pretty:

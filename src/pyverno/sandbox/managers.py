@@ -1,6 +1,6 @@
 """Who manages which fields of an object: `managedFields` at every write.
 
-The rules are those of `kube.serverside`; here stands which schema and which version they are applied with. This module
+The rules are those of `kube.apply.serverside`; here stands which schema and which version they are applied with. This module
 must never decide whether a write happens.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from pyverno.kube.fieldset import FieldSet
+from pyverno.kube.apply.fieldset import FieldSet
+from pyverno.kube.apply.serverside import SchemaTree, apply, reset_fields, schema_tree_for, schema_tree_of, track
 from pyverno.kube.json import JSONObject, equal
 from pyverno.kube.schemas import SchemaSet
-from pyverno.kube.serverside import SchemaTree, apply, reset_fields, schema_tree_for, schema_tree_of, track
 from pyverno.sandbox.objects import timestamp
 from pyverno.sandbox.resources import ResourceType
 

@@ -1,6 +1,6 @@
 """The object that a patch makes of an object: JSON patch, merge patch and strategic merge patch.
 
-Server-side apply is `kube.serverside`; it needs the managers of fields. This module must never judge the result.
+Server-side apply is `kube.apply.serverside`; it needs the managers of fields. This module must never judge the result.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pyverno.errors import DocumentError, PatchError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode, encode
-from pyverno.kube.jsonpatch import apply_patch
-from pyverno.kube.mergepatch import apply_merge_patch
+from pyverno.kube.patch.jsonpatch import apply_patch
+from pyverno.kube.patch.mergepatch import apply_merge_patch
+from pyverno.kube.patch.strategicpatch import strategic_patch
 from pyverno.kube.schemas import SchemaSet
 from pyverno.kube.status import FieldError, StatusError, bad_request, invalid, request_too_large, unsupported_media_type
-from pyverno.kube.strategicpatch import strategic_patch
 from pyverno.sandbox.bodies import Body, read_json, read_yaml, yaml_problem
 from pyverno.sandbox.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, go_quote
 

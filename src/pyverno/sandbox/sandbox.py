@@ -22,11 +22,11 @@ from typing import Self
 
 from pyverno.engine.request import User
 from pyverno.errors import UsageError
-from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject, encode_indent, equal
-from pyverno.kube.mergepatch import apply_merge_patch
+from pyverno.kube.patch.mergepatch import apply_merge_patch
 from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.sandbox.admission.chain import Admission
 from pyverno.sandbox.allocation import Allocator
 from pyverno.sandbox.apiserver import ApiServer

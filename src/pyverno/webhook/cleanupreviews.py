@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.gotime import GoTime
-from pyverno.kube.ttl import parse_ttl
+from pyverno.kube.time.gotime import GoTime
+from pyverno.kube.time.ttl import parse_ttl
 from pyverno.webhook.question import Answer, Question
 from pyverno.webhook.server import Special
 

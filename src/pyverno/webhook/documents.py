@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pyverno.compiler.compile import Compiled, compile_document
 from pyverno.compiler.lints import deprecation_warning, exception_warnings
 from pyverno.errors import PolicyError
-from pyverno.kube.documents import Document
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException

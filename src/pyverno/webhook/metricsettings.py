@@ -12,8 +12,8 @@ from math import isfinite, nan
 from typing import Any, Final
 
 from pyverno.errors import DocumentError, ValueSyntaxError
-from pyverno.kube.duration import parse_duration
 from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.time.duration import parse_duration
 
 __all__ = [
     "Exposure",

@@ -24,10 +24,10 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.admission import AdmissionSettings
 from pyverno.controllers.policysandbox import PolicySandbox
 from pyverno.controllers.webhookconfigurations import Settings
-from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.sandbox import Sandbox
 from pyverno.sandbox.resources import ResourceType
 from pyverno.sandbox.sandbox import Settings as SandboxSettings

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import load_documents
 from tests.conformance.chainsaw.cluster import Cluster
 from tests.conformance.chainsaw.expressions import substitute
 from tests.conformance.chainsaw.failure import ScenarioFailure

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import encode
+from pyverno.kube.yaml.documents import load_documents
 
 __all__ = ["copy_folder", "copy_kubeconfig", "run_program"]
 

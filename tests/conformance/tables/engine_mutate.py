@@ -10,8 +10,8 @@ from pyverno.engine.engine import Review
 from pyverno.engine.request import Request
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import encode
-from pyverno.kube.jsonpatch import create_patch
 from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.patch.jsonpatch import create_patch
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
 from tests.conformance.outcome import NO_ASSERTION, Claim, NotRun

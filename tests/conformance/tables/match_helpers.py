@@ -9,13 +9,13 @@ from pyverno.compiler.matching import lower_matcher
 from pyverno.engine.match import Subject
 from pyverno.engine.request import Request, User
 from pyverno.errors import PyvernoError
-from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import decode
-from pyverno.kube.jsonpatch import unescape_key
+from pyverno.kube.patch.jsonpatch import unescape_key
 from pyverno.kube.resource import Resource
 from pyverno.kube.selector import compile_selector
 from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.pattern.validate import compile_pattern
 from pyverno.lang.runtime import Runtime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyverno.kube.strategicmerge import strategic_merge
+from pyverno.kube.patch.strategicmerge import strategic_merge
 from pyverno.lang.pattern.mutate import compile_overlay
 from tests.conformance.outcome import Claim
 

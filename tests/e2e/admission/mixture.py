@@ -19,10 +19,10 @@ from typing import Any, Final
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.request import Request, User
-from pyverno.kube.documents import expand_lists, load_documents
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.resource import Resource
+from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.library import compile_policies
 from pyverno.offline.objects import ObjectStore

@@ -10,7 +10,7 @@ import pytest
 
 from pyverno.cli.cel_environment import ENVIRONMENTS
 from pyverno.cli.cel_spans import Spans
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.cel import STANDARD, ast, types
 
 if TYPE_CHECKING:

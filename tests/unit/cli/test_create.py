@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyverno.cli.fix_policy import fix_policy
 from pyverno.cli.fix_test import fix_suite
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,9 @@ UNUSED = (
     *("click", "rich", "yaml", "orjson", "re2", "aiohttp", "cryptography", "asyncio", "subprocess"),
     *("inspect", "dataclasses", "decimal", "fractions", "hashlib", "json.decoder", "socket", "uuid"),
     *("pyverno.lang.cel", "pyverno.podsecurity", "pyverno.images", "pyverno.policy.celpolicy"),
-    *("pyverno.lang.jmespath.functions.times", "pyverno.lang.jmespath.functions.regex", "pyverno.kube.yaml_events"),
+    *("pyverno.lang.jmespath.functions.times", "pyverno.lang.jmespath.functions.regex", "pyverno.kube.yaml.events"),
     *("pyverno.compiler.mutating", "pyverno.compiler.generating", "pyverno.compiler.celpolicy"),
-    *("pyverno.lang.pattern.validate", "pyverno.kube.schemas", "pyverno.kube.jsonpatch", "pyverno.cli.root"),
+    *("pyverno.lang.pattern.validate", "pyverno.kube.schemas", "pyverno.kube.patch.jsonpatch", "pyverno.cli.root"),
 )
 """Modules that such a run has no use for; whoever makes it load one of them slows down every run."""
 

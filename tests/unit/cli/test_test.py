@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 
 if TYPE_CHECKING:
     from pathlib import Path

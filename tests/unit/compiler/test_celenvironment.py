@@ -7,7 +7,7 @@ import pytest
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.context import Parser
 from pyverno.errors import EvaluationError
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.policy.validate import NamedExpression
 from tests.unit.engine.celpolicies import compiled, conditions, exception, kyverno, named, native, validations

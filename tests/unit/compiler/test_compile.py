@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyverno.compiler import compile_document
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document
 
 CALLS: JSONObject = {
     "apiVersion": "policies.kyverno.io/v1",

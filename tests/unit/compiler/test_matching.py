@@ -7,7 +7,7 @@ from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 
 BAD = "{matchExpressions: [{key: a, operator: Maybe}]}"
 TEXT = '"Maybe" is not a valid label selector operator'

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyverno.compiler.typechecking import check_types, kinds_to_check, known_schemas
-from pyverno.kube.documents import Document
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.schemas import schema_set
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.decode import decode
 

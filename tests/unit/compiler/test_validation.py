@@ -495,7 +495,7 @@ def test_mistakes_of_one_place_are_told_together():
 def test_policies_without_cel_do_without_cel():
     """A run that needs no expressions does not load the language."""
     program = (
-        "import sys\nfrom pyverno.compiler import compile_document\nfrom pyverno.kube.documents import load_documents\n"
+        "import sys\nfrom pyverno.compiler import compile_document\nfrom pyverno.kube.yaml.documents import load_documents\n"
         f"assert not compile_document(load_documents({POLICY!r})[0]).errors\n"
         "print([name for name in sys.modules if name.startswith('pyverno.lang.cel')])\n"
     )

@@ -10,9 +10,9 @@ from pyverno.compiler.compile import Compiled, compile_document
 from pyverno.controllers.admissionobstacles import Convertible, obstacle
 from pyverno.controllers.admissionpolicies import admission_policies, admission_policy_name
 from pyverno.errors import UsageError
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.celexception import CelException
 from pyverno.policy.exception import PolicyException
 

@@ -13,8 +13,8 @@ from pyverno.controllers.auditpass import AuditPass, AuditSettings
 from pyverno.engine.engine import Review
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSONObject, encode
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.webhook.admission import Judged
 from pyverno.webhook.policies import Policies

@@ -10,10 +10,10 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.permissions import ReadPermissions, ScannedPolicy, TargetPermissions, resources_of
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.constraints import MatchConstraints, ResourceRule
 from pyverno.sandbox import Sandbox

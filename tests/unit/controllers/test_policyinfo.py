@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.policyinfo import PolicyInfo
-from pyverno.kube.documents import Document
+from pyverno.kube.yaml.documents import Document
 from pyverno.webhook.exposition import written
 from pyverno.webhook.instruments import GRACE_SECONDS, Instruments
 from pyverno.webhook.metricsettings import Namespaces

@@ -13,7 +13,7 @@ from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.json import JSONObject
-from pyverno.kube.mergepatch import apply_merge_patch
+from pyverno.kube.patch.mergepatch import apply_merge_patch
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.routes import read_route
 

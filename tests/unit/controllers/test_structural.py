@@ -11,10 +11,10 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.definitions import definitions
 from pyverno.controllers.policysandbox import install_definitions
 from pyverno.controllers.structural import structural_schema
-from pyverno.kube.documents import load_documents
 from pyverno.kube.gvk import GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.policy.clusterpolicy import FailurePolicy
 from pyverno.policy.decode import decode
 from pyverno.policy.kinds import POLICY_KINDS

@@ -9,9 +9,9 @@ import pytest
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.webhookconfigurations import Endpoint, Settings, Sources, configurations, own_paths
 from pyverno.controllers.webhookrules import Entry, unite, unknown_kinds, write_rules
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.celpolicy import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.webhook.configuration import Configuration

@@ -9,8 +9,8 @@ from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
 from pyverno.engine.phases import ADMISSION, DELETING
 from pyverno.engine.request import Request
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
 

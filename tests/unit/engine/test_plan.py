@@ -10,8 +10,8 @@ from pyverno.engine.phases import VALIDATING
 from pyverno.engine.plan import Asked, Fast
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import load_documents
 
 _POLICY = """
 apiVersion: kyverno.io/v1

@@ -8,9 +8,9 @@ from pyverno.compiler.compile import compile_documents
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.triggers import Triggers
-from pyverno.kube.documents import load_documents
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import encode
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.host import OfflineHost
 
 CONFIG_MAPS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}

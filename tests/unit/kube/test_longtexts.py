@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.cron import parse_standard
-from pyverno.kube.duration import try_duration
-from pyverno.kube.gotime import parse_rfc3339, unix_time
 from pyverno.kube.imageref import parse_reference
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.selector import parse_selector_text
 from pyverno.kube.semver import parse_range, try_version
-from pyverno.kube.ttl import parse_ttl
+from pyverno.kube.time.cron import parse_standard
+from pyverno.kube.time.duration import try_duration
+from pyverno.kube.time.gotime import parse_rfc3339, unix_time
+from pyverno.kube.time.ttl import parse_ttl
 from pyverno.lang.pattern.leaf import compile_leaf
 
 PARSERS: dict[str, Callable[[str], object]] = {

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.companions import is_deprecated
 from pyverno.offline.testfile import TestFile, read_test_file
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyverno.kube.documents import Document, load_documents
+from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode
 

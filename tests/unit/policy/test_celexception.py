@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyverno.kube.gotime import parse_rfc3339
+from pyverno.kube.time.gotime import parse_rfc3339
 from pyverno.policy.celexception import CelException, ReportResult
 from pyverno.policy.decode import decode
 from tests.unit.policy.documents import document, problems

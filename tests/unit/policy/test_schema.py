@@ -3,7 +3,7 @@
 import pytest
 
 from pyverno.controllers.structural import structural_schema
-from pyverno.kube.documents import Document
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.decode import decode
 from pyverno.policy.schema import Cursor, Problems, list_of, path_text, set_of, suggestion, text
 from tests.unit.policy.documents import POLICY, document, problems

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.kube.documents import Document
+from pyverno.kube.yaml.documents import Document
 from pyverno.policy.schema import Cursor, Problems
 from pyverno.policy.updaterequest import (
     UPDATE_REQUEST,

@@ -10,7 +10,7 @@ import yaml
 
 from pyverno.engine.result import PatternDetail, PodSecurityDetail, ResourceRef, Status
 from pyverno.errors import Location
-from pyverno.kube.documents import load_documents
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.report.exceptions import any_tag, exception_for
 from pyverno.report.finding import Finding, finding
 from pyverno.report.formats import FORMATTERS

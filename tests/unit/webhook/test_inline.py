@@ -10,9 +10,9 @@ from pyverno.engine.host import NO_HOST, NoHost
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Request
 from pyverno.kube.apipath import parse_api_path
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.webhook.inline import InlineHost, NeedsWorkerError
 
 SETTINGS: JSONObject = {"metadata": {"name": "settings"}, "data": {"a": "1"}}

@@ -11,10 +11,10 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PatchError, PyvernoError
+from pyverno.kube.apply.typedmerge import typed_merge
 from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
-from pyverno.kube.jsonpatch import apply_patch
-from pyverno.kube.typedmerge import typed_merge
+from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.json_values import to_json
 from pyverno.lang.cel.structs import misnamed_types

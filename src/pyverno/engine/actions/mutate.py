@@ -16,7 +16,7 @@ from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Binding, Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
 from pyverno.kube.json import JSON, equal
-from pyverno.kube.mergedlists import MergeMemory
+from pyverno.kube.patch.mergedlists import MergeMemory
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.lang.template import Template

@@ -13,9 +13,9 @@ from pyverno.engine.rule import Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, PatchError, PyvernoError
 from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON, weight
-from pyverno.kube.jsonpatch import apply_patch
-from pyverno.kube.mergedlists import MergeMemory
-from pyverno.kube.strategicmerge import strategic_merge
+from pyverno.kube.patch.jsonpatch import apply_patch
+from pyverno.kube.patch.mergedlists import MergeMemory
+from pyverno.kube.patch.strategicmerge import strategic_merge
 from pyverno.lang.pattern.mutate import Overlay, compile_overlay
 from pyverno.lang.template import Template
 from pyverno.lang.template.patchtext import PatchText

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from pyverno.errors import EvaluationError, ValueSyntaxError
-from pyverno.kube.duration import parse_duration as parse_go_duration
+from pyverno.kube.time.duration import parse_duration as parse_go_duration
 from pyverno.lang.cel.arithmetic import checked_duration, checked_timestamp
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.values import Duration, Timestamp

@@ -14,10 +14,10 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from pyverno.kube.duration import try_duration
 from pyverno.kube.json import JSON
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.quantity import try_quantity
+from pyverno.kube.time.duration import try_duration
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import GO_SPACE
 from pyverno.regex import regex

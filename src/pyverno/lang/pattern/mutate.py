@@ -2,7 +2,7 @@
 
 `(k)` and `<(k)` say whether the patch (or a list element of it) applies, `+(k)` keeps k only where the resource has
 none; `=( )`, `^( )` and `X( )` are plain keys here. A list element with anchors becomes one element per resource
-element that fits, tied to it by name. This module must never merge the patch (see `kube.strategicmerge`), and it
+element that fits, tied to it by name. This module must never merge the patch (see `kube.patch.strategicmerge`), and it
 works on a copy: neither overlay nor resource is changed.
 """
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pyverno.kube.duration import try_duration
 from pyverno.kube.json import JSON, is_number
 from pyverno.kube.quantity import Quantity, try_quantity
+from pyverno.kube.time.duration import try_duration
 from pyverno.regex import regex
 
 __all__ = ["duration_of", "float_of", "integer_of", "pair_durations", "quantity_of", "seconds_of"]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.yaml_scalars import resolve_plain
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.scalars import resolve_plain
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.lang.template.syntax import parse_string
 from pyverno.lang.template.template import Template, compile_template

@@ -11,10 +11,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from pyverno.engine.constraints import ConstraintMatcher
-from pyverno.kube.documents import Document
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import internal_error
+from pyverno.kube.yaml.documents import Document
 from pyverno.sandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
 from pyverno.sandbox.attributes import Attributes
 from pyverno.sandbox.requests import go_quote

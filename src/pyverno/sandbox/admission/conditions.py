@@ -11,8 +11,8 @@ from pyverno.compiler.context import Parser
 from pyverno.engine.cel import CONDITIONS_COST, authorizer_bindings, request_bindings
 from pyverno.engine.request import Request
 from pyverno.errors import EvaluationError, PyvernoError
-from pyverno.kube.documents import Document
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.lang.cel import CostMeter, types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.presets import kubernetes_environment

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.jsonpatch import apply_patch
+from pyverno.kube.patch.jsonpatch import apply_patch
 
 __all__ = ["apply_webhook_patch"]
 

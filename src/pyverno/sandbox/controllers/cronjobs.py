@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.cron import Schedule, parse_standard
-from pyverno.kube.gotime import unix_time
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.kube.time.cron import Schedule, parse_standard
+from pyverno.kube.time.gotime import unix_time
 from pyverno.sandbox.controllers.clock import stamp, time_of
 from pyverno.sandbox.controllers.conditions import has_condition
 from pyverno.sandbox.controllers.jobstatus import is_finished

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from pyverno.kube.duration import duration_from_seconds, format_duration
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.time.duration import duration_from_seconds, format_duration
 from pyverno.sandbox.controllers.clock import seconds_since, stamp
 from pyverno.sandbox.controllers.conditions import set_condition
 from pyverno.sandbox.controllers.jobindexes import failures_of, index_of

@@ -47,8 +47,8 @@ class PolicyChecks:
 def checked_status(policy: JSONObject, crds: Iterable[JSONObject], kube_version: str) -> JSONObject:
     """Return the status of a policy after type checking."""
     from pyverno.compiler.typechecking import check_types, known_schemas
-    from pyverno.kube.documents import Document
     from pyverno.kube.schemas import schema_set
+    from pyverno.kube.yaml.documents import Document
     from pyverno.policy.admissionpolicy import ValidatingAdmissionPolicy
     from pyverno.policy.decode import decode
 

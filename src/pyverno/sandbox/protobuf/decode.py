@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from pyverno.errors import DocumentError
-from pyverno.kube.duration import format_duration
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.json import decode as decode_json
 from pyverno.kube.status import bad_request, unsupported_media_type
+from pyverno.kube.time.duration import format_duration
 from pyverno.sandbox.protobuf.messages import Field, Kind, message, message_of
 from pyverno.sandbox.protobuf.wire import Payload, WireType, fields, packed, signed
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.duration import try_duration
-from pyverno.kube.gotime import RFC3339, parse_time
+from pyverno.kube.time.duration import try_duration
+from pyverno.kube.time.gotime import RFC3339, parse_time
 from pyverno.sandbox.schema.scalars import MismatchError, UnreadableError, read_bytes
 
 __all__ = ["format_test"]

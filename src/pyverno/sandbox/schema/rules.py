@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pyverno.errors import BudgetExceededError, EvaluationError, ValueSyntaxError
-from pyverno.kube.duration import parse_duration
-from pyverno.kube.gotime import parse_rfc3339
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.status import FieldError
+from pyverno.kube.time.duration import parse_duration
+from pyverno.kube.time.gotime import parse_rfc3339
 from pyverno.lang.cel import CompileError, CostMeter, Environment, Program, types
 from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.structs import SchemaTypes, StructTypes, escaped_name

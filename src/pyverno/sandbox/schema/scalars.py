@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from pyverno.errors import PyvernoError, ValueSyntaxError
-from pyverno.kube.duration import format_duration, parse_duration
-from pyverno.kube.gotime import RFC3339, parse_time
 from pyverno.kube.json import JSON, encode
 from pyverno.kube.quantity import parse_quantity
+from pyverno.kube.time.duration import format_duration, parse_duration
+from pyverno.kube.time.gotime import RFC3339, parse_time
 
 __all__ = ["SPECIAL_TYPES", "MismatchError", "Reader", "UnreadableError", "json_kind", "read_bytes", "scalar_reader"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.cron import parse_standard
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import FieldError
+from pyverno.kube.time.cron import parse_standard
 from pyverno.sandbox.fielderrors import go_struct, invalid, required, unsupported
 from pyverno.sandbox.validation.check import Check, Errors, form, immutable, label_selector, not_negative, struct
 from pyverno.sandbox.validation.jobpolicies import pod_failure_policy, success_policy

@@ -9,7 +9,7 @@ from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import AdmissionDetail, CelDetail, Denial
-from pyverno.kube.documents import Document
+from pyverno.kube.yaml.documents import Document
 from pyverno.value import replace
 from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, binding, conditions, named, native, said, validations
 

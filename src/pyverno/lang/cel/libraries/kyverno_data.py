@@ -12,8 +12,8 @@ import zlib
 from typing import Final
 
 from pyverno.errors import DocumentError, EvaluationError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON, decode, encode
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.cel.declarations import Declaration, Implementation, Library, function
 from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.faults import OperandError

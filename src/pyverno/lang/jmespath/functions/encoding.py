@@ -11,8 +11,8 @@ import hashlib
 from typing import Final
 
 from pyverno.errors import DocumentError, EvaluationError
-from pyverno.kube.documents import load_documents
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.jmespath.cost import FLAT, READ, Cost
 from pyverno.lang.jmespath.function import ANY, STRING, function, unreadable
 from pyverno.lang.jmespath.jsontext import read_json

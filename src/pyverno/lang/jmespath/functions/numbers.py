@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from pyverno.errors import BudgetExceededError, ValueSyntaxError
-from pyverno.kube.duration import duration_from_seconds, duration_seconds, format_duration, try_duration
 from pyverno.kube.json import JSON, is_number
 from pyverno.kube.quantity import Quantity, try_quantity
+from pyverno.kube.time.duration import duration_from_seconds, duration_seconds, format_duration, try_duration
 from pyverno.lang.jmespath.cost import FLAT, ITEM, Cost
 from pyverno.lang.jmespath.function import ANY, ARRAY, NUMBER, failure, function
 from pyverno.lang.runtime import Runtime

@@ -9,9 +9,9 @@ import re
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.duration import format_duration, parse_duration
-from pyverno.kube.gotime import RFC3339, GoTime, parse_time, unix_time
 from pyverno.kube.json import JSON
+from pyverno.kube.time.duration import format_duration, parse_duration
+from pyverno.kube.time.gotime import RFC3339, GoTime, parse_time, unix_time
 from pyverno.lang.jmespath.cost import FLAT, Cost
 from pyverno.lang.jmespath.function import BOOL, STRING, function, unreadable
 from pyverno.lang.runtime import Runtime

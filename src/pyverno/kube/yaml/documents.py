@@ -1,0 +1,299 @@
+"""YAML and JSON streams become documents: JSON values that know where each of their nodes was written.
+
+Values follow sigs.k8s.io/yaml (see `yaml_scalars`); positions are found lazily by reading a document's text again, so
+that loading costs nothing for them. This module must never read files, and never guess what a document means beyond
+Kubernetes lists.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pyverno.errors import DocumentError, Location
+from pyverno.kube.json import JSON, decode
+from pyverno.kube.yaml.blocks import BlockReader
+from pyverno.regex import regex
+from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.kube.yaml.events import Position
+
+__all__ = ["MAX_BYTES", "Document", "expand_lists", "load_documents"]
+
+MAX_BYTES: Final = 512 * 1024 * 1024
+"""Size of the largest source that is read, in bytes."""
+
+DuplicateKeys = Literal["error", "last"]
+Path = tuple[str | int, ...]
+
+# A line that starts with `---` or `...` and a blank ends a document wherever it stands (YAML 1.1, 9.1).
+_BOUNDARY: Final = regex(r"^(?:---|\.\.\.)(?=[ \t\r\n\x85\u2028\u2029]|\Z)", re.MULTILINE)
+_MARKERS: Final = ("---", "...", "%")
+_CONTENT: Final = regex(r"^[ \t]*[^\s#]", re.MULTILINE)
+_FORBIDDEN: Final = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_ASCII_ALLOWED: Final = bytes([9, 10, 13, *range(0x20, 0x7F)])
+
+
+class _Source:
+    """The text of one document inside its stream, and its positions once they were asked for.
+
+    `holds_null` is False when the text shows that no value is null.
+    """
+
+    __slots__ = ("_positions", "end", "holds_null", "line", "start", "text")
+
+    def __init__(self, text: str, start: int, end: int, line: int, *, holds_null: bool = True) -> None:
+        self.holds_null = holds_null
+        self.text = text
+        self.start = start
+        self.end = end
+        self.line = line
+        self._positions: Position | None = None
+
+    def positions(self) -> Position:
+        """Root of the position tree; the first line when the text is not YAML (JSON that only JSON reads)."""
+        if self._positions is None:
+            from pyverno.kube.yaml.events import Fault, Position, build_positions
+
+            try:
+                root = build_positions(self.text[self.start : self.end])
+            except Fault:
+                root = None
+            self._positions = root or Position(1, 1)
+        return self._positions
+
+    def place(self, path: Path, *, key: bool) -> tuple[int, int]:
+        """Line in the stream and column of the node at `path` or of its key; of the nearest ancestor there is."""
+        node = self.positions()
+        for step in path:
+            child = node.children.get(step)
+            if child is None:
+                break
+            node = child
+        line, column = (node.key_line, node.key_column) if key else (node.line, node.column)
+        return self.line + line - 1, column
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a stream: its value, the file's name, its index among the file's documents and its first line.
+
+    >>> document = load_documents("kind: Pod\\nspec:\\n  hostPID: yes\\n", file="pod.yaml")[0]
+    >>> document.value
+    {'kind': 'Pod', 'spec': {'hostPID': True}}
+    >>> str(document.location(("spec", "hostPID"))), str(document.location(("spec", "hostPID"), key=True))
+    ('pod.yaml:3:12', 'pod.yaml:3:3')
+    """
+
+    value: JSON
+    file: str = "-"
+    index: int = 0
+    line: int = 1
+    _source: _Source | None = field(default=None, compare=False, repr=False)
+    _prefix: Path = field(default=(), compare=False, repr=False)
+
+    @property
+    def may_hold_null(self) -> bool:
+        """Tell whether some value may be null; False is certain, and costs nothing to know."""
+        return self._source is None or self._source.holds_null
+
+    def location(self, path: Path = (), *, key: bool = False) -> Location:
+        """Where the node at `path` stands, or its key with `key=True`.
+
+        A path that does not exist gives its nearest ancestor that does, so every finding has a place. The text is read
+        for it when line or column are asked for.
+        """
+        source = self._source
+        if source is None:
+            return Location(self.file, self.line, 1)
+        return Location.later(self.file, partial(source.place, self._prefix + path, key=key))
+
+
+def load_documents(
+    data: bytes | str, *, file: str = "-", duplicate_keys: DuplicateKeys = "error"
+) -> tuple[Document, ...]:
+    """All documents of a YAML stream or a JSON text, in order; empty ones are left out.
+
+    `duplicate_keys="error"` refuses a mapping that names a key twice, `"last"` lets the last one win. Raises
+    DocumentError with file, line and column for everything that is not YAML, has no JSON value (NaN), or exceeds a
+    limit (size, depth 10,000, alias expansion).
+
+    >>> [document.value for document in load_documents("a: 1\\n---\\n# nothing\\n---\\nb: on\\n")]
+    [{'a': 1}, {'b': True}]
+    """
+    text = _decode(data, file)
+    if text and text[-1] != "\n":  # Kubernetes: every line that is read ends with one, the last line of a file as well
+        text += "\n"
+    unique_keys = duplicate_keys == "error"
+    opening = text[:256].lstrip()[:1]
+    if opening in ("{", "["):
+        document = _load_json(text, file, unique_keys)
+        if document is not None:
+            return (document,)
+    _check_characters(text, file)
+    documents: list[Document] = []
+    blocks = BlockReader()
+    for source in _split(text):
+        is_read, value = blocks.read(text[source.start : source.end])
+        if is_read:
+            source.holds_null = blocks.may_hold_null
+        else:
+            value = _read(source, file, unique_keys)
+        if value is not None:
+            documents.append(Document(value, file, len(documents), _first_line(source), source))
+    return tuple(documents)
+
+
+def _read(source: _Source, file: str, unique_keys: bool) -> JSON:
+    """What libyaml reads, which most documents do not need."""
+    from pyverno.kube.yaml.events import Fault, build_value
+
+    try:
+        return build_value(source.text[source.start : source.end], unique_keys=unique_keys)
+    except Fault as fault:
+        location = Location(file, source.line + fault.line - 1, fault.column)
+        raise DocumentError(fault.reason, location=location) from None
+
+
+def expand_lists(documents: Iterable[Document]) -> tuple[Document, ...]:
+    """Documents with every Kubernetes list (`List`, `PodList`, ...) replaced by its items, which keep their positions.
+
+    An item's `line` and `index` are those of the list's document; its own place is `location()`.
+
+    >>> listed = load_documents("apiVersion: v1\\nkind: List\\nitems:\\n- kind: Pod\\n- kind: Job\\n")
+    >>> [(item.value["kind"], item.location().line) for item in expand_lists(listed)]
+    [('Pod', 4), ('Job', 5)]
+    """
+    expanded: list[Document] = []
+    waiting = [*documents][::-1]
+    while waiting:
+        document = waiting.pop()
+        if _is_list(document.value):
+            waiting.extend(_item(document, index) for index in reversed(range(len(document.value["items"]))))
+        else:
+            expanded.append(document)
+    return tuple(expanded)
+
+
+def _item(document: Document, index: int) -> Document:
+    value = document.value["items"][index]
+    prefix = (*document._prefix, "items", index)
+    return Document(value, document.file, document.index, document.line, document._source, prefix)
+
+
+def _is_list(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("kind")
+    return isinstance(kind, str) and kind.endswith("List") and isinstance(value.get("items"), list)
+
+
+# ------------------------------------------------------------------------------------------------------------ text
+
+
+def _decode(data: bytes | str, file: str) -> str:
+    if len(data) > MAX_BYTES:
+        raise DocumentError(f"the source is larger than {MAX_BYTES} bytes", location=Location(file))
+    if isinstance(data, str):
+        return data.removeprefix("\ufeff")
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        encoding = "utf-16"
+    else:
+        encoding, data = "utf-8", data.removeprefix(BOM_UTF8)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode(encoding, "replace")
+        location = Location(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise DocumentError(f"the source is not valid {encoding.upper()}", location=location) from None
+
+
+def _check_characters(text: str, file: str) -> None:
+    """Refuses control characters and lone surrogates before libyaml sees them, with their place."""
+    if text.isascii() and not text.encode("ascii").translate(None, _ASCII_ALLOWED):
+        return
+    match = _FORBIDDEN.search(text)
+    if match is None:
+        return
+    start = match.start()
+    location = Location(file, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+    raise DocumentError(f"character U+{ord(match[0]):04X} is not allowed in YAML", location=location)
+
+
+def _split(text: str) -> Iterator[_Source]:
+    """The documents' texts; a stream with directives stays in one piece up to their document."""
+    if "\n---" not in text and "\n..." not in text and not text.startswith(_MARKERS):
+        # one document, as most files are
+        if text:
+            yield _Source(text, 0, len(text), 1)
+        return
+    start, line = 0, 1
+    directive = text.startswith("%")
+    for match in _BOUNDARY.finditer(text):
+        at = match.start()
+        if directive:
+            directive = False  # the marker that follows directives belongs to their document
+            continue
+        if at > start:
+            yield _Source(text, start, at, line)
+            line += text.count("\n", start, at)
+        start = at if match[0] == "---" else match.end()
+        directive = match[0] == "..." and text[match.end() :].lstrip().startswith("%")
+    if start < len(text):
+        yield _Source(text, start, len(text), line)
+
+
+def _first_line(source: _Source) -> int:
+    """Line of a document's first content, past its marker and leading comments."""
+    text = source.text
+    start = source.start + 3 if text.startswith("---", source.start) else source.start
+    match = _CONTENT.search(text, start, source.end)
+    at = match.end() if match else start
+    return source.line + text.count("\n", source.start, at)
+
+
+# ------------------------------------------------------------------------------------------------------------ JSON
+
+
+def _load_json(text: str, file: str, unique_keys: bool) -> Document | None:
+    """The one JSON text, or None when it is not JSON (then it may still be YAML in flow style)."""
+    try:
+        value = decode(text)
+    except DocumentError:
+        return None
+    if unique_keys and not _keys_are_unique(text, value):
+        return None
+    source = _Source(text, 0, len(text), 1, holds_null="null" in text)
+    return Document(value, file, 0, 1 + _leading_lines(text), source)
+
+
+def _leading_lines(text: str) -> int:
+    return text.count("\n", 0, len(text) - len(text.lstrip()))
+
+
+def _keys_are_unique(text: str, value: JSON) -> bool:
+    """Whether decoding lost no key, found by counting keys in the text and in the value written back.
+
+    A quote inside a string is always escaped, so a quote followed by a colon ends a key, or stands inside a string and
+    is counted on both sides. Unusual spellings (blank before the colon, quotes escaped by number) are read again.
+    """
+    import orjson  # documents in YAML do without
+
+    try:
+        if "\\u0022" not in text and text.count('":') == orjson.dumps(value).count(b'":'):
+            return True
+        import json  # unusual spellings only
+
+        json.loads(text, object_pairs_hook=_refuse_duplicates)
+    except (orjson.JSONEncodeError, RecursionError, ValueError):
+        return False
+    return True
+
+
+def _refuse_duplicates(pairs: list[tuple[str, JSON]]) -> None:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("duplicate key")

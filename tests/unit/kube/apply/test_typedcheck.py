@@ -1,0 +1,97 @@
+"""Configurations are held against the schemas of their kinds."""
+
+import pytest
+
+from pyverno.kube.apply.typedcheck import key_text, problems
+from pyverno.kube.schemas import schema_set
+
+SCHEMAS = schema_set()
+
+
+def found(value, kind="Pod", *, group="", version="v1"):
+    return problems(value, SCHEMAS.find(group, version, kind), SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}]}},
+        {"spec": {"containers": [{"name": "a", "livenessProbe": {"httpGet": {"port": "http"}}}]}},
+        {"spec": {"containers": [{"name": "a", "livenessProbe": {"httpGet": {"port": 80}}}]}},
+        {"metadata": {"labels": {"a": "b"}, "creationTimestamp": "2024-01-01T00:00:00Z", "finalizers": ["x"]}},
+        {"metadata": None, "spec": {"containers": None, "hostNetwork": None, "nodeSelector": {"a": None}}},
+        {"spec": {"terminationGracePeriodSeconds": 1.5}},
+        {},
+    ],
+)
+def test_what_fits_has_no_problems(value):
+    """Quantities and ports are any scalar, null is anything, whole numbers are not told from others."""
+    assert "" == found(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"spce": {}}, ".spce: field not declared in schema"),
+        ({"metadata": {"label": {}}}, ".metadata.label: field not declared in schema"),
+        ({"spec": []}, ".spec: expected map, got &{[]}"),
+        ({"spec": {"containers": {"b": 1, "a": ["x", None, True]}}}, None),
+        (
+            {"metadata": {"labels": {"a": 5}}},
+            ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:5}",
+        ),
+        (
+            {"metadata": {"labels": {"a": {"b": ["c", 1.5, None]}}}},
+            ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:"
+            'map[string]interface {}{"b":[]interface {}{"c", 1.5, interface {}(nil)}}}',
+        ),
+        ({"spec": {"hostNetwork": "yes"}}, ".spec.hostNetwork: expected boolean, got &{yes}"),
+        ({"spec": {"priority": "1"}}, ".spec.priority: expected numeric (int or float), got string"),
+        ({"spec": {"priority": True}}, ".spec.priority: expected numeric (int or float), got bool"),
+        (
+            {"spec": {"containers": [{"name": "a", "image": 5}]}},
+            '.spec.containers[name="a"].image: expected string, got &value.valueUnstructured{Value:5}',
+        ),
+        (
+            {"spec": {"containers": [{"name": "a", "args": [1]}]}},
+            '.spec.containers[name="a"].args[0]: expected string, got &value.valueUnstructured{Value:1}',
+        ),
+        (
+            {"spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": []}}}]}},
+            '.spec.containers[name="a"].resources.limits.cpu: expected any scalar, got &{[]}',
+        ),
+        (
+            {"spec": {"containers": [{"name": "a"}, {"name": "a"}]}},
+            '.spec.containers: duplicate entries for key [name="a"]',
+        ),
+        ({"metadata": {"finalizers": ["a", "a"]}}, '.metadata.finalizers: duplicate entries for key [="a"]'),
+        (
+            {"metadata": {"finalizers": [{}]}},
+            ".metadata.finalizers: element 0: associative list without keys has an element that's a map type",
+        ),
+        (
+            {"spec": {"containers": [None]}},
+            ".spec.containers: element 0: associative list with keys may not have a null element",
+        ),
+    ],
+)
+def test_texts_are_those_of_structured_merge(value, text):
+    """With the path of the field, list items by their keys."""
+    assert (text or ".spec.containers: expected list, got &{map[a:[x <nil> true] b:1]}") == found(value)
+
+
+def test_several_problems_are_listed():
+    """One for each map and value."""
+    value = {"metadata": {"x": 1}, "spec": {"hostNetwork": 1}}
+    first, second = "  .metadata.x: field not declared in schema", "  .spec.hostNetwork: expected boolean, got &{1}"
+    assert ["errors:", first, second] == found(value).splitlines()
+
+
+def test_a_kind_without_a_schema_takes_everything():
+    """Nothing is known of it."""
+    assert "" == found({"a": [1, {}]}, "Odd", group="x.io")
+
+
+def test_keys_are_shown_in_the_order_of_their_names():
+    """As paths of Kubernetes show them."""
+    assert '[a=1,b="x",c=true]' == key_text({"c": True, "b": "x", "a": 1})
