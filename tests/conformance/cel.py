@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel import ast
 from pyverno.lang.cel.declarations import Declaration, Library, Overload
 from pyverno.lang.cel.environment import Environment
 from pyverno.lang.cel.libraries.addresses import NETWORK
@@ -28,8 +27,9 @@ from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.sets import SETS
 from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, STANDARD_LIBRARY
 from pyverno.lang.cel.libraries.strings import STRINGS
-from pyverno.lang.cel.macros import MacroTable, NewId
-from pyverno.lang.cel.source import CompileError
+from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.macros import MacroTable, NewId
+from pyverno.lang.cel.syntax.source import CompileError
 from pyverno.lang.cel.times import parse_duration, parse_timestamp
 from pyverno.lang.cel.types import (
     Signature,

@@ -14,8 +14,8 @@ from pyverno.lang.cel.libraries.authorizer import Answer, Authorizer, GroupCheck
 from pyverno.lang.cel.libraries.formats import named
 from pyverno.lang.cel.libraries.jwt import KeySet
 from pyverno.lang.cel.libraries.kubernetes import url
-from pyverno.lang.cel.libraries.kyverno_images import parse_image
-from pyverno.lang.cel.libraries.kyverno_world import GVR, LibraryContext
+from pyverno.lang.cel.libraries.kyverno.images import parse_image
+from pyverno.lang.cel.libraries.kyverno.world import GVR, LibraryContext
 from pyverno.lang.cel.libraries.strings import STRINGS
 from pyverno.lang.cel.presets import (
     KYVERNO_KINDS,

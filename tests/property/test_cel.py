@@ -10,7 +10,7 @@ import pytest
 
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel import STANDARD, CompileError, CostMeter, Program
-from pyverno.lang.cel.passcheck import compile_pass_check
+from pyverno.lang.cel.fast.passcheck import compile_pass_check
 from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.types import BOOL, DOUBLE, DYN, INT, STRING, list_of, map_of
 from pyverno.lang.cel.values import equals

@@ -10,13 +10,13 @@ import pytest
 
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.lang.cel import Environment, Library, types
-from pyverno.lang.cel.calls import call_run
 from pyverno.lang.cel.declarations import Declaration, Overload, function
-from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.standard import STANDARD_LIBRARY
 from pyverno.lang.cel.presets import kyverno_environment
-from pyverno.lang.cel.steps import Step
+from pyverno.lang.cel.runtime.calls import call_run
+from pyverno.lang.cel.runtime.evaluation import Evaluation
+from pyverno.lang.cel.runtime.steps import Step
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import instant
 from pyverno.lang.runtime import Budget, Runtime

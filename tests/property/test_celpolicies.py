@@ -18,7 +18,7 @@ from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.cel import CostMeter, Program
-from pyverno.lang.cel.passcheck import Claim, fuse
+from pyverno.lang.cel.fast.passcheck import Claim, fuse
 from tests.bench.inputs import mutated_pods
 from tests.property.profile import examples
 from tests.property.test_cel import PARTS, document

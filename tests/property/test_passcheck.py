@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath import compile_expression
-from pyverno.lang.jmespath.shortcut import NoShortcutError, write_expression
+from pyverno.lang.jmespath.fast.expressions import NoShortcutError, write_expression
 from pyverno.lang.pattern.outcome import Status
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.runtime import Runtime

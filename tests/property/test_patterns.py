@@ -7,8 +7,8 @@ import copy
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON
-from pyverno.lang.pattern import passcheck
 from pyverno.lang.pattern.anchors import parse_anchor
+from pyverno.lang.pattern.fast import passcheck
 from pyverno.lang.pattern.mutate import compile_overlay
 from pyverno.lang.pattern.outcome import Status
 from pyverno.lang.pattern.validate import compile_pattern

@@ -9,7 +9,7 @@ import pytest
 from pyverno.engine.request import Request
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.json import JSONObject
-from pyverno.lang.cel.libraries.kyverno_data import MAX_RATIO
+from pyverno.lang.cel.libraries.kyverno.data import MAX_RATIO
 from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.jmespath.functions.randomness import MAX_LENGTH

@@ -33,7 +33,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lang.cel import CompileError, Environment, Issue
-from pyverno.lang.cel.source import Source
+from pyverno.lang.cel.syntax.source import Source
 from pyverno.lang.cel.types import Type
 
 __all__ = ["cel"]

@@ -14,8 +14,9 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
 from pyverno.kube.schemas import SchemaSet, schema_set
 from pyverno.lang.cel import STANDARD, Environment, types
+from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
-from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
+from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
 from pyverno.lang.cel.presets import (
     KYVERNO_KINDS,
     NEWEST,
@@ -24,7 +25,6 @@ from pyverno.lang.cel.presets import (
     kyverno_environment,
     read_check_request,
 )
-from pyverno.lang.cel.structs import SchemaTypes, StructTypes
 from pyverno.lang.cel.types import Type, list_of, map_of, parse_type, struct
 from pyverno.regex import regex
 from pyverno.value import replace

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment
 from pyverno.lang.cel.declarations import Declaration
-from pyverno.lang.cel.macros import STANDARD_MACROS, MacroTable
+from pyverno.lang.cel.syntax.macros import STANDARD_MACROS, MacroTable
 from pyverno.lang.cel.types import Signature
 from pyverno.value import dataclass
 

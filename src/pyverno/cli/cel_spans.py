@@ -6,9 +6,9 @@ evaluate an expression.
 
 from __future__ import annotations
 
-from pyverno.lang.cel import ast
-from pyverno.lang.cel.lexer import EOF, tokenize
-from pyverno.lang.cel.source import Source
+from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.lexer import EOF, tokenize
+from pyverno.lang.cel.syntax.source import Source
 
 __all__ = ["Span", "Spans"]
 

@@ -12,8 +12,8 @@ from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, encode_indent
 from pyverno.kube.quantity import Quantity
 from pyverno.kube.semver import Version
+from pyverno.lang.cel.checking.scope import Names
 from pyverno.lang.cel.json_values import to_json
-from pyverno.lang.cel.scope import Names
 from pyverno.lang.cel.values import Optional, StructValue, Uint, Value, map_items, type_name
 
 __all__ = ["CUT", "Printer"]

@@ -20,7 +20,7 @@ from pyverno.errors import PolicyError
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
-from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
+from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
 from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.policy.admissionpolicy import (
     AdmissionBinding,

@@ -13,9 +13,9 @@ from pyverno.compiler.context import Parser
 from pyverno.engine.cel import CelCondition, CelVariable
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment, Program, types
-from pyverno.lang.cel.deeper import look_deeper
-from pyverno.lang.cel.source import CompileError
-from pyverno.lang.cel.structs import SchemaTypes, StructTypes
+from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes
+from pyverno.lang.cel.rebase import look_deeper
+from pyverno.lang.cel.syntax.source import CompileError
 from pyverno.lang.cel.types import Type, struct
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.policy.schema import Path

@@ -19,11 +19,11 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.schemas import SchemaSet
 from pyverno.lang.cel import Environment, types
+from pyverno.lang.cel.checking.structs import DeclaredTypes, SchemaTypes, StructTypes
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
-from pyverno.lang.cel.libraries.kyverno_data import OR_VALUE
+from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
 from pyverno.lang.cel.presets import NEWEST, kubernetes_environment, kyverno_environment
-from pyverno.lang.cel.source import CompileError, Issue
-from pyverno.lang.cel.structs import DeclaredTypes, SchemaTypes, StructTypes
+from pyverno.lang.cel.syntax.source import CompileError, Issue
 from pyverno.lang.cel.types import Type, list_of, map_of
 from pyverno.policy.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from pyverno.policy.celblocks import EvaluationMode, Expression, named_expressions, validation_expressions

@@ -16,10 +16,10 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import encode
 from pyverno.kube.selector import compile_selector
 from pyverno.kube.time.cronexpr import parse_cronexpr
-from pyverno.lang.cel.ast import Ident, walk
-from pyverno.lang.cel.macros import STANDARD_MACROS
-from pyverno.lang.cel.parser import parse
-from pyverno.lang.cel.source import CompileError, Source
+from pyverno.lang.cel.syntax.ast import Ident, walk
+from pyverno.lang.cel.syntax.macros import STANDARD_MACROS
+from pyverno.lang.cel.syntax.parser import parse
+from pyverno.lang.cel.syntax.source import CompileError, Source
 from pyverno.policy.admissionpolicy import (
     AdmissionBinding,
     MutatingAdmissionPolicyBinding,

@@ -15,7 +15,7 @@ from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import NO_SHORTCUT, Check, Judge, Proof, Shortcut
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
-from pyverno.lang.cel.passcheck import Claim, fuse
+from pyverno.lang.cel.fast.passcheck import Claim, fuse
 
 __all__ = ["cel_shortcut"]
 

@@ -15,7 +15,7 @@ from pyverno.engine.rule import Judge
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.codegen import Source
-from pyverno.lang.jmespath.shortcut import NoShortcutError, write_expression
+from pyverno.lang.jmespath.fast.expressions import NoShortcutError, write_expression
 from pyverno.lang.pattern.operators import compile_operator, operator
 from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.template import Template

@@ -11,7 +11,8 @@ import pytest
 from pyverno.cli.cel_environment import ENVIRONMENTS
 from pyverno.cli.cel_spans import Spans
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.lang.cel import STANDARD, ast, types
+from pyverno.lang.cel import STANDARD, types
+from pyverno.lang.cel.syntax import ast
 
 if TYPE_CHECKING:
     from pathlib import Path

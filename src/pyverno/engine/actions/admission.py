@@ -31,7 +31,7 @@ from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.lang.cel import Program
-from pyverno.lang.cel.evaluation import PER_EXPRESSION
+from pyverno.lang.cel.runtime.evaluation import PER_EXPRESSION
 from pyverno.lang.cel.values import Value
 from pyverno.value import dataclass
 

@@ -16,8 +16,8 @@ from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.lang.cel import Program
+from pyverno.lang.cel.checking.structs import misnamed_types
 from pyverno.lang.cel.json_values import to_json
-from pyverno.lang.cel.structs import misnamed_types
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.value import dataclass
 

@@ -10,9 +10,9 @@ from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, Stat
 from pyverno.engine.rule import NO_SHORTCUT, Judge, Proof, RuleInfo, Run, Shortcut
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
+from pyverno.lang.pattern.fast.passcheck import fuse
 from pyverno.lang.pattern.outcome import Outcome
 from pyverno.lang.pattern.outcome import Status as Match
-from pyverno.lang.pattern.passcheck import fuse
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
 from pyverno.value import dataclass

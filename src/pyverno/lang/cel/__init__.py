@@ -12,10 +12,10 @@ from __future__ import annotations
 from pyverno.lang.cel import types
 from pyverno.lang.cel.declarations import Library, StructProvider, function
 from pyverno.lang.cel.environment import Environment
-from pyverno.lang.cel.evaluation import CostMeter, Evaluation
 from pyverno.lang.cel.presets import STANDARD
 from pyverno.lang.cel.program import Program, SubExpression
-from pyverno.lang.cel.source import CompileError, Issue
+from pyverno.lang.cel.runtime.evaluation import CostMeter, Evaluation
+from pyverno.lang.cel.syntax.source import CompileError, Issue
 from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
 
 __all__ = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeAlias
 
-from pyverno.lang.cel.macros import MacroTable
+from pyverno.lang.cel.syntax.macros import MacroTable
 from pyverno.lang.cel.types import Signature, Type, parse_signature, struct
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.lang.cel.work import Work

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.errors import ExpressionError
-from pyverno.lang.cel.checker import Checked, check
+from pyverno.lang.cel.checking.checker import Checked, check
+from pyverno.lang.cel.checking.literals import literal_issues
+from pyverno.lang.cel.checking.scope import Constant, Names
 from pyverno.lang.cel.declarations import NO_STRUCTS, Library, Overload, StructProvider, merge_functions
-from pyverno.lang.cel.literal_checks import literal_issues
-from pyverno.lang.cel.macros import STANDARD_MACROS, MacroTable
-from pyverno.lang.cel.parser import parse
-from pyverno.lang.cel.plan import KUBERNETES_COSTS, CostRules
 from pyverno.lang.cel.program import Program
-from pyverno.lang.cel.scope import Constant, Names
-from pyverno.lang.cel.source import CompileError, Issue, Source
+from pyverno.lang.cel.runtime.plan import KUBERNETES_COSTS, CostRules
+from pyverno.lang.cel.syntax.macros import STANDARD_MACROS, MacroTable
+from pyverno.lang.cel.syntax.parser import parse
+from pyverno.lang.cel.syntax.source import CompileError, Issue, Source
 from pyverno.lang.cel.types import (
     BOOL,
     BYTES,

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pyverno.errors import DocumentError, EvaluationError
 from pyverno.kube.json import JSON
+from pyverno.lang.cel.checking.structs import DeclaredTypes
 from pyverno.lang.cel.json_values import with_doubles
-from pyverno.lang.cel.structs import DeclaredTypes
 from pyverno.lang.cel.times import parse_timestamp
 from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import StructValue, Timestamp, Uint, Value

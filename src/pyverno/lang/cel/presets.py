@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from pyverno.kube.json import JSON
+from pyverno.lang.cel.checking.structs import MutationTypes, StructTypes
 from pyverno.lang.cel.declarations import Library
 from pyverno.lang.cel.environment import Environment
 from pyverno.lang.cel.libraries.addresses import CIDRS, IPS
@@ -27,9 +28,9 @@ from pyverno.lang.cel.libraries.encoders import ENCODERS
 from pyverno.lang.cel.libraries.formats import FORMATS
 from pyverno.lang.cel.libraries.jwt import JWT, JWT_TYPES
 from pyverno.lang.cel.libraries.kubernetes import JSON_PATCH, LIST_AGGREGATES, QUANTITIES, REGEX_FIND, SEMVER, URLS
-from pyverno.lang.cel.libraries.kyverno_certificates import X509
-from pyverno.lang.cel.libraries.kyverno_chance import RANDOM, TIME
-from pyverno.lang.cel.libraries.kyverno_data import (
+from pyverno.lang.cel.libraries.kyverno.certificates import X509
+from pyverno.lang.cel.libraries.kyverno.chance import RANDOM, TIME
+from pyverno.lang.cel.libraries.kyverno.data import (
     GZIP,
     HASH,
     JSON_LIBRARY,
@@ -40,8 +41,8 @@ from pyverno.lang.cel.libraries.kyverno_data import (
     USER_TYPES,
     YAML,
 )
-from pyverno.lang.cel.libraries.kyverno_images import IMAGES
-from pyverno.lang.cel.libraries.kyverno_world import (
+from pyverno.lang.cel.libraries.kyverno.images import IMAGES
+from pyverno.lang.cel.libraries.kyverno.world import (
     GENERATOR,
     GLOBAL_CONTEXT,
     HTTP,
@@ -58,7 +59,6 @@ from pyverno.lang.cel.libraries.regex_extraction import REGEX_EXTRACTION
 from pyverno.lang.cel.libraries.sets import SETS
 from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, STANDARD_LIBRARY
 from pyverno.lang.cel.libraries.strings import STRINGS
-from pyverno.lang.cel.structs import MutationTypes, StructTypes
 from pyverno.lang.cel.values import StructValue
 from pyverno.lang.cel.wellknown import WellKnownTypes
 

@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError
-from pyverno.lang.cel import ast
-from pyverno.lang.cel.checker import Checked
+from pyverno.lang.cel.checking.checker import Checked
 from pyverno.lang.cel.declarations import StructProvider
-from pyverno.lang.cel.evaluation import COST, EVALUATION, CostMeter, Evaluation
+from pyverno.lang.cel.fast.passcheck import compile_pass_check
 from pyverno.lang.cel.faults import OperandError, converted
-from pyverno.lang.cel.passcheck import compile_pass_check
-from pyverno.lang.cel.plan import CostRules, Plan, plan
+from pyverno.lang.cel.runtime.evaluation import COST, EVALUATION, CostMeter, Evaluation
+from pyverno.lang.cel.runtime.plan import CostRules, Plan, plan
+from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
@@ -24,7 +24,7 @@ from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
-    from pyverno.lang.cel.evaluation import Frame
+    from pyverno.lang.cel.runtime.evaluation import Frame
 
 __all__ = ["Program", "SubExpression", "Surroundings"]
 

@@ -18,7 +18,7 @@ import re2
 from pyverno.errors import EvaluationError
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.cel.faults import OperandError, shown
-from pyverno.lang.regexperrors import go_reason
+from pyverno.lang.regex.errors import go_reason
 
 __all__ = ["Match", "Pattern", "check_pattern", "compile_pattern", "kept_pattern", "search_work"]
 

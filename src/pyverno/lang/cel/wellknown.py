@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.scope import Constant
+from pyverno.lang.cel.checking.scope import Constant
 from pyverno.lang.cel.types import (
     ANY,
     BOOL,

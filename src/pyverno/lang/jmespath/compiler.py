@@ -16,7 +16,7 @@ from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
 from pyverno.lang.jmespath.chains import chain, item_at, sequence, walk_fields
 from pyverno.lang.jmespath.cost import same
 from pyverno.lang.jmespath.function import Function
-from pyverno.lang.jmespath.holes import compile_key, filler, number_filler, text_filler
+from pyverno.lang.jmespath.placeholders import compile_key, filler, number_filler, text_filler
 from pyverno.lang.jmespath.tokens import HOLE
 from pyverno.lang.jmespath.values import ExpRef, Holes, Missing, Run, check_size, is_false, whole
 from pyverno.lang.runtime import Runtime

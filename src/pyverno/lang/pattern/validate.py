@@ -11,9 +11,9 @@ from __future__ import annotations
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.checks import element_check
-from pyverno.lang.pattern.failpath import FailPath, compile_failpath
+from pyverno.lang.pattern.fast.failpath import FailPath, compile_failpath
+from pyverno.lang.pattern.fast.passcheck import PassCheck, compile_passes
 from pyverno.lang.pattern.outcome import Cause, Outcome, Problem, Status, path_text
-from pyverno.lang.pattern.passcheck import PassCheck, compile_passes
 from pyverno.lang.pattern.steps import Check, Ledger
 
 __all__ = ["Pattern", "compile_pattern"]

@@ -20,8 +20,8 @@ from pyverno.kube.status import FieldError
 from pyverno.kube.time.duration import parse_duration
 from pyverno.kube.time.gotime import parse_rfc3339
 from pyverno.lang.cel import CompileError, CostMeter, Environment, Program, types
+from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes, escaped_name
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.lang.cel.structs import SchemaTypes, StructTypes, escaped_name
 from pyverno.lang.cel.types import Type, optional_of
 from pyverno.lang.cel.values import NONE, Duration, Optional, Timestamp, Value
 from pyverno.sandbox.fielderrors import child, duplicate, forbidden, invalid, required

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pyverno.lang.cel import STANDARD
-from pyverno.lang.cel.plan import CostRules
 from pyverno.lang.cel.presets import kubernetes_environment
+from pyverno.lang.cel.runtime.plan import CostRules
 from pyverno.lang.cel.types import BYTES, DYN, INT, STRING, list_of, map_of
 
 VARIABLES = {

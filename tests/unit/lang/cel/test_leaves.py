@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from pyverno.errors import EvaluationError, ValueSyntaxError
+from pyverno.lang.cel.checking.structs import MutationTypes, misnamed_types
 from pyverno.lang.cel.gourl import parse_request_uri, parse_url
 from pyverno.lang.cel.json_values import to_json
-from pyverno.lang.cel.libraries.kyverno_images import parse_image
+from pyverno.lang.cel.libraries.kyverno.images import parse_image
 from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.regen import generate
 from pyverno.lang.cel.regex import compile_pattern
-from pyverno.lang.cel.structs import MutationTypes, misnamed_types
 from pyverno.lang.cel.types import parse_signature, parse_type
 from pyverno.lang.cel.values import (
     Duration,

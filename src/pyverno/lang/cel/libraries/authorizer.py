@@ -11,9 +11,9 @@ from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError, HostError
 from pyverno.lang.cel.declarations import Library, function
-from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import fixed, value_size
+from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.types import Type, opaque
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import instant, reading

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.lang.cel.declarations import Library
-from pyverno.lang.cel.macros import BINDINGS_MACROS, TWO_VARIABLE_MACROS
+from pyverno.lang.cel.syntax.macros import BINDINGS_MACROS, TWO_VARIABLE_MACROS
 
 __all__ = ["BINDINGS", "TWO_VARIABLE_COMPREHENSIONS"]
 

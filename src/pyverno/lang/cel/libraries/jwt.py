@@ -21,11 +21,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from pyverno.errors import DocumentError, EvaluationError, HostError
 from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.lang.cel.checking.structs import DeclaredTypes
 from pyverno.lang.cel.declarations import Library, function
-from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import with_doubles
-from pyverno.lang.cel.structs import DeclaredTypes
+from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.types import BOOL, DYN, STRING, map_of, opaque
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.lang.cel.work import instant, nodes, together, walking

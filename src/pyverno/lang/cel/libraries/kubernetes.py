@@ -12,14 +12,14 @@ from typing import ClassVar, Final
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.quantity import Quantity, parse_quantity, try_quantity
 from pyverno.kube.semver import Version, parse_version
-from pyverno.lang.cel.arithmetic import add
 from pyverno.lang.cel.declarations import Declaration, Library, function
-from pyverno.lang.cel.evaluation import ITEM_BYTES, Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.gourl import GoUrl, parse_request_uri, parse_url
 from pyverno.lang.cel.libraries.costs import by_element, by_regex, by_size
 from pyverno.lang.cel.libraries.lists import COMPARABLE
 from pyverno.lang.cel.regex import Pattern
+from pyverno.lang.cel.runtime.arithmetic import add
+from pyverno.lang.cel.runtime.evaluation import ITEM_BYTES, Evaluation
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import Duration, Uint, Value, compare, type_name
 from pyverno.lang.cel.work import comparing, instant, reading, walking

@@ -11,10 +11,10 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import CallCost, Library, function
-from pyverno.lang.cel.evaluation import ITEM_BYTES, Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import value_size
-from pyverno.lang.cel.macros import SORT_BY_MACROS
+from pyverno.lang.cel.runtime.evaluation import ITEM_BYTES, Evaluation
+from pyverno.lang.cel.syntax.macros import SORT_BY_MACROS
 from pyverno.lang.cel.values import Value, compare, type_name
 from pyverno.lang.cel.work import instant, reading, sorting
 

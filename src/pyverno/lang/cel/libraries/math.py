@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel import ast
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.faults import OperandError
-from pyverno.lang.cel.macros import Macro, MacroError, NewId
+from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.macros import Macro, MacroError, NewId
 from pyverno.lang.cel.values import INT_MIN, UINT_MAX, Uint, Value, compare, no_such_overload
 from pyverno.lang.cel.work import instant, walking
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel import access
 from pyverno.lang.cel.declarations import Library, function
-from pyverno.lang.cel.macros import OPTIONAL_MACROS
+from pyverno.lang.cel.runtime import access
+from pyverno.lang.cel.syntax.macros import OPTIONAL_MACROS
 from pyverno.lang.cel.types import DYN, optional_of
 from pyverno.lang.cel.values import NONE, Optional, Value, is_zero, no_such_overload
 from pyverno.lang.cel.work import instant, walking

@@ -11,10 +11,10 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import CallCost, Library, function
-from pyverno.lang.cel.evaluation import ITEM_BYTES, Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import value_size
 from pyverno.lang.cel.regex import Match, Pattern
+from pyverno.lang.cel.runtime.evaluation import ITEM_BYTES, Evaluation
 from pyverno.lang.cel.values import NONE, Optional, Value
 from pyverno.lang.cel.work import reading
 

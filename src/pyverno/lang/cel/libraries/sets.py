@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.lang.cel.declarations import CallCost, Library, function
-from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.libraries.costs import value_size
+from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import pairing
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.gofloat import float_verb_text
-from pyverno.lang.cel import access, arithmetic
 from pyverno.lang.cel.declarations import Declaration, Library, function
-from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.libraries.costs import by_regex, by_size, containment
+from pyverno.lang.cel.runtime import access, arithmetic
+from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.times import (
     civil,
     duration_text,

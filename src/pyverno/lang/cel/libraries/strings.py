@@ -10,10 +10,10 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Library, function
-from pyverno.lang.cel.evaluation import Evaluation
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.costs import by_element, by_result, by_size
 from pyverno.lang.cel.libraries.formatting import format_locale_free, format_with_locale
+from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.values import INT_MAX, Value, type_name
 from pyverno.lang.cel.work import instant, nodes, reading, together, walking
 

@@ -17,7 +17,7 @@ from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.cost import READ
 from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, function
 from pyverno.lang.jmespath.functions.text import scalar_text
-from pyverno.lang.regexperrors import go_reason
+from pyverno.lang.regex.errors import go_reason
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.regex import regex
 

@@ -1,0 +1,95 @@
+"""Checks of literals at compile time, as Kubernetes does since 1.29.
+
+`duration('x')`, `timestamp('x')` and `s.matches('[')` do not compile, nor do lists and maps whose elements differ in
+type even where dyn would allow them, except inside `format` calls. This module must never check anything that is not
+written in the expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pyverno.errors import EvaluationError
+from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.unification import unwrap_optional
+from pyverno.lang.cel.regex import check_pattern
+from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.source import Issue
+from pyverno.lang.cel.times import parse_duration, parse_timestamp
+from pyverno.lang.cel.types import Type
+
+__all__ = ["literal_issues"]
+
+_CHECKS: Final[dict[str, tuple[Callable[[str], object], int]]] = {
+    "duration": (parse_duration, 0),
+    "timestamp": (parse_timestamp, 0),
+    "matches": (check_pattern, 0),
+}
+_EXEMPT: Final = frozenset({"format"})
+
+
+def literal_issues(checked: Checked, *, homogeneous: bool, formats: bool) -> tuple[Issue, ...]:
+    """Return what is wrong with the literals of a checked expression: mixed types, texts that do not parse."""
+    if not homogeneous and not formats:
+        return ()
+    if any(call.function in _EXEMPT for call in checked.calls):
+        calls, literals = _of_interest(checked.root)
+    else:
+        calls = [call for call in checked.calls if call.args]
+        literals = list(checked.collections)
+    found = tuple(issue for node in calls for issue in _formats(node)) if formats else ()
+    return (*found, *(issue for node in literals for issue in _mixtures(checked, node))) if homogeneous else found
+
+
+def _of_interest(root: ast.Node) -> tuple[list[ast.Call], list[ast.ListLiteral | ast.MapLiteral]]:
+    """Return the calls whose arguments are checked, and the lists and maps outside of exempt calls."""
+    calls: list[ast.Call] = []
+    literals: list[ast.ListLiteral | ast.MapLiteral] = []
+    waiting: list[tuple[ast.Node, bool]] = [(root, False)]
+    while waiting:
+        node, is_exempt = waiting.pop()
+        if isinstance(node, ast.Call):
+            if node.function in _CHECKS and node.args:
+                calls.append(node)
+            is_exempt = is_exempt or node.function in _EXEMPT
+        elif isinstance(node, (ast.ListLiteral, ast.MapLiteral)) and not is_exempt:
+            literals.append(node)
+        waiting.extend([(child, is_exempt) for child in ast.children(node)])
+    return calls, literals
+
+
+def _formats(node: ast.Call) -> Iterator[Issue]:
+    check, position = _CHECKS[node.function]
+    if node.function == "matches" and node.target is None:
+        position = 1
+    argument = node.args[position] if position < len(node.args) else None
+    if not isinstance(argument, ast.Literal) or not isinstance(argument.value, str):
+        return
+    try:
+        check(argument.value)
+    except EvaluationError:
+        yield Issue(argument.offset, f"invalid {node.function} argument")
+
+
+def _mixtures(checked: Checked, node: ast.ListLiteral | ast.MapLiteral) -> Iterator[Issue]:
+    if isinstance(node, ast.ListLiteral):
+        yield from _differing(
+            checked, [(item, position in node.optionals) for position, item in enumerate(node.elements)]
+        )
+    else:
+        yield from _differing(checked, [(entry.key, False) for entry in node.entries])
+        yield from _differing(checked, [(entry.value, entry.optional) for entry in node.entries])
+
+
+def _differing(checked: Checked, items: list[tuple[ast.Node, bool]]) -> Iterator[Issue]:
+    first: Type | None = None
+    for node, optional in items:
+        type_ = checked.types[node.id]
+        if optional:
+            type_ = unwrap_optional(type_)[0]
+        if first is None:
+            first = type_
+        elif type_ != first:
+            yield Issue(node.offset, f"expected type '{first}' but found '{type_}'")
+            return

@@ -1,0 +1,3 @@
+"""The fast tier of CEL: generated pass-checks and their cost account."""
+
+from __future__ import annotations

@@ -1,0 +1,50 @@
+"""Kyverno's x509 library: what a certificate or a certificate request says.
+
+Decoding is the `CelWorld`'s: the engine hands in the decoder that JMESPath uses too. This module must never judge
+whether a certificate is to be trusted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyverno.errors import EvaluationError, HostError
+from pyverno.kube.json import JSON
+from pyverno.lang.cel.declarations import Library, function
+from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.json_values import with_doubles
+from pyverno.lang.cel.runtime.evaluation import Evaluation
+from pyverno.lang.cel.work import walking
+
+__all__ = ["X509"]
+
+_CERTIFICATE_FIELDS: Final = frozenset(
+    {
+        "Raw", "RawTBSCertificate", "RawSubjectPublicKeyInfo", "RawSubject", "RawIssuer", "Signature",
+        "PublicKeyAlgorithm", "PublicKey", "SerialNumber", "Issuer", "NotBefore", "NotAfter", "KeyUsage",
+        "Extensions", "ExtraExtensions", "ExtKeyUsage", "BasicConstraintsValid", "IsCA", "MaxPathLen",
+        "MaxPathLenZero", "AuthorityKeyId", "OCSPServer", "IssuingCertificateURL", "DNSNames", "EmailAddresses",
+        "IPAddresses", "PermittedDNSDomainsCritical", "PermittedDNSDomains", "ExcludedDNSDomains",
+        "PermittedIPRanges", "ExcludedIPRanges", "PermittedEmailAddresses", "ExcludedEmailAddresses",
+        "PermittedURIDomains", "ExcludedURIDomains", "CRLDistributionPoints", "PolicyIdentifiers",
+    }
+)  # fmt: skip
+"""Kyverno shows these fields of a certificate; a request is shown with all of its fields."""
+
+
+@function("x509.decode", "(string) -> dyn", in_context=True, work=walking(per=16))
+def decode(evaluation: Evaluation, pem: str) -> JSON:
+    """The fields of a certificate or certificate request with an RSA key, under Go's names; numbers are doubles.
+
+    A certificate has no Subject, only RawSubject in base64; a request has both.
+    """
+    try:
+        fields = evaluation.world.decode_certificate(pem)
+    except (HostError, EvaluationError) as error:
+        raise OperandError("the text holds no certificate that can be read", error.message) from None
+    if "RawTBSCertificate" in fields:
+        fields = {name: value for name, value in fields.items() if name in _CERTIFICATE_FIELDS}
+    return with_doubles(fields, evaluation.runtime.budget)
+
+
+X509: Final = Library("kyverno.x509", (decode,), introduced="1.17", doc="Certificates.")

@@ -1,0 +1,3 @@
+"""The fast tier of patterns: generated pass-checks and failure paths."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Regular expressions of policy authors: RE2 with Go's limits and error texts."""
+
+from __future__ import annotations
