@@ -45,9 +45,12 @@ CONTAINMENT = frozenset(
         "pyverno.engine.faults.error_verdict",
         "pyverno.engine.faults.fault_of",
         "pyverno.engine.faults.trace_of",
-        "pyverno.engine.plan.Candidate.of",
-        "pyverno.engine.plan.Candidate.broken",
-        *(f"pyverno.engine.plan.{name}" for name in ("make_plan", "_asked", "_fused", "_first_asked", "_pass_check")),
+        "pyverno.engine.fast.plan.Candidate.of",
+        "pyverno.engine.fast.plan.Candidate.broken",
+        *(
+            f"pyverno.engine.fast.plan.{name}"
+            for name in ("make_plan", "_asked", "_fused", "_first_asked", "_pass_check")
+        ),
         *(f"pyverno.engine.policyset.PolicySet.{name}" for name in ("plan", "_select", "_candidate")),
     }
 )
@@ -86,10 +89,10 @@ _ELSEWHERE = (
     "pyverno.kube.labelsyntax.",
     "pyverno.engine.policyset.PolicySet.",
     "pyverno.engine.request.",
-    "pyverno.engine.shortcuts.",
+    "pyverno.engine.fast.conditions.",
     "pyverno.engine.triggers.",
     "pyverno.engine.authorization.",
-    "pyverno.engine.patience.",
+    "pyverno.engine.timeslice.",
     "pyverno.engine.engine.Engine.explain",
     "pyverno.engine.engine.Review.",
 )

@@ -73,11 +73,11 @@ _CONFINED: Final = (
         " confinement::test_a_namespaced_policy_clones_nothing_from_elsewhere"
         " confinement::test_a_namespaced_policy_patches_no_foreign_target",
         (_BROKER, "if self.namespace and namespace != self.namespace:", "if False:"),
-        ("compiler/validation_generate.py",
+        ("compiler/validation/generate.py",
          'if problem:\n        findings.error("generate-scope", (*path, "namespace"), f"target',
          'if False:\n        findings.error("generate-scope", (*path, "namespace"), f"target'),
-        ("compiler/validation_generate.py", 'if clones.namespace != (policy.namespace or ""):', "if False:"),
-        ("compiler/validation_spec.py", "if target.namespace and target.namespace != policy.namespace:", "if False:"),
+        ("compiler/validation/generate.py", 'if clones.namespace != (policy.namespace or ""):', "if False:"),
+        ("compiler/validation/spec.py", "if target.namespace and target.namespace != policy.namespace:", "if False:"),
     ),
     _guard(
         "I1", "services are not for context entries of namespaced policies",
@@ -92,7 +92,7 @@ _CONFINED: Final = (
         (_BROKER,
          "if self.namespace and not (isinstance(self.host, NamespacedHttpHost) and self.host.allows_http_in_namespaces):",
          "if False:"),
-        ("compiler/validation_cel.py", "    if policy.is_namespaced:\n", "    if False:\n"),
+        ("compiler/validation/cel.py", "    if policy.is_namespaced:\n", "    if False:\n"),
     ),
     _guard(
         "I1", "a namespaced policy is about objects of its namespace",
@@ -847,7 +847,7 @@ _ADVISORIES: Final = (
     _guard(
         "1D", "targets of a namespaced policy are in it",
         "advisories::test_a_policy_of_a_namespace_generates_nothing_outside_of_one",
-        ("compiler/validation_generate.py",
+        ("compiler/validation/generate.py",
          'if problem:\n        findings.error("generate-scope", (*path, "namespace"), f"target',
          'if False:\n        findings.error("generate-scope", (*path, "namespace"), f"target'),
     ),

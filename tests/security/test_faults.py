@@ -217,7 +217,7 @@ _HARMLESS = (
     "field Overload.cost",
     "pyverno.engine.actions.message.passed_message",
     "pyverno.engine.decision.",
-    "pyverno.engine.plan._fuse",
+    "pyverno.engine.fast.plan._fuse",
     "pyverno.lang.cel.fast.passcheck.fuse",
     "pyverno.lang.pattern.fast.passcheck.fuse",
     "pyverno.lang.pattern.operators.compile_operator",

@@ -13,8 +13,8 @@ from pyverno.compiler.typechecking import TypeChecking, check_types, known_schem
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.schemas import schema_set
 from pyverno.offline.policies import load_policy_documents
-from pyverno.policy.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
-from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass

@@ -22,7 +22,7 @@ from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.policy.admissionpolicy import (
+from pyverno.policy.cel.admissionpolicy import (
     AdmissionBinding,
     AdmissionPolicy,
     MutatingAdmissionPolicy,
@@ -30,7 +30,7 @@ from pyverno.policy.admissionpolicy import (
     ParamRef,
     ValidatingAdmissionPolicy,
 )
-from pyverno.policy.celblocks import ValidationAction
+from pyverno.policy.cel.blocks import ValidationAction
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import locate
 from pyverno.policy.validate import Validate

@@ -15,8 +15,8 @@ from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authz import ENVOY_RESPONSE, HTTP_RESPONSE
 from pyverno.lang.cel.presets import authz_environment
 from pyverno.lang.cel.types import Type
-from pyverno.policy.celblocks import EvaluationMode
-from pyverno.policy.celpolicy import ValidatingPolicy
+from pyverno.policy.cel.blocks import EvaluationMode
+from pyverno.policy.cel.policies import ValidatingPolicy
 
 __all__ = ["ANSWERING", "lower_authorization"]
 

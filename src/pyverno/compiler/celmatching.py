@@ -9,8 +9,8 @@ from pyverno.engine.constraints import NEVER_INTERCEPTED, ConstraintMatcher, Res
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.selector import compile_selector
-from pyverno.policy.constraints import MatchConstraints, MatchPolicy
-from pyverno.policy.constraints import ResourceRule as WrittenRule
+from pyverno.policy.cel.constraints import MatchConstraints, MatchPolicy
+from pyverno.policy.cel.constraints import ResourceRule as WrittenRule
 from pyverno.policy.schema import Path
 
 __all__ = ["INVALID_SELECTOR", "lower_constraints", "selector_problems"]

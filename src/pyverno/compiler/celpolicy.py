@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TypeVar
 
 from pyverno.compiler.authorization import ANSWERING, lower_authorization
-from pyverno.compiler.autogen_cel import expand_cel
+from pyverno.compiler.autogen.cel import expand_cel
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.celmatching import lower_constraints
 from pyverno.compiler.celtemplate import lower_template
@@ -41,16 +41,16 @@ from pyverno.errors import Location, PolicyError
 from pyverno.lang.cel import Program, types
 from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.types import Type, list_of, map_of, struct
-from pyverno.policy.celblocks import Evaluation, EvaluationMode, Mutation, ValidationAction
-from pyverno.policy.celexception import CelException, ReportResult
-from pyverno.policy.celpolicy import (
+from pyverno.policy.cel.blocks import Evaluation, EvaluationMode, Mutation, ValidationAction
+from pyverno.policy.cel.exception import CelException, ReportResult
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import (
     CelPolicy,
     DeletingPolicy,
     GeneratingPolicy,
     MutatingPolicy,
     ValidatingPolicy,
 )
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.schema import locate
 from pyverno.policy.validate import AuditAnnotation, CelExpression
 from pyverno.value import replace

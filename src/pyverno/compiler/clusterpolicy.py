@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyverno.compiler.autogen import expand
+from pyverno.compiler.autogen.patterns import expand
 from pyverno.compiler.context import Parser, lower_context, lower_preconditions
 from pyverno.compiler.matching import lower_matcher
 from pyverno.compiler.passcheck import later_shortcut

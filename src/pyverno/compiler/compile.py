@@ -206,7 +206,7 @@ def _compiled(
     if lowering is _MISSING:
         # what decodes but has no lowering is refused: it must never be passed over in silence
         return Compiled(document, errors=(_unsupported(document.value, document),), warnings=warnings)
-    validate = import_module("pyverno.compiler.validation").validate
+    validate = import_module("pyverno.compiler.validation.rules").validate
     found = validate(written, old=old, **({} if kinds is None else {"kinds": kinds, "kinds_are_complete": True}))
     problems = [*errors, *found.errors]
     policy: CompiledPolicy | None = None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyverno.compiler.autogen import ANNOTATION
-from pyverno.compiler.validation_conditions import DEPRECATED_OPERATORS, condition_blocks, conditions_of
+from pyverno.compiler.autogen.patterns import ANNOTATION
+from pyverno.compiler.validation.conditions import DEPRECATED_OPERATORS, condition_blocks, conditions_of
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import find_kind

@@ -25,12 +25,12 @@ from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
 from pyverno.lang.cel.presets import NEWEST, kubernetes_environment, kyverno_environment
 from pyverno.lang.cel.syntax.source import CompileError, Issue
 from pyverno.lang.cel.types import Type, list_of, map_of
-from pyverno.policy.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
-from pyverno.policy.celblocks import EvaluationMode, Expression, named_expressions, validation_expressions
-from pyverno.policy.celpolicy import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
+from pyverno.policy.cel.blocks import EvaluationMode, Expression, named_expressions, validation_expressions
+from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.constraints import MatchConstraints, ResourceRule
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import locate, path_text
 from pyverno.policy.validate import Cel, NamedExpression, Validate

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pyverno.compiler.autogen_cel import AutogenConfig, Target, expand_cel, guarded_conditions, is_about_pods
+from pyverno.compiler.autogen.cel import AutogenConfig, Target, expand_cel, guarded_conditions, is_about_pods
 from pyverno.compiler.celenvironment import CelCompiler
 from pyverno.compiler.context import Parser
 from pyverno.kube.labelsyntax import label_key_problems
@@ -16,8 +16,8 @@ from pyverno.kube.yaml.documents import Document
 from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.policy.celpolicy import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.validate import NamedExpression
 from pyverno.value import replace
 

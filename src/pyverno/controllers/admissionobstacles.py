@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from pyverno.compiler.autogen_cel import expand_cel
+from pyverno.compiler.autogen.cel import expand_cel
 from pyverno.kube.wildcard import has_wildcard
-from pyverno.policy.celexception import CelException
-from pyverno.policy.celpolicy import MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.exception import CelException
+from pyverno.policy.cel.policies import MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.failureaction import FailureActionOverride

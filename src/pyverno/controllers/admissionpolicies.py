@@ -16,8 +16,8 @@ from pyverno.controllers.webhookrules import targets_of
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
-from pyverno.policy.celexception import CelException
-from pyverno.policy.celpolicy import MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.exception import CelException
+from pyverno.policy.cel.policies import MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.failureaction import FailureAction

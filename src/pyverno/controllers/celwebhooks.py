@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from pyverno.compiler.autogen_cel import expand_cel
+from pyverno.compiler.autogen.cel import expand_cel
 from pyverno.compiler.webhookconditions import webhook_conditions
 from pyverno.controllers.webhookrules import ALL_OPERATIONS, constraint_rules, sorted_rules
 from pyverno.controllers.webhooksources import FAILURES, Hook, Sources, key_of
 from pyverno.kube.json import JSONObject, encode
-from pyverno.policy.celpolicy import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
-from pyverno.policy.constraints import MatchConstraints
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.constraints import MatchConstraints
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.value import dataclass
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.routes import CEL_ROUTES, Route

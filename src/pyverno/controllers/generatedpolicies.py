@@ -19,8 +19,8 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.kube.wildcard import match as fits
-from pyverno.policy.celexception import CelException
-from pyverno.policy.celpolicy import MutatingPolicy
+from pyverno.policy.cel.exception import CelException
+from pyverno.policy.cel.policies import MutatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.validate import Validate

@@ -14,10 +14,10 @@ from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
-from pyverno.policy.celpolicy import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.constraints import MatchConstraints
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.constraints import MatchConstraints
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.mutate import Mutate, Target
 from pyverno.regex import regex
 

@@ -18,7 +18,7 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
-from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import replace
 from pyverno.webhook.documents import ExceptionSettings

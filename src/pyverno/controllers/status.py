@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pyverno.compiler.autogen import expand, is_autogen_name
-from pyverno.compiler.autogen_cel import AutogenConfig, expand_cel
+from pyverno.compiler.autogen.cel import AutogenConfig, expand_cel
+from pyverno.compiler.autogen.patterns import expand, is_autogen_name
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.permissions import ScannedPolicy
 from pyverno.kube.json import JSONObject
 from pyverno.kube.patch.mergepatch import create_merge_patch
-from pyverno.policy.celpolicy import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Generate
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate

@@ -14,7 +14,7 @@ from pyverno.controllers.celwebhooks import cel_hooks
 from pyverno.controllers.webhookrules import ALL_OPERATIONS, Entry, legacy_entries, write_rules
 from pyverno.controllers.webhooksources import FAILURES, Endpoint, Hook, PolicyKey, Settings, Sources, key_of
 from pyverno.kube.json import JSONObject, encode
-from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import dataclass, replace
 from pyverno.webhook.routes import Door, Route

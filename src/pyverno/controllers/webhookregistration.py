@@ -19,7 +19,7 @@ from pyverno.controllers.webhooks import REFUSALS, WebhookController
 from pyverno.controllers.webhooksources import Endpoint, PolicyKey, Sources, key_of
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.status import StatusError
-from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.webhook.routes import read_route
 

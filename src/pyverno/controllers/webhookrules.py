@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from pyverno.compiler.autogen import expand
+from pyverno.compiler.autogen.patterns import expand
 from pyverno.kube.gvk import KindSelector, parse_kind_selector
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as fits
+from pyverno.policy.cel.constraints import ResourceRule
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.constraints import ResourceRule
 from pyverno.policy.generate import Generate, GeneratePattern
 from pyverno.policy.match import MatchBlocks, ResourceFilter
 from pyverno.policy.mutate import Mutate

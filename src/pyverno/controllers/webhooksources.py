@@ -10,7 +10,7 @@ import base64
 from pyverno.controllers.policymemo import PolicyKey, PolicyMemo, key_of
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
-from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import dataclass, field, replace
 from pyverno.webhook.configuration import Configuration

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
 from pyverno.engine.effects import Effect
+from pyverno.engine.fast.plan import Asked, Candidate
 from pyverno.engine.faults import error_verdict, fault_of
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import ADMISSION, Phase
-from pyverno.engine.plan import Asked, Candidate
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import NO_PROPERTIES, CelDetail, FailureAction, Fault, RuleResult, Status, Verdict

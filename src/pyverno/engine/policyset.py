@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pyverno.engine.fast.plan import Candidate, Checks, Plan, Selected, make_plan
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import Phase
-from pyverno.engine.plan import Candidate, Checks, Plan, Selected, make_plan
 from pyverno.engine.request import Operation
 from pyverno.engine.rule import CompiledPolicy, CompiledRule, Exemption, RuleInfo
 

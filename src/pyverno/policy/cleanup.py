@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.context import CONTEXT, ContextEntry
+from pyverno.policy.document import Written
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Record, choice, free, text
-from pyverno.policy.written import Written
 from pyverno.value import dataclass, field
 
 __all__ = ["CLEANUP_POLICY", "CleanupPolicy", "CleanupSpec", "PropagationPolicy"]

@@ -14,19 +14,19 @@ from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     # each kind is imported when a document of it is decoded
-    from pyverno.policy.admissionpolicy import (
+    from pyverno.policy.cel.admissionpolicy import (
         MutatingAdmissionPolicy,
         MutatingAdmissionPolicyBinding,
         ValidatingAdmissionPolicy,
         ValidatingAdmissionPolicyBinding,
     )
-    from pyverno.policy.celexception import CelException
-    from pyverno.policy.celpolicy import DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+    from pyverno.policy.cel.exception import CelException
+    from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+    from pyverno.policy.cel.policies import DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
     from pyverno.policy.cleanup import CleanupPolicy
     from pyverno.policy.clusterpolicy import ClusterPolicy
     from pyverno.policy.exception import PolicyException
     from pyverno.policy.globalcontext import GlobalContextEntry
-    from pyverno.policy.imagepolicy import ImageValidatingPolicy
 
     AnyCelPolicy: TypeAlias = (
         ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy

@@ -55,7 +55,7 @@ class PolicyKind:
 
 
 def _shape(form: str) -> Shape:
-    module, _, name = form.partition(".")
+    module, _, name = form.rpartition(".")
     shape: Shape = getattr(import_module(f"pyverno.policy.{module}"), name)
     return shape
 
@@ -182,11 +182,11 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         deprecated_versions=("v2alpha1",),
         forms=dict.fromkeys(("v2", "v2beta1", "v2alpha1"), "globalcontext.GLOBAL_CONTEXT_ENTRY"),
     ),
-    *_cel("ValidatingPolicy", "validatingpolicies", "vpol", "celpolicy.VALIDATING_POLICY"),
-    *_cel("MutatingPolicy", "mutatingpolicies", "mpol", "celpolicy.MUTATING_POLICY"),
-    *_cel("GeneratingPolicy", "generatingpolicies", "gpol", "celpolicy.GENERATING_POLICY"),
-    *_cel("DeletingPolicy", "deletingpolicies", "dpol", "celpolicy.DELETING_POLICY"),
-    *_cel("ImageValidatingPolicy", "imagevalidatingpolicies", "ivpol", "imagepolicy.IMAGE_VALIDATING_POLICY"),
+    *_cel("ValidatingPolicy", "validatingpolicies", "vpol", "cel.policies.VALIDATING_POLICY"),
+    *_cel("MutatingPolicy", "mutatingpolicies", "mpol", "cel.policies.MUTATING_POLICY"),
+    *_cel("GeneratingPolicy", "generatingpolicies", "gpol", "cel.policies.GENERATING_POLICY"),
+    *_cel("DeletingPolicy", "deletingpolicies", "dpol", "cel.policies.DELETING_POLICY"),
+    *_cel("ImageValidatingPolicy", "imagevalidatingpolicies", "ivpol", "cel.imagepolicy.IMAGE_VALIDATING_POLICY"),
     PolicyKind(
         _CEL,
         "PolicyException",
@@ -195,19 +195,19 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         Family.CEL_EXCEPTION,
         _CEL_VERSIONS,
         deprecated_versions=("v1alpha1",),
-        forms=dict.fromkeys(_CEL_VERSIONS, "celexception.CEL_EXCEPTION"),
+        forms=dict.fromkeys(_CEL_VERSIONS, "cel.exception.CEL_EXCEPTION"),
     ),
     *_admission(
         "ValidatingAdmissionPolicy",
         "validatingadmissionpolicies",
-        "admissionpolicy.VALIDATING_ADMISSION_POLICY",
-        "admissionpolicy.VALIDATING_ADMISSION_POLICY_BINDING",
+        "cel.admissionpolicy.VALIDATING_ADMISSION_POLICY",
+        "cel.admissionpolicy.VALIDATING_ADMISSION_POLICY_BINDING",
     ),
     *_admission(
         "MutatingAdmissionPolicy",
         "mutatingadmissionpolicies",
-        "admissionpolicy.MUTATING_ADMISSION_POLICY",
-        "admissionpolicy.MUTATING_ADMISSION_POLICY_BINDING",
+        "cel.admissionpolicy.MUTATING_ADMISSION_POLICY",
+        "cel.admissionpolicy.MUTATING_ADMISSION_POLICY_BINDING",
     ),
 )
 """Every kind of policy document that Kyverno knows."""

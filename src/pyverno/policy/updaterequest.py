@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.document import Written
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Record, boolean, choice, free, list_of, text
-from pyverno.policy.written import Written
 from pyverno.regex import regex
 from pyverno.value import dataclass, field
 

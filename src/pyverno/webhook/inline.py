@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NoReturn, Protocol, runtime_checkable
 
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
-from pyverno.engine.patience import MAX_CONTEXT_BYTES, ImpatientBudget
+from pyverno.engine.timeslice import MAX_CONTEXT_BYTES, ImpatientBudget
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable

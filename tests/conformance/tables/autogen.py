@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyverno.compiler.autogen import ANNOTATION, autogen_controllers, expand, is_autogen_name
+from pyverno.compiler.autogen.patterns import ANNOTATION, autogen_controllers, expand, is_autogen_name
 from tests.conformance.outcome import NO_ASSERTION, Claim, NotRun
 from tests.conformance.policies import written_policy
 from tests.conformance.tables.go_structs import as_json

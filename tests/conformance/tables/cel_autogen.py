@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyverno.compiler.autogen_cel import (
+from pyverno.compiler.autogen.cel import (
     CRON_JOBS,
     DEFAULTS,
     Target,
@@ -19,10 +19,10 @@ from pyverno.compiler.autogen_cel import (
     rewrite_mutation,
     rewrite_text,
 )
-from pyverno.policy.celpolicy import MutatingPolicy, ValidatingPolicy
-from pyverno.policy.constraints import MatchConstraints
+from pyverno.policy.cel.constraints import MatchConstraints
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import MutatingPolicy, ValidatingPolicy
 from pyverno.policy.decode import decode
-from pyverno.policy.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.validate import NamedExpression
 from tests.conformance.outcome import NO_ASSERTION, Claim, NotRun
 from tests.conformance.policies import as_document

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pyverno.compiler import compile_document
-from pyverno.compiler.validation import validate
-from pyverno.compiler.validation_actions import _are_texts
-from pyverno.compiler.validation_kinds import _is_about_metadata
-from pyverno.compiler.validation_variables import _COMPILED
+from pyverno.compiler.validation.actions import _are_texts
+from pyverno.compiler.validation.kinds import _is_about_metadata
+from pyverno.compiler.validation.rules import validate
+from pyverno.compiler.validation.variables import _COMPILED
 from pyverno.errors import PolicyError
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode

@@ -13,7 +13,7 @@ MOST_OWN_MODULES = 150
 UNUSED = (
     *("click", "rich", "yaml", "orjson", "re2", "aiohttp", "cryptography", "asyncio", "subprocess"),
     *("inspect", "dataclasses", "decimal", "fractions", "hashlib", "json.decoder", "socket", "uuid"),
-    *("pyverno.lang.cel", "pyverno.podsecurity", "pyverno.images", "pyverno.policy.celpolicy"),
+    *("pyverno.lang.cel", "pyverno.podsecurity", "pyverno.images", "pyverno.policy.cel.policies"),
     *("pyverno.lang.jmespath.functions.times", "pyverno.lang.jmespath.functions.regex", "pyverno.kube.yaml.events"),
     *("pyverno.compiler.mutating", "pyverno.compiler.generating", "pyverno.compiler.celpolicy"),
     *("pyverno.lang.pattern.validate", "pyverno.kube.schemas", "pyverno.kube.patch.jsonpatch", "pyverno.cli.root"),

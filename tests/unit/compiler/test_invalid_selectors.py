@@ -11,7 +11,7 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.policy.constraints import MatchConstraints, ResourceRule
+from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from tests.unit.policy.documents import document
 
 RULES = 'resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]'

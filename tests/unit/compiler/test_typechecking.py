@@ -10,7 +10,7 @@ from pyverno.compiler.typechecking import check_types, kinds_to_check, known_sch
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.yaml.documents import Document
-from pyverno.policy.constraints import MatchConstraints, ResourceRule
+from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.decode import decode
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
-from pyverno.policy.celexception import CelException
+from pyverno.policy.cel.exception import CelException
 from pyverno.policy.exception import PolicyException
 
 PODS: JSONObject = {"resources": {"kinds": ["Pod"]}}

@@ -14,8 +14,8 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
+from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.constraints import MatchConstraints, ResourceRule
 from pyverno.sandbox import Sandbox
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from pyverno.controllers.webhookrules import Entry, unite, unknown_kinds, write_
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
-from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.webhook.configuration import Configuration
 

@@ -13,7 +13,7 @@ from pyverno.controllers.webhooksources import Endpoint, Sources
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
-from pyverno.policy.celpolicy import CelPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.sandbox.sandbox import Sandbox, Settings
 from pyverno.value import replace

@@ -22,8 +22,8 @@ from pyverno.engine.cel import (
     has_run_out,
     request_bindings,
 )
-from pyverno.engine.celshortcuts import cel_shortcut
 from pyverno.engine.constraints import ConstraintMatcher
+from pyverno.engine.fast.cel import cel_shortcut
 from pyverno.engine.result import AdmissionDetail, CelDetail, Denial, FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_SHORTCUT, RuleInfo, Run, Shortcut
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, Unmet, first_unmet, request_bindings
-from pyverno.engine.celshortcuts import cel_shortcut
+from pyverno.engine.fast.cel import cel_shortcut
 from pyverno.engine.result import CelDetail, FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_SHORTCUT, Exemption, RuleInfo, Run, Shortcut
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.exemption import SkippedByException
+from pyverno.engine.fast.conditions import Answers, compile_denial_of_each
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_SHORTCUT, Action, RuleInfo, Run, Shortcut
-from pyverno.engine.shortcuts import Answers, compile_denial_of_each
 from pyverno.errors import (
     BudgetExceededError,
     ContextEntryError,

@@ -49,7 +49,7 @@ def checked_status(policy: JSONObject, crds: Iterable[JSONObject], kube_version:
     from pyverno.compiler.typechecking import check_types, known_schemas
     from pyverno.kube.schemas import schema_set
     from pyverno.kube.yaml.documents import Document
-    from pyverno.policy.admissionpolicy import ValidatingAdmissionPolicy
+    from pyverno.policy.cel.admissionpolicy import ValidatingAdmissionPolicy
     from pyverno.policy.decode import decode
 
     status: JSONObject = {**(policy.get("status") or {})}

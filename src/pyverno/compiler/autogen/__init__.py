@@ -1,0 +1,3 @@
+"""Autogen: copies of Pod rules for the controllers that create Pods, for both policy families."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Validation of policy documents: every error and warning that Kyverno's policy webhook reports."""
+
+from __future__ import annotations

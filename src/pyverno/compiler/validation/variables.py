@@ -1,0 +1,255 @@
+"""Checks of variables: which may be used in a rule at all, and which not in background mode.
+
+Nothing is evaluated: a variable is judged by its text, with `null` in place of variables inside it. This module must
+not know what variables hold.
+(Kyverno: pkg/validation/policy, pkg/engine/context/mock_context.go)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pyverno.compiler.validation.context import context_entries
+from pyverno.compiler.validation.findings import Findings
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.lang.template import compile_template
+from pyverno.lang.template.patchtext import compile_patch_text
+from pyverno.lang.template.syntax import VARIABLE
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.context import ConfigMap
+from pyverno.policy.match import MatchBlocks
+from pyverno.policy.mutate import Mutate
+from pyverno.policy.rule import Rule, VerifyImages
+from pyverno.policy.schema import Path
+from pyverno.regex import regex
+from pyverno.value import dataclass
+
+__all__ = ["check_variables"]
+
+_BACKGROUND_MODE = (
+    "only select variables are allowed in background mode. "
+    "Set spec.background=false to disable background mode for this policy rule: "
+)
+_UPDATE_MODE = (
+    "only select variables are allowed in on policy update. "
+    "Set spec.mutateExistingOnPolicyUpdate=false to disable update policy mode for this policy rule: "
+)
+_INVALID = "policy contains invalid variables: "
+
+_ADMISSION = r"serviceAccountName|serviceAccountNamespace|"
+_ANYWHERE = r"element|elementIndex|@|images|"
+# linear: a name is tried from its start only, and as a whole
+_CALL = r"(?<![a-z_0-9])[a-z_0-9]++\([^{}]"
+_ALLOWED: dict[tuple[bool, bool], str] = {
+    (False, False): rf"request|{_ADMISSION}{_ANYWHERE}image|{_CALL}",
+    (True, False): rf"request\.|{_ANYWHERE}images\.|image\.|{_CALL}",
+    (False, True): rf"request\.|{_ADMISSION}{_ANYWHERE}images\.|image\.|target\.|{_CALL}",
+    (True, True): rf"request\.|{_ANYWHERE}images\.|image\.|target\.|{_CALL}",
+}
+"""What a variable's text must contain, by (background, may see `target`)."""
+
+_COMPILED = {key: regex(text) for key, text in _ALLOWED.items()}
+_PLAIN_VARIABLE = regex(r"\{\{[^{}]*+\}\}")
+_USER = regex(
+    r"[^.](serviceAccountName|serviceAccountNamespace|request.userInfo|request.roles|request.clusterRoles)\b", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """Which variables a rule may use."""
+
+    background: bool
+    target: bool
+    patterns: tuple[str, ...]
+
+    def accepts(self, text: str) -> bool:
+        unquoted = text.replace('"', "")
+        if _COMPILED[self.background, self.target].search(unquoted):
+            return True
+        return any(wildcard_match(pattern, unquoted) for pattern in self.patterns)
+
+    def refusal(self, text: str) -> str:
+        listed = " ".join(self.patterns)
+        regex = _ALLOWED[self.background, self.target]
+        return f'variable {text.replace(chr(34), "")} must match regex "{regex}" or patterns [{listed}]'
+
+
+def check_variables(policy: ClusterPolicy, rules: tuple[Rule, ...], findings: Findings) -> None:
+    """Check the variables of all rules of a policy, copies by autogen included."""
+    background = policy.spec.background
+    if background:
+        _check_user_variables(policy, rules, findings, _BACKGROUND_MODE)
+    _check_rules(rules, findings, background=background, prefix=_INVALID)
+    if any(_runs_on_update(policy, rule) for rule in rules) and _has_variables(policy.raw):
+        _check_user_variables(policy, rules, findings, _UPDATE_MODE)
+        if not background:
+            _check_rules(rules, findings, background=True, prefix=f"update event, {_INVALID}")
+
+
+def _check_rules(rules: tuple[Rule, ...], findings: Findings, *, background: bool, prefix: str) -> None:
+    """Check rules; what is wrong with a written rule is not told again of its copies."""
+    faulty: set[Path] = set()
+    for rule in rules:
+        before = len(findings.errors)
+        if rule.path not in faulty:
+            _check_rule(rule, findings, background=background, prefix=prefix)
+        if len(findings.errors) > before:
+            faulty.add(rule.path)
+
+
+def _runs_on_update(policy: ClusterPolicy, rule: Rule) -> bool:
+    if not isinstance(rule.action, Mutate):
+        return False
+    own = rule.action.mutate_existing_on_policy_update
+    return policy.spec.mutate_existing_on_policy_update if own is None else own
+
+
+def _has_variables(raw: JSONObject) -> bool:
+    return any(VARIABLE.search(text) is not None for text, _ in _texts(raw, ()))
+
+
+def _texts(value: JSON, path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield every string and key of a document with its path; does not recurse."""
+    pending: list[tuple[JSON, Path]] = [(value, path)]
+    while pending:
+        current, place = pending.pop()
+        match current:
+            case str():
+                yield current, place
+            case dict():
+                for key, member in current.items():
+                    yield key, (*place, key)
+                    pending.append((member, (*place, key)))
+            case list():
+                pending.extend((each, (*place, index)) for index, each in enumerate(current))
+
+
+def _check_user_variables(policy: ClusterPolicy, rules: tuple[Rule, ...], findings: Findings, prefix: str) -> None:
+    for rule in rules:
+        # The number is that of the written rule, so that its copies by autogen say nothing new.
+        for name, section in (("match", rule.match), ("exclude", rule.exclude)):
+            if section is not None:
+                _check_user_match(f"spec/rules[{rule.path[-1]}]/{name}", section, findings, prefix)
+    if any(isinstance(rule.action, Mutate) and rule.action.targets is not None for rule in policy.spec.rules):
+        return
+    written = {key: value for key, value in policy.raw.items() if key in ("metadata", "spec")}
+    for text, path in _texts(written, ()):
+        if "last-applied-configuration" in path[-1:]:
+            continue
+        for found in VARIABLE.finditer(text):
+            if _USER.search(found.group(2)):
+                findings.error("background-variable", path, f"{prefix}variable {found.group(2)} is not allowed")
+
+
+def _check_user_match(place: str, section: MatchBlocks, findings: Findings, prefix: str) -> None:
+    forms = (("", (section.flat,) if section.flat is not None else ()), ("any", section.any), ("all", section.all))
+    for form, blocks in forms:
+        for index, block in enumerate(blocks):
+            user = block.user_info
+            fields = (("roles", user.roles), ("clusterRoles", user.cluster_roles), ("subjects", user.subjects))
+            field = next((name for name, values in fields if values), None)
+            if field is not None:
+                where = f"{place}/{form}[{index}]/{field}" if form else f"{place}/{field}"
+                text = f"{prefix}invalid variable used at path: {where} "
+                findings.error("background-user-info", (*block.path, field), text)
+
+
+def _check_rule(rule: Rule, findings: Findings, *, background: bool, prefix: str) -> None:
+    _check_forbidden_sections(rule, findings, prefix)
+    patterns = tuple(_context_patterns(rule))
+    mutate = rule.action if isinstance(rule.action, Mutate) else None
+    has_targets = mutate is not None and mutate.targets is not None
+    if mutate is not None:
+        allowed = _Allowed(background, False, patterns)
+        for index, target in enumerate(mutate.targets or ()):
+            named = {key: target.raw.get(key) for key in ("apiVersion", "kind", "namespace", "name", "uid")}
+            seen = {
+                "context": rule.raw.get("context"),
+                "preconditions": rule.raw.get("preconditions"),
+                "mutate": {"targets": [named]},
+            }
+            _check_document(
+                seen, rule.path, findings, allowed, f"{prefix}invalid variables defined at mutate.targets[{index}]: "
+            )
+    allowed = _Allowed(background, has_targets, patterns)
+    failed = f"{prefix}variable substitution failed for rule {rule.name}: "
+    _check_document(_without_attestation_conditions(rule.raw), rule.path, findings, allowed, failed)
+
+
+def _without_attestation_conditions(raw: JSONObject) -> JSONObject:
+    images = raw.get("verifyImages")
+    if not images:
+        return raw
+    trimmed = [
+        {
+            **image,
+            "attestations": [
+                {key: value for key, value in attestation.items() if key != "conditions"}
+                for attestation in image.get("attestations") or ()
+            ],
+        }
+        for image in images
+    ]
+    return {**raw, "verifyImages": trimmed}
+
+
+def _check_document(document: JSONObject, path: Path, findings: Findings, allowed: _Allowed, prefix: str) -> None:
+    template = compile_template(document)
+    for error in template.errors:
+        findings.error("variable", path, f"{prefix}{error.message}")
+    for variable in template.variables:
+        text = _without_inner(variable.text)
+        if variable.expression is not None and text != "@" and not allowed.accepts(text):
+            findings.error("variable", path, f"{prefix}{allowed.refusal(text)}")
+
+
+def _without_inner(text: str) -> str:
+    """Put `null` in place of the variables inside a variable, as a mock query yields it."""
+    while "{{" in text:
+        replaced = VARIABLE.sub(r"\1null", text)
+        if replaced == text:
+            break
+        text = replaced
+    return text.strip().removeprefix("-").strip()
+
+
+def _context_patterns(rule: Rule) -> Iterator[str]:
+    for entry in context_entries(rule):
+        if isinstance(entry, ConfigMap):
+            yield from (f"{entry.name}.{part}" for part in ("data", "metadata", "data.*", "metadata.*"))
+        else:
+            yield f"{entry.name}*"
+    if isinstance(rule.action, VerifyImages) and any(image.check is not None for image in rule.action.entries):
+        for image in rule.action.entries:
+            yield from (f"{attestation.name}*" for attestation in image.attestations)
+
+
+def _check_forbidden_sections(rule: Rule, findings: Findings, prefix: str) -> None:
+    if isinstance(rule.action, Mutate) and _patch_paths_have_variables(rule.action.patches_json6902):
+        text = f'{prefix}rule "{rule.name}" should not have variables in patchesJSON6902 path section'
+        findings.error("variable", (*rule.action.path, "patchesJson6902"), text)
+    for name, section in (("exclude", rule.exclude), ("match", rule.match)):
+        if section is not None and any(_PLAIN_VARIABLE.search(text) for text, _ in _texts(section.raw, ())):
+            text = f'{prefix}rule "{rule.name}" should not have variables in {name} section'
+            findings.error("variable", section.path, text)
+    if isinstance(rule.action, VerifyImages):
+        for image in rule.action.entries:
+            if any(VARIABLE.search(reference) for reference in image.image_references):
+                text = f'{prefix}rule "{rule.name}" should not have variables in image reference section'
+                findings.error("variable", (*image.path, "imageReferences"), text)
+
+
+def _patch_paths_have_variables(text: str) -> bool:
+    if not text:
+        return False
+    try:
+        operations = compile_patch_text(text).template.document
+    except PyvernoError:
+        return False
+    if not isinstance(operations, list):
+        return False
+    return any(VARIABLE.search(str(each.get("path", ""))) for each in operations if isinstance(each, dict))

@@ -1,0 +1,102 @@
+"""Which steps a plan is made of, and that they say the same as rules one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
+from pyverno.engine.fast.plan import Asked, Fast
+from pyverno.engine.phases import VALIDATING
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Request
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import load_documents
+
+_POLICY = """
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: %s, annotations: {pod-policies.kyverno.io/autogen-controllers: none}}
+spec:
+  applyRules: %s
+  rules:
+"""
+_RULE = """
+  - name: %s
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: m, %s}
+"""
+_PATTERN = 'pattern: {metadata: {labels: {"%s": "?*"}}}'
+_ANY = 'anyPattern: [{metadata: {labels: {"%s": "?*"}}}, {spec: {hostPID: true}}]'
+_DENY = (
+    'deny: {conditions: {any: [{key: "{{ request.object.metadata.labels.%s || \'\' }}", operator: Equals, value: ""}]}}'
+)
+
+
+def _policy(name: str, *rules: tuple[str, str], applies: str = "All") -> str:
+    written = (_RULE % (f"{name}-{number}", form % label) for number, (form, label) in enumerate(rules))
+    return _POLICY % (name, applies) + "".join(written)
+
+
+def _engine(*policies: str) -> Engine:
+    compilation = compile_documents(load_documents("---".join(policies)))
+    assert not compilation.errors
+    return Engine(compilation.policy_set())
+
+
+def _pod(*labels: str) -> Request:
+    body: JSONObject = {"metadata": {"name": "p", "namespace": "n", "labels": dict.fromkeys(labels, "x")}}
+    return Request.from_manifest({"apiVersion": "v1", "kind": "Pod", **body})
+
+
+def _said(engine: Engine, request: Request) -> list[tuple[str, str]]:
+    return [(result.rule.name, result.status.value) for result in engine.review(request, VALIDATING).results]
+
+
+def test_rules_without_a_fused_check_are_one_step() -> None:
+    """However many policies they are of; those that stop at the first decided rule have a step of their own."""
+    engine = _engine(
+        _policy("a", (_ANY, "x"), (_DENY, "y")),
+        _policy("b", (_ANY, "x"), (_ANY, "y"), applies="One"),
+        _policy("c", (_ANY, "x"), applies="One"),
+        _policy("d", (_PATTERN, "x")),
+    )
+    engine.review(_pod("x"), VALIDATING)
+    (plan,) = engine.policies._memo.values()
+    shapes = [(type(step), len(step.rules), step.stops) for step in plan if isinstance(step, Asked)]
+    assert shapes == [(Asked, 2, False), (Asked, 2, True), (Asked, 1, False)]
+    assert [type(step) for step in plan][:1] == [Fast]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (("x", "y"), ["pass", "pass", "pass", "pass"]),
+        (("x",), ["pass", "fail", "pass", "fail"]),
+        (("y",), ["fail", "pass", "fail", "pass"]),
+    ],
+)
+def test_the_first_decided_rule_ends_a_policy_that_applies_one(labels: tuple[str, ...], expected: list[str]) -> None:
+    """With applyRules One the second rule is not asked, whatever the first said; the policies beside it are."""
+    rules = ((_ANY, "x"), (_ANY, "y"))
+    engine = _engine(_policy("a", *rules), _policy("b", *rules, applies="One"), _policy("c", *rules))
+    names = ["a-0", "a-1", "b-0", "c-0", "c-1"]
+    a, b = expected[:2], expected[2:]
+    assert _said(engine, _pod(*labels)) == list(zip(names, [*a, a[0], *b], strict=True))
+
+
+@pytest.mark.parametrize("labels", [("x",), ("y",), (), ("x", "y")])
+def test_a_plan_says_what_its_policies_say_alone(labels: tuple[str, ...]) -> None:
+    """Fused or not, in one step or in many."""
+    forms = [(_PATTERN, "x"), (_PATTERN, "y"), (_ANY, "x"), (_DENY, "y")]
+    policies = [_policy(f"p{number}", form) for number, form in enumerate(forms)]
+    alone = [said for policy in policies for said in _said(_engine(policy), _pod(*labels))]
+    assert sorted(_said(_engine(*policies), _pod(*labels))) == sorted(alone)
+    assert len(alone) == 4
+
+
+def test_an_empty_set_has_an_empty_plan() -> None:
+    """No rule, no step: who asks whether anything can happen reads the plan."""
+    engine = Engine(PolicySet())
+    engine.review(_pod(), VALIDATING)
+    assert [*engine.policies._memo.values()] == [()]
