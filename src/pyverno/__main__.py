@@ -1,7 +1,8 @@
 """The `pyverno` command: looks at the first words itself, so that the cheapest answers import nothing.
 
-`pyverno --version` answers from here; what needs no click is left to `pyverno.cli.plainly`, and everything else to
-`pyverno.cli.root`. This module must never import anything at its top that is not already loaded when Python starts.
+`pyverno --version` answers from here; what needs no click is left to `pyverno.cli.args.fastargv`, and everything
+else to `pyverno.cli.root`. This module must never import anything at its top that is not
+already loaded when Python starts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def main() -> None:
         raise SystemExit(0)
     # a plain run makes a great many objects and no cycles worth finding, not even when the interpreter ends
     gc.disable()
-    from pyverno.cli.plainly import run_plainly
+    from pyverno.cli.args.fastargv import run_plainly
 
     code = run_plainly(arguments)
     if code is None:

@@ -24,7 +24,7 @@ from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.time.gotime import parse_rfc3339
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
-from pyverno.offline.companions import Values, read_user_info, read_values
+from pyverno.offline.clifiles import Values, read_user_info, read_values
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.resources import normalise

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pyverno.cli.apply_judge import judge
-from pyverno.cli.apply_load import load_material, open_session
-from pyverno.cli.apply_options import ApplyOptions, check_options
+from pyverno.cli.apply.judge import judge
+from pyverno.cli.apply.load import load_material, open_session
+from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.report.summary import Summary
 from tests.conformance.outcome import Case, Claim, NotRun
 from tests.conformance.policies import refusal

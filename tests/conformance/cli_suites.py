@@ -12,10 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from pyverno.cli.test_check import Row
-from pyverno.cli.test_find import FoundSuite, find_suites
-from pyverno.cli.test_options import SuiteOptions
-from pyverno.cli.test_run import run_suite
+from pyverno.cli.test.check import Row
+from pyverno.cli.test.find import FoundSuite, find_suites
+from pyverno.cli.test.options import SuiteOptions
+from pyverno.cli.test.run import run_suite
 from pyverno.compiler import compile_documents
 from pyverno.kube.yaml.documents import expand_lists
 from pyverno.offline.files import load_files

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pyverno.cli.apply_judge import judge
-from pyverno.cli.apply_load import load_material, open_session
-from pyverno.cli.apply_options import ApplyOptions
-from pyverno.cli.test_suite import load_suite
+from pyverno.cli.apply.judge import judge
+from pyverno.cli.apply.load import load_material, open_session
+from pyverno.cli.apply.options import ApplyOptions
+from pyverno.cli.test.suite import load_suite
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.request import Request
 from pyverno.engine.rule import Stage

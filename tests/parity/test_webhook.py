@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.cli.test_suite import load_suite
+from pyverno.cli.test.suite import load_suite
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.testfile import read_test_file
 from tests.cases.case import Case, all_cases

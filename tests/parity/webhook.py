@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyverno.cli.evaluate import Evaluation
-from pyverno.cli.test_find import find_suites
-from pyverno.cli.test_suite import Suite, load_suite
+from pyverno.cli.test.find import find_suites
+from pyverno.cli.test.suite import Suite, load_suite
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
 from pyverno.engine.host import Host
@@ -33,7 +33,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.resource import Resource
-from pyverno.offline.companions import Values
+from pyverno.offline.clifiles import Values
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import CEL_ROUTES, Door, Route, read_route
 from tests.cases.snapshot import said

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyverno.cli.apply import apply
-from pyverno.cli.apply_flags import FLAGS
-from pyverno.cli.flags import read_plainly
+from pyverno.cli.apply.command import apply
+from pyverno.cli.apply.flags import FLAGS
+from pyverno.cli.args.flags import read_plainly
 from tests.property import inputs as st
 from tests.property.inputs import law
 

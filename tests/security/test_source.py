@@ -28,9 +28,9 @@ FORBIDDEN_MODULES = {
     "xmlrpc",
     "pty",
 }
-PROCESS_MODULES = {"subprocess": {"offline/git.py"}, "multiprocessing": {"cli/apply_judge.py", "cli/test_run.py"}}
+PROCESS_MODULES = {"subprocess": {"offline/git.py"}, "multiprocessing": {"cli/apply/judge.py", "cli/test/run.py"}}
 PROCESS_CALLS = {
-    "asyncio.create_subprocess_exec": {"cli/sandbox_run.py", "cluster/credentials.py", "controllers/processes.py"},
+    "asyncio.create_subprocess_exec": {"cli/sandbox/run.py", "cluster/credentials.py", "controllers/processes.py"},
     "asyncio.create_subprocess_shell": set(),
 }
 FORBIDDEN_CALLS = {

@@ -11,7 +11,7 @@ import sys
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from pyverno.cli.options import LOGGING_OPTIONS, Command
+from pyverno.cli.args.options import LOGGING_OPTIONS, Command
 from pyverno.errors import UsageError
 
 __all__ = ["SHELLS", "completion", "completion_script"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from pyverno.cli.options import flag
-from pyverno.cli.sections import command
+from pyverno.cli.args.options import flag
+from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
 __all__ = ["docs", "pages"]

@@ -20,7 +20,7 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
-from pyverno.offline.companions import Values
+from pyverno.offline.clifiles import Values
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Evaluation", "parse_operation"]

@@ -9,8 +9,8 @@ import sys
 
 import orjson
 
-from pyverno.cli.options import comma_list, flag, value
-from pyverno.cli.sections import command
+from pyverno.cli.args.options import comma_list, flag, value
+from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 from pyverno.kube.yaml.writer import dump_yaml
 

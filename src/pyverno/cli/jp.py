@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-from pyverno.cli.groups import group
-from pyverno.cli.options import comma_list, flag, value
-from pyverno.cli.sections import command
+from pyverno.cli.args.groups import group
+from pyverno.cli.args.options import comma_list, flag, value
+from pyverno.cli.args.sections import command
 from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.kube.yaml.documents import load_documents

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyverno.cli.options import comma_list, value
-from pyverno.cli.sections import command
+from pyverno.cli.args.options import comma_list, value
+from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
 __all__ = ["migrate"]

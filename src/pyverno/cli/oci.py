@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pyverno.cli.groups import group
-from pyverno.cli.sections import command
+from pyverno.cli.args.groups import group
+from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
 __all__ = ["oci"]

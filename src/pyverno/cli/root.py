@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyverno.cli.argument_errors import run_command
+from pyverno.cli.args.errors import run_command
+from pyverno.cli.args.options import LOGGING_OPTIONS, Command, rewritten
 from pyverno.cli.errors import guarded, unknown_command
-from pyverno.cli.options import LOGGING_OPTIONS, Command, rewritten
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -39,18 +39,20 @@ class Row:
 
 
 COMMANDS: Mapping[str, Row] = {
-    "apply": Row("pyverno.cli.apply", "apply", "Apply policies on resources."),
-    "test": Row("pyverno.cli.test", "test", "Run tests from a local filesystem or a remote git repository."),
-    "sandbox": Row("pyverno.cli.sandbox", "sandbox", "Run a Kubernetes API server in this process, for kubectl."),
+    "apply": Row("pyverno.cli.apply.command", "apply", "Apply policies on resources."),
+    "test": Row("pyverno.cli.test.command", "test", "Run tests from a local filesystem or a remote git repository."),
+    "sandbox": Row(
+        "pyverno.cli.sandbox.command", "sandbox", "Run a Kubernetes API server in this process, for kubectl."
+    ),
     "jp": Row("pyverno.cli.jp", "jp", "Work with JMESPath expressions: query, parse, function."),
-    "cel": Row("pyverno.cli.cel", "cel", "Work with CEL expressions: eval, check, functions."),
-    "create": Row("pyverno.cli.create", "create", "Create files of Kyverno's command line from templates."),
-    "controller": Row("pyverno.cli.controller", "controller", "Run a controller in, or beside, a cluster."),
+    "cel": Row("pyverno.cli.cel.command", "cel", "Work with CEL expressions: eval, check, functions."),
+    "create": Row("pyverno.cli.create.command", "create", "Create files of Kyverno's command line from templates."),
+    "controller": Row("pyverno.cli.controller.command", "controller", "Run a controller in, or beside, a cluster."),
     "install": Row("pyverno.cli.install", "install", "Print the manifests that install the controllers."),
     "version": Row("pyverno.cli.version", "version", "Print the version."),
     "completion": Row("pyverno.cli.completion", "completion", "Print a completion script for a shell."),
     "docs": Row("pyverno.cli.docs", "docs", "Write the reference of the command line as Markdown."),
-    "fix": Row("pyverno.cli.fix", "fix", "Rewrite policies and tests to the current schema."),
+    "fix": Row("pyverno.cli.fix.command", "fix", "Rewrite policies and tests to the current schema."),
     "oci": Row("pyverno.cli.oci", "oci", "Push and pull policies as OCI artifacts."),
     "migrate": Row("pyverno.cli.migrate", "migrate", "Store objects again at a new version."),
 }

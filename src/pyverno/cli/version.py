@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from pyverno.cli.options import value
-from pyverno.cli.sections import command
+from pyverno.cli.args.options import value
+from pyverno.cli.args.sections import command
 from pyverno.cli.version_info import version_text
 from pyverno.errors import UsageError
 

@@ -80,7 +80,7 @@ def test_apply_imports_neither_network_nor_terminal_libraries(folder: Path) -> N
     """They are imported when they are used."""
     loaded = _imported("apply", "latest.yaml", "-r", "good.yaml")
     assert "pyverno.engine.engine" in loaded
-    assert set() == loaded & {"aiohttp", "asyncio", "rich", "subprocess", "multiprocessing", "pyverno.cli.test_check"}
+    assert set() == loaded & {"aiohttp", "asyncio", "rich", "subprocess", "multiprocessing", "pyverno.cli.test.check"}
 
 
 def test_a_closed_pipe_ends_quietly(folder: Path) -> None:

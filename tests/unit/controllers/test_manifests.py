@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from pyverno.cli.admission_run import REQUIRED
+from pyverno.cli.controller.run import REQUIRED
 from pyverno.cluster.access import SERVICE_ACCOUNT
 from pyverno.cluster.egress import SCOPED_TOKEN
 from pyverno.controllers.definitions import definitions

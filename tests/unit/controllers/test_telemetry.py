@@ -132,6 +132,6 @@ def test_without_the_extra_the_error_names_it() -> None:
 
 def test_a_controller_that_sends_nothing_does_not_load_it() -> None:
     """It takes half a second."""
-    code = "import sys, pyverno.cli.admission_run; print([name for name in sys.modules if 'telemetry' in name])"
+    code = "import sys, pyverno.cli.controller.run; print([name for name in sys.modules if 'telemetry' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "[]\n" == done.stdout

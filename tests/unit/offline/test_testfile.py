@@ -8,7 +8,7 @@ import pytest
 
 from pyverno.errors import PyvernoError
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.offline.companions import is_deprecated
+from pyverno.offline.clifiles import is_deprecated
 from pyverno.offline.testfile import TestFile, read_test_file
 
 HEAD = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n"

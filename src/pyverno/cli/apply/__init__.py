@@ -1,0 +1,3 @@
+"""`pyverno apply`: its flags, what it loads, how it judges, and what it prints."""
+
+from __future__ import annotations

@@ -1,0 +1,259 @@
+"""What `pyverno apply` prints: header, changed and generated objects, violations, table, reports, summary.
+
+stdout is the answer and stderr the log; where stdout is for a machine nothing else goes there. Texts are those of
+Kyverno's command line. This module must never decide what a result means.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, TextIO
+
+from pyverno.cli.apply.judge import JudgedResource
+from pyverno.cli.apply.load import Session
+from pyverno.cli.apply.options import ApplyOptions
+from pyverno.cli.errors import report_error
+from pyverno.cli.style import style_for
+from pyverno.engine.effects import CreateEffect
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.rule import PolicyInfo, Stage
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.report.summary import Summary, reported_status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyverno.cli.apply.files import ObjectFiles
+
+__all__ = ["Output"]
+
+DIVIDER = "-" * 70
+_PASS = Status.PASS
+_RULE_KINDS = frozenset({"ClusterPolicy", "Policy"})
+_MUTATING = frozenset({Stage.MUTATE, Stage.MUTATE_EXISTING})
+_ELEMENT_VARIABLE = "variable 'element.name'"
+
+
+class Output:
+    """Prints one run to a stream."""
+
+    def __init__(self, options: ApplyOptions, session: Session, stream: TextIO) -> None:
+        self._options = options
+        self._session = session
+        self._stream = stream
+        self._log = sys.stderr if options.is_machine_output else stream
+        path = options.output_path
+        self._files = _files(path) if path is not None else None
+        self._mutating = [
+            policy.info
+            for policy in session.evaluation.policies
+            if any(rule.stage in _MUTATING for rule in policy.rules)
+        ]
+        self._has_objects = bool(self._mutating) or any(
+            rule.stage is Stage.GENERATE for policy in session.evaluation.policies for rule in policy.rules
+        )
+        self._refused = [item for item in session.compilation.items if item.errors]
+
+    @property
+    def refused(self) -> int:
+        """How many documents are no valid policy; they count as errors and are not asked."""
+        return len(self._refused)
+
+    def header(self, resources: int) -> None:
+        """Say what is about to be applied to how much."""
+        if self._options.is_machine_output:
+            return
+        evaluation = self._session.evaluation
+        rules = sum(len(policy.rules) if policy.info.kind in _RULE_KINDS else 1 for policy in evaluation.policies)
+        with_exceptions = f" with {len(evaluation.exceptions)} exception(s)" if evaluation.exceptions else ""
+        self._line(f"\nApplying {rules} policy rule(s) to {resources} resource(s){with_exceptions}...")
+
+    def changes(self, item: JudgedResource) -> None:
+        """Print or write the objects that mutate and generate rules made of a resource."""
+        if not self._has_objects:
+            return
+        path = _path(item.ref)
+        current: JSON = item.manifest
+        for policy in self._mutating:
+            own = [
+                result
+                for result in item.results
+                if result.rule.type is RuleType.MUTATION and result.rule.policy.key == policy.key
+            ]
+            current = self._mutated(policy, path, own, current)
+        for result in item.results:
+            for effect in result.effects:
+                if isinstance(effect, CreateEffect):
+                    self._generated(result.rule.policy.name, path, effect.resource)
+        if self._options.stdin and item.resource is not item.manifest and isinstance(item.resource, dict):
+            self._yaml(item.resource)
+
+    def _mutated(self, policy: PolicyInfo, path: str, results: Sequence[RuleResult], current: JSON) -> JSON:
+        """Show the object as a policy left it, changed or not, and the targets that it patched; return the object.
+
+        Kyverno: rules are told of every object, policies in CEL of those that they are about. One that errs leaves
+        nothing that could be used.
+        """
+        passed = [result for result in results if result.status is Status.PASS]
+        patched = (result.patched for result in reversed(passed) if result.target is None)
+        own: JSON = next((document for document in patched if document is not None), current)
+        targets = [result.patched for result in passed if result.target is not None]
+        has_failed = any(result.status is Status.ERROR for result in results)
+        if not results and policy.kind not in _RULE_KINDS:
+            return own
+        is_told = not has_failed
+        if self._files is not None:
+            if is_told:
+                for document in [own, *targets]:
+                    self._files.write_mutated(document)
+        elif self._options.stdin:
+            for target in targets:
+                self._yaml(target)
+        elif is_told and not self._options.is_machine_output:
+            self._line(f"\npolicy {policy.name} applied to {path}:\n{_yaml_text(own)}\n---")
+            if targets:
+                self._line("patched targets: ")
+                for target in targets:
+                    self._line(f"\n{_yaml_text(target)}\n---\n")
+        if not self._options.is_machine_output:
+            self._stream.write("\n\nMutation:\nMutation has been applied successfully.")
+        return own
+
+    def _generated(self, policy: str, path: str, resource: JSONObject) -> None:
+        if self._files is not None:
+            self._files.write_generated(policy, resource)
+        elif self._options.stdin:
+            self._yaml(resource)
+        elif not self._options.is_machine_output:
+            self._line(f"\npolicy {policy} applied to {path}:\n{_yaml_text(resource)}\n---")
+        if not self._options.is_machine_output:
+            self._stream.write("\n\nGenerate:\nGeneration completed successfully.")
+
+    def results(self, judged: Sequence[JudgedResource], summary: Summary) -> None:
+        """Print what the rules said, in the form that was asked for."""
+        options = self._options
+        self._invalid_policies()
+        if options.policy_report or options.generate_exceptions:
+            from pyverno.cli.apply.reports import print_exceptions, print_reports
+
+            (print_reports if options.policy_report else print_exceptions)(options, judged, self._stream)
+        elif options.format != "text":
+            from pyverno.cli.apply.reports import print_findings
+
+            print_findings(options, judged, self._stream)
+        elif options.table and not options.stdin:
+            self._table(judged)
+        else:
+            self._violations(judged)
+            self._log.write(f"\n{summary} \n")
+        if not options.table:
+            self._errors(judged)
+
+    def _invalid_policies(self) -> None:
+        listed: dict[str, list[str]] = {"Policies Skipped:": [], "Invalid Policies:": []}
+        for item in self._refused:
+            if item.written is None:
+                continue
+            reason, name = "; ".join(error.message for error in item.errors), item.written.name
+            title = "Invalid Policies:" if reason.startswith(_ELEMENT_VARIABLE) else "Policies Skipped:"
+            listed[title].append(f"{name}: {reason}" if reason else name)
+        for title, entries in listed.items():
+            if entries:
+                lines = [f"{number}. {entry}" for number, entry in enumerate(entries, 1)]
+                self._log.write("\n".join((DIVIDER, title, *lines, DIVIDER)) + "\n")
+
+    def _violations(self, judged: Iterable[JudgedResource]) -> None:
+        for item in judged:
+            if all([result.status is _PASS for result in item.results]):  # noqa: C419 - a list is the faster one
+                continue
+            path = _path(item.ref)
+            for (policy, _), results in groupby(item.results, _response):
+                self._log.writelines(self._blocks(policy, path, [*results]))
+
+    def _blocks(self, policy: str, path: str, results: Sequence[RuleResult]) -> Iterator[str]:
+        for result in results:
+            text = _PROBLEMS.get((result.rule.type, result.status))
+            if text is not None:
+                yield text.format(policy=result.rule.policy.name, path=path, message=result.message)
+        failed = [result for result in results if result.status is Status.FAIL]
+        if not failed:
+            return
+        audited = self._options.audit_warn and all(result.action is FailureAction.AUDIT for result in failed)
+        name = failed[0].rule.policy.name
+        yield f"policy {name} -> resource {path} {'failed as audit warning' if audited else 'failed'}:\n"
+        for number, result in enumerate(failed, 1):
+            yield f"{number} - {result.rule_name} {result.message or 'validation failed'}\n"
+
+    def _errors(self, judged: Iterable[JudgedResource]) -> None:
+        """Say on stderr why rules could not be judged: upstream only counts them."""
+        for item in judged:
+            for result in item.results:
+                if result.status is Status.ERROR and (result.rule.type, result.status) not in _PROBLEMS:
+                    where = f"policy {result.rule.policy.key} rule {result.rule_name} -> resource {_path(item.ref)}"
+                    report_error(f"{where}: {result.message}")
+
+    def _table(self, judged: Iterable[JudgedResource]) -> None:
+        from pyverno.report.table import draw_table
+
+        headers = ["ID", "POLICY", "RULE", "RESOURCE", "RESULT", "REASON"]
+        detailed = self._options.detailed_results
+        rows: list[list[str]] = []
+        for item in judged:
+            name = str(item.ref)
+            for result in item.results:
+                policy = result.rule.policy
+                rule = result.rule.name if policy.kind in _RULE_KINDS else ""
+                status = reported_status(result, audit_warn=self._options.audit_warn).value.title()
+                row = [str(len(rows) + 1), policy.key, rule, name, status, ""]
+                rows.append([*row, result.message] if detailed else row)
+        style = style_for(self._stream, remove_color=self._options.remove_color)
+        drawn = draw_table(
+            [*headers, "MESSAGE"] if detailed else headers,
+            rows,
+            paint_header=style.header,
+            paint_cell=style.cells(headers.index("RESULT")) if style.is_coloured else None,
+        )
+        if drawn:
+            self._line(drawn)
+
+    def _yaml(self, value: JSON) -> None:
+        self._line(f"{_yaml_text(value)}\n---")
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+
+
+_PROBLEMS = {
+    (RuleType.MUTATION, Status.SKIP): "\nskipped mutate policy {policy} -> resource {path}\n",
+    (
+        RuleType.MUTATION,
+        Status.ERROR,
+    ): "\nerror while applying mutate policy {policy} -> resource {path} \nerror:  {message}\n",
+    (
+        RuleType.GENERATION,
+        Status.ERROR,
+    ): "\nerror while applying generate policy {policy} -> resource {path} \nerror: {message}\n",
+}
+
+
+def _response(result: RuleResult) -> tuple[str, RuleType]:
+    return result.rule.policy.key, result.rule.type
+
+
+def _path(ref: ResourceRef) -> str:
+    return f"{ref.namespace}/{ref.kind}/{ref.name}"
+
+
+def _files(path: Path) -> ObjectFiles:
+    # imported here and below, because most runs write no objects
+    from pyverno.cli.apply.files import ObjectFiles
+
+    return ObjectFiles(path)
+
+
+def _yaml_text(value: JSON) -> str:
+    from pyverno.kube.yaml.writer import dump_yaml
+
+    return dump_yaml(value, indent=4, indent_lists=True)

@@ -1,0 +1,66 @@
+"""Results of `pyverno apply` for machines: policy reports, exceptions, and findings in several formats.
+
+This module must never decide what stands in them; the texts are made by `pyverno.report`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from pyverno.cli.apply.judge import JudgedResource
+from pyverno.cli.apply.options import ApplyOptions
+from pyverno.kube.json import JSON, encode
+from pyverno.kube.resource import Resource
+from pyverno.kube.time.duration import format_duration
+from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.report.exceptions import exception_for
+from pyverno.report.finding import Finding, finding
+from pyverno.report.formats import FORMATTERS
+from pyverno.report.policyreport import ReportEntry, merged_reports, result_order
+
+__all__ = ["print_exceptions", "print_findings", "print_reports"]
+
+
+def print_reports(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO) -> None:
+    """Print the merged report of all cluster policies, then one report per namespaced policy."""
+    reports = merged_reports([*_entries(judged)], audit_warn=options.audit_warn)
+    for number, report in enumerate(reports):
+        if number or report["kind"] == "PolicyReport":
+            stream.write("---\n")
+        stream.write(_text(report, options) + "\n")
+
+
+def print_exceptions(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO) -> None:
+    """Print a PolicyException for every failing result of a cluster policy."""
+    entries = [entry for entry in _entries(judged) if not entry.result.rule.policy.namespace]
+    ttl = format_duration(options.ttl) if options.ttl > 0 else ""
+    for entry in sorted(entries, key=result_order):
+        exception = exception_for(entry, ttl=ttl, audit_warn=options.audit_warn)
+        if exception is not None:
+            stream.write(f"---\n{_text(exception, options)}\n")
+
+
+def print_findings(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO) -> None:
+    """Print every result with the places that it is about, in the format that was asked for."""
+    stream.write(FORMATTERS[options.format](_findings(judged, audit_warn=options.audit_warn)))
+
+
+def _entries(judged: Iterable[JudgedResource]) -> Iterator[ReportEntry]:
+    now = int(time.time())
+    for item in judged:
+        ref, uid = item.ref, Resource(item.manifest).uid
+        for result in item.results:
+            yield ReportEntry(result, ref, now, uid)
+
+
+def _findings(judged: Iterable[JudgedResource], *, audit_warn: bool) -> Iterator[Finding]:
+    for item in judged:
+        ref = item.ref
+        for result in item.results:
+            yield finding(result, ref, item.document, audit_warn=audit_warn)
+
+
+def _text(value: JSON, options: ApplyOptions) -> str:
+    return encode(value) if options.output_format == "json" else dump_yaml(value)

@@ -1,0 +1,83 @@
+"""One run of `pyverno apply`: read, judge, print, and the exit code.
+
+This module must never look into a policy or a resource.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from pyverno.cli.apply.judge import JudgedResource, judge
+from pyverno.cli.apply.load import Material, Session, load_material, open_session
+from pyverno.cli.apply.options import ApplyOptions, check_options
+from pyverno.cli.errors import report_error, report_warning
+from pyverno.cli.faults import report_faults
+from pyverno.cli.progress import tracked
+from pyverno.report.summary import Summary
+
+__all__ = ["exit_code", "run_apply"]
+
+
+def run_apply(options: ApplyOptions) -> int:
+    """Run the command; returns its exit code, raises UsageError for flags and companions that can not be used."""
+    for text in check_options(options):
+        report_warning(text)
+    material = load_material(options)
+    return _run(options, material, open_session(material))
+
+
+def _run(options: ApplyOptions, material: Material, session: Session) -> int:
+    from pyverno.cli.apply.output import Output
+
+    for text in (*material.warnings, *_scope_warnings(session), *_policy_warnings(session)):
+        report_warning(text)
+    problems = [*material.errors, *session.errors]
+    for error in problems:
+        report_error(error)
+    output = Output(options, session, sys.stdout)
+    output.header(len(material.manifests))
+    judged: list[JudgedResource] = []
+    summary = Summary(erred=output.refused)
+    resources = judge(material, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
+    for item in tracked(resources, len(material.manifests), "resources"):
+        judged.append(item)
+        report_faults(item.results)
+        summary.count_all(item.results, audit_warn=options.audit_warn)
+        if item.problem:
+            summary.erred += 1
+            report_error(f"failed to apply policies on resource {item.ref.name} ({item.problem})")
+        output.changes(item)
+    output.results(judged, summary)
+    code, reason = exit_code(options, summary, has_problems=bool(problems))
+    if reason:
+        (sys.stderr if options.is_machine_output else sys.stdout).write(reason)
+    return code
+
+
+def _scope_warnings(session: Session) -> Iterator[str]:
+    for item in session.compilation.items:
+        written = item.written
+        if written is not None and item.policy is not None and item.policy.info.namespace and not written.namespace:
+            yield f"{item.policy.info.kind} `{written.name}` has no namespace, it counts as one of `default`"
+
+
+def _policy_warnings(session: Session) -> Iterator[str]:
+    for item in session.compilation.items:
+        if item.written is not None:
+            yield from (f"policy {item.written.name}: {text}" for text in item.warnings)
+
+
+def exit_code(options: ApplyOptions, summary: Summary, *, has_problems: bool) -> tuple[int, str]:
+    """Return the exit code and what is printed about it.
+
+    >>> exit_code(ApplyOptions(warn_exit_code=3), Summary(warned=1), has_problems=False)
+    (3, 'exit as warnExitCode is 3')
+    """
+    if summary.failed or summary.erred or has_problems:
+        return 1, ""
+    if summary.warned and options.warn_exit_code:
+        return options.warn_exit_code, f"exit as warnExitCode is {options.warn_exit_code}"
+    if options.warn_no_pass and not summary.passed:
+        return options.warn_exit_code, "exit as no objects satisfied policy\n"
+    return 0, ""

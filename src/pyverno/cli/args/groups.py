@@ -1,0 +1,54 @@
+"""Commands that hold other commands: `jp`, `create`, `fix`, `oci`.
+
+This module must never import a command before it is asked for.
+"""
+
+from __future__ import annotations
+
+import click
+
+from pyverno.cli.args.options import LOGGING_OPTIONS, logging_arguments
+from pyverno.errors import UsageError
+
+__all__ = ["Group", "group"]
+
+
+class Group(click.Group):
+    """Prints its help when no command is named; its errors are those of Kyverno's command line."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Rewrite the verbosity, then parse; the words after the command are its own."""
+        own = next((position for position, word in enumerate(args) if word in self.commands), len(args))
+        return super().parse_args(ctx, [*logging_arguments(args[:own]), *args[own:]])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; raises UsageError when there is none of that name."""
+        if args and self.get_command(ctx, args[0]) is None:
+            raise UsageError(f'unknown command "{args[0]}" for "{ctx.command_path}"')
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order in which they were added."""
+        return list(self.commands)
+
+
+@click.pass_context
+def _show_help(ctx: click.Context, /, **_: object) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def group(name: str, help: str, *commands: click.Command, epilog: str = "") -> Group:
+    """Return a command that holds others."""
+    return Group(
+        name=name,
+        help=help,
+        epilog=epilog,
+        commands=list(commands),
+        invoke_without_command=True,
+        callback=_show_help,
+        params=[option() for option in LOGGING_OPTIONS],
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )

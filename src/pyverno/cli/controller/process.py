@@ -1,0 +1,65 @@
+"""One of several processes of `pyverno controller admission`, as `pyverno.controllers.processes` starts them.
+
+Its only argument is the number of an open socket; flags come from there. This module must never read a command line
+meant for people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+from pyverno.cli.args.flagtable import unpacked
+from pyverno.cli.controller.flags import AdmissionFlags
+from pyverno.cli.controller.run import access_of, assembled, begin_log, settings_of
+from pyverno.cli.errors import guarded
+from pyverno.controllers.companions import Companions
+from pyverno.controllers.process import run_process
+from pyverno.errors import HostError
+from pyverno.webhook.metrics import Metrics
+
+__all__ = ["main"]
+
+
+def main(words: list[str]) -> int:
+    """Run until the process that started this one says so or is gone; returns the exit code."""
+    return guarded(lambda: _run(socket.socket(fileno=int(words[0]))))
+
+
+def _run(end: socket.socket) -> None:
+    errand = _first_message(end)
+    flags = unpacked(AdmissionFlags, errand["flags"])
+    number = int(errand["number"])
+    begin_log(flags)
+    access = access_of(flags, os.environ)
+    settings = settings_of(flags, os.environ).share(number, int(errand["of"]))
+    metrics, companions = Metrics(), Companions(end, number)
+    controller, services = assembled(flags, access, settings, metrics, companions)
+
+    async def work(stop: asyncio.Event) -> None:
+        following = asyncio.create_task(companions.follow(controller.own_problem, metrics, stop))
+        try:
+            await controller.run(stop)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    run_process(work, services)
+
+
+def _first_message(end: socket.socket) -> dict[str, Any]:
+    """Return what this process is to do; nothing after it is read."""
+    with end.makefile("rb", buffering=0) as stream:
+        line = stream.readline()
+    if not line:
+        raise HostError("the process that started this one is gone")
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

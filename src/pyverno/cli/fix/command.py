@@ -1,0 +1,169 @@
+"""`pyverno fix`: rewrite policies and tests to the current schema, and say what is changed.
+
+Without `--save` nothing is written. A saved file loses its comments; the old one is kept beside it as `NAME.bak`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from pyverno.cli.args.groups import group
+from pyverno.cli.args.options import flag, value
+from pyverno.cli.args.sections import command
+from pyverno.cli.errors import Exit
+from pyverno.cli.fix.policy import fix_policy
+from pyverno.cli.fix.suite import fix_suite
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.offline.files import find_yaml, read_file
+
+__all__ = ["fix"]
+
+Fix = Callable[[JSONObject], tuple[JSONObject, list[str]]]
+
+
+def _print(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _fix_files(paths: Iterable[Path], fix_document: Fix, *, what: str, save: bool, force: bool) -> None:
+    """Rewrite files one after the other; a file that can not be read is an error, the others are still done."""
+    failed = 0
+    for path in paths:
+        _print(f"Processing {what} ({path})...")
+        try:
+            changed = _fix_file(path, fix_document, force=force)
+            if changed is not None and save:
+                _print(f"  Saving file ({path})...")
+                _save(path, changed)
+                _print("    OK")
+        except PyvernoError as error:
+            failed += 1
+            _print(f"  ERROR: {error}")
+    _print("Done.")
+    if failed:
+        raise Exit(1)
+
+
+def _fix_file(path: Path, fix_document: Fix, *, force: bool) -> str | None:
+    """Return the new text of a file, or None when there is nothing to change."""
+    fixed: list[JSONObject] = []
+    changes = 0
+    for document in load_documents(read_file(path), file=str(path)):
+        found, messages = fix_document(_mapping(document))
+        changes += len(messages)
+        for message in messages:
+            _print(f"  WARNING: {message}")
+        fixed.append(found)
+    if not fixed or not (changes or force):
+        return None
+    return "---\n".join(dump_yaml(document, sort_keys=False) for document in fixed)
+
+
+def _mapping(document: Document) -> JSONObject:
+    if not isinstance(document.value, dict):
+        raise UsageError(f"{document.file}: the document is no object")
+    return document.value
+
+
+def _save(path: Path, text: str) -> None:
+    """Keep the old file as `.bak`, then put the new one in its place at once."""
+    backup, new = path.with_name(f"{path.name}.bak"), path.with_name(f".{path.name}.new")
+    try:
+        old, mode = path.read_bytes(), path.stat().st_mode & 0o777
+        if not (backup.exists() or backup.is_symlink()):
+            _make(backup, old, mode)
+        new.unlink(missing_ok=True)
+        _make(new, text.encode(), mode)
+        new.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+    if b"#" in old:
+        _print(f"  WARNING: comments are not kept; the old file is {backup}")
+
+
+def _make(path: Path, content: bytes, mode: int) -> None:
+    """Write a file that is not there yet; a link that somebody put there is an error."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    path.chmod(mode)
+
+
+def _existing(folders: Sequence[str]) -> Iterator[Path]:
+    for text in folders:
+        path = Path(text)
+        if not path.exists():
+            raise UsageError(f"`{text}` does not exist")
+        yield path
+
+
+def _policies(folders: tuple[str, ...], *, save: bool) -> None:
+    paths = [path for place in _existing(folders) for path in ([place] if place.is_file() else find_yaml(place))]
+    _fix_files(paths, fix_policy, what="file", save=save, force=False)
+
+
+def _tests(folders: tuple[str, ...], *, file_name: str, save: bool, force: bool, compress: bool) -> None:
+    paths = [path for place in _existing(folders) for path in _suites(place, file_name)]
+
+    def fix_document(document: JSONObject) -> tuple[JSONObject, list[str]]:
+        return fix_suite(document, compress=compress)
+
+    _fix_files(paths, fix_document, what="test file", save=save, force=force)
+
+
+def _suites(place: Path, file_name: str) -> list[Path]:
+    if place.is_file():
+        return [place]
+    return sorted(Path(parent) / file_name for parent, _, names in os.walk(place) if file_name in names)
+
+
+_SAVE = "Write the files; comments are lost, the old files stay as NAME.bak."
+
+
+def _folders() -> click.Argument:
+    return click.Argument(["folders"], nargs=-1, required=True, metavar="DIR...")
+
+
+policy = command(
+    "policy",
+    "Rewrite what is deprecated in policies: flat match blocks, condition lists, failure actions of the spec.\n\n"
+    "Shows what would change; --save writes it, without comments, and keeps the old files as NAME.bak.",
+    _policies,
+    {"Options": (flag("--save", help=_SAVE),)},
+    _folders(),
+    epilog="""\b
+Examples:
+  pyverno fix policy policies/
+  pyverno fix policy policies/ --save
+""",
+)
+
+test = command(
+    "test",
+    "Rewrite what is deprecated in test suites.\n\n"
+    "Shows what would change; --save writes it, without comments, and keeps the old files as NAME.bak.",
+    _tests,
+    {
+        "Options": (
+            value("-f", "--file-name", help="Name of the files with suites.", default="kyverno-test.yaml"),
+            flag("--save", help=_SAVE),
+            flag("--force", help="With --save: write files also when nothing is deprecated in them."),
+            flag("--compress", help="Join results that differ only in their resources."),
+        )
+    },
+    _folders(),
+    epilog="""\b
+Examples:
+  pyverno fix test tests/
+  pyverno fix test tests/ --save --compress
+""",
+)
+
+fix = group("fix", "Rewrite policies and tests to the current schema.", policy, test)

@@ -1,0 +1,3 @@
+"""`pyverno sandbox`: flags and life of the sandbox process."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""`pyverno test`: suites, expectations, comparison, strict mode, and result tables."""
+
+from __future__ import annotations

@@ -1,0 +1,276 @@
+"""Rows of `pyverno test`: what was expected, held against what the policies said.
+
+Comparing rules are those of Kyverno's command line (compatible mode); rows that say nothing carry the reason in
+`vacuous`, so that strict mode can count them as failures. This module must never evaluate a policy.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from pyverno.cli.test.diff import tidy, yaml_diff
+from pyverno.cli.test.suite import Judged, Suite
+from pyverno.compiler.compile import Compiled
+from pyverno.engine.effects import CreateEffect
+from pyverno.engine.request import Operation
+from pyverno.engine.result import ResourceRef, RuleResult, RuleType
+from pyverno.engine.rule import CompiledPolicy
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSON, JSONObject, equal
+from pyverno.kube.resource import Resource
+from pyverno.offline.files import load_files
+from pyverno.offline.resources import normalise
+from pyverno.offline.testfile import ExpectedResult, ResourceSpec
+from pyverno.report.summary import reported_status
+from pyverno.value import dataclass
+
+__all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_named", "subjects_of"]
+
+IGNORED = "Ignored"
+"""The outcome of a row that Kyverno drops without a word."""
+
+_CLEANUP = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
+_LEGEND = "(< only in expected, > only in actual)"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the result table; `outcome` is Pass, Fail, Skip or IGNORED (never shown, but strict mode looks).
+
+    `vacuous` says why the row proves nothing ("" = it does).
+    """
+
+    policy: str
+    rule: str
+    resource: str
+    outcome: str
+    reason: str
+    message: str = ""
+    vacuous: str = ""
+    expected: ExpectedResult | None = None
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Tell whether the row proves nothing."""
+        return bool(self.vacuous)
+
+    @property
+    def counts_as_failed(self) -> bool:
+        """Tell whether the row fails the test."""
+        return self.outcome == "Fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something that rows may be about: a manifest, or an existing object that a rule patched."""
+
+    document: JSONObject
+    judged: Judged
+    is_target: bool = False
+
+    @property
+    def ref(self) -> ResourceRef:
+        """Names the object."""
+        return ResourceRef.of(self.document)
+
+    @property
+    def text(self) -> str:
+        """The object as the table shows it."""
+        if self.judged.payload:
+            return self.judged.payload
+        ref = self.ref
+        return f"{ref.api_version}/{ref.kind}/{ref.namespace}/{ref.name}"
+
+
+def check_rows(suite: Suite, judged: Sequence[Judged], rows: Iterable[ExpectedResult]) -> Iterator[Row]:
+    """Check expected results in order; one entry gives a row per resource and rule that it is about."""
+    subjects = list(subjects_of(judged))
+    invalid = suite.invalid
+    for row in rows:
+        refused = invalid.get(row.policy_name)
+        if refused is not None:
+            yield from _refused(row, refused)
+            continue
+        policies = _policies(suite, row)
+        found = False
+        for subject in _selected(subjects, row):
+            for policy in policies:
+                found = True
+                yield from _check(suite, row, policy, subject)
+        if not found:
+            yield Row(row.policy, row.rule, ", ".join(row.resources), "Fail", "Not found", "Not found", expected=row)
+
+
+def _refused(row: ExpectedResult, policy: Compiled) -> Iterator[Row]:
+    """Yield the rows of a policy that is not valid: nothing was judged, which upstream counts among what passed."""
+    message = "; ".join(str(error) for error in policy.errors)
+    for name in row.resources or ("",):
+        yield Row(row.policy, row.rule, name, "Skip", "Invalid Policy", message, "the policy is not valid", row)
+
+
+def _policies(suite: Suite, row: ExpectedResult) -> list[CompiledPolicy]:
+    """Return the policies that a row is about; cleanup policies are never asked by `test`."""
+    named = [policy for policy in suite.compilation.policies if policy.info.name == row.policy_name]
+    return [policy for policy in named if policy.info.kind not in _CLEANUP]
+
+
+def subjects_of(judged: Iterable[Judged]) -> Iterator[Subject]:
+    """Yield everything that rows may be about."""
+    for item in judged:
+        yield Subject(item.manifest, item)
+        for result in item.review.results:
+            if result.target is not None and isinstance(result.patched, dict):
+                yield Subject(result.patched, item, is_target=True)
+
+
+def _selected(subjects: Sequence[Subject], row: ExpectedResult) -> list[Subject]:
+    """Return the subjects that a row names; where its names fit nothing, all of them, as upstream."""
+    asked = [subject for subject in subjects if _operation_fits(subject, row)]
+    triggers = [subject for subject in asked if not subject.is_target]
+    if not row.resources:
+        return triggers
+    named = [subject for subject in asked if is_named(subject, row)]
+    return named or triggers
+
+
+def _operation_fits(subject: Subject, row: ExpectedResult) -> bool:
+    if not row.operation:
+        return subject.judged.operation is None
+    return subject.judged.operation is Operation(row.operation)
+
+
+def is_named(subject: Subject, row: ExpectedResult) -> bool:
+    """Tell whether a row names this object."""
+    if subject.judged.payload:
+        return any(posixpath.normpath(name) == subject.judged.payload for name in row.resources)
+    ref = subject.ref
+    if ref.name in row.resources or f"{ref.namespace}/{ref.name}" in row.resources:
+        return True
+    return any(_spec_fits(spec, ref) for spec in row.resource_specs)
+
+
+def _spec_fits(spec: ResourceSpec, ref: ResourceRef) -> bool:
+    api_version = f"{spec.group}/{spec.version}" if spec.group else spec.version
+    return (api_version, spec.namespace, spec.name) == (ref.api_version, ref.namespace, ref.name)
+
+
+def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject) -> Iterator[Row]:
+    checked = False
+    for result in subject.judged.review.results:
+        if result.rule.policy is not policy.info or not _rule_fits(row, result):
+            continue
+        if subject.is_target and (result.target is None or result.patched is not subject.document):
+            continue
+        checked = True
+        yield from _compare(suite, row, policy, subject, result)
+    if not checked and not subject.is_target:
+        vacuous = f"no rule `{row.rule}` of the policy was about it" if row.rule else "no rule was about it"
+        yield Row(row.policy, row.rule, subject.text, "Pass", "Excluded", "Excluded", vacuous, row)
+
+
+def _rule_fits(row: ExpectedResult, result: RuleResult) -> bool:
+    if not row.rule or result.rule.policy.kind not in ("ClusterPolicy", "Policy"):
+        return True
+    return result.rule.name in (row.rule, f"autogen-{row.rule}", f"autogen-cronjob-{row.rule}")
+
+
+def _compare(
+    suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject, result: RuleResult
+) -> Iterator[Row]:
+    created = [effect.resource for effect in result.effects if isinstance(effect, CreateEffect)]
+    if result.rule.type is RuleType.GENERATION and created:
+        for resource in created:
+            yield _row(suite, row, _generated_text(resource), result, _generated_problem(suite, row, resource))
+        return
+    problem = None
+    if row.patched_resources:
+        problem = _patched_problem(suite, row, _patched(subject, policy, result))
+        if problem == ("missing", ""):
+            vacuous = f"`{row.patched_resources}` does not hold it"
+            yield Row(row.policy, row.rule, subject.text, IGNORED, "Not expected", "", vacuous, row)
+            return
+    yield _row(suite, row, subject.text, result, problem)
+
+
+def _row(suite: Suite, row: ExpectedResult, resource: str, result: RuleResult, problem: tuple[str, str] | None) -> Row:
+    rule = row.rule or result.rule_name
+    if problem is not None:
+        return Row(row.policy, rule, resource, "Fail", problem[0], problem[1], expected=row)
+    status = reported_status(result)
+    if status.value != row.result.value:
+        reason = f"Want {row.result.value}, got {status.value}"
+        return Row(row.policy, rule, resource, "Fail", reason, result.message, expected=row)
+    return Row(row.policy, rule, resource, "Pass", "Ok", result.message, expected=row)
+
+
+def _patched(subject: Subject, policy: CompiledPolicy, result: RuleResult) -> JSON:
+    """Return the object as the policy left it: what its last changing rule made, or what came to it."""
+    if subject.is_target:
+        return subject.document
+    if result.target is not None:
+        return result.patched
+    current: JSON = subject.document
+    reached = False
+    for other in subject.judged.review.results:
+        own = other.rule.policy is policy.info
+        if reached and not own and other.patched is not None and other.target is None:
+            break
+        reached = reached or own
+        if other.patched is not None and other.target is None:
+            current = other.patched
+    return current
+
+
+def expected_objects(suite: Suite, name: str) -> list[JSONObject]:
+    """Read a file of expected objects; raises PyvernoError."""
+    loaded = load_files([str(Path(suite.folder) / name)])
+    if loaded.errors:
+        raise loaded.errors[0]
+    return [
+        normalise(document.value, suite.evaluation.kinds)
+        for document in loaded.documents
+        if isinstance(document.value, dict)
+    ]
+
+
+def _patched_problem(suite: Suite, row: ExpectedResult, actual: JSON) -> tuple[str, str] | None:
+    """Compare with the object of the same identity in the expected file; none there means there is nothing to say."""
+    try:
+        documents = expected_objects(suite, row.patched_resources)
+    except PyvernoError as error:
+        return "Resource error", f"error: failed to load PatchedResources resource ({error})"
+    ref = ResourceRef.of(actual)
+    for document in documents:
+        if ResourceRef.of(document) == ref:
+            if equal(tidy(document), tidy(actual)):
+                return None
+            text = "Patched resource didn't match the patched resource in the test result"
+            return "Resource diff", f"{text}\n{_LEGEND}\n\n{yaml_diff(document, actual)}"
+    if row.fail_on_missing_resources:
+        return "Resource error", f"the expected file has no {ref.kind} {ref.namespace}/{ref.name}"
+    return "missing", ""
+
+
+def _generated_text(resource: JSONObject) -> str:
+    view = Resource(resource)
+    return f"{view.api_version}/{view.kind}/{view.namespace}/{view.name}"
+
+
+def _generated_problem(suite: Suite, row: ExpectedResult, actual: JSONObject) -> tuple[str, str] | None:
+    names = [name for name in (row.generated_resource, *row.generated_resources) if name]
+    if not names:
+        return None
+    try:
+        documents = [document for name in names for document in expected_objects(suite, name)]
+    except PyvernoError as error:
+        return "Resource error", f"error: failed to load GeneratedResource resource ({error})"
+    if any(equal(tidy(document), tidy(actual)) for document in documents):
+        return None
+    same = [document for document in documents if ResourceRef.of(document) == ResourceRef.of(actual)]
+    closest = same[0] if same else documents[0] if documents else {}
+    text = "Patched resource didn't match the generated resource in the test result"
+    if len(documents) > 1:
+        text = "Generated resource didn't match any of the expected generated resources in the test result"
+    return "Resource diff", f"{text}\n{_LEGEND}\n\n{yaml_diff(closest, actual)}"

@@ -1,0 +1,88 @@
+"""Finding test suites: files of one name below folders, in this machine or in a git repository.
+
+Every document of such a file is one suite, or one error. This module must never load what a suite names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.offline.clifiles import is_deprecated
+from pyverno.offline.files import read_file
+from pyverno.offline.git import cloned, is_git_url, parse_git_url
+from pyverno.offline.testfile import TestFile, read_test_file
+from pyverno.value import dataclass
+
+__all__ = ["FoundSuite", "find_suites"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSuite:
+    """One document of a test file, or why it can not be read.
+
+    `clone` is the temporary folder of a git repository ("" = none), which no output shows.
+    """
+
+    path: Path
+    test: TestFile | None = None
+    error: str = ""
+    is_deprecated: bool = False
+    clone: str = ""
+
+    def shown(self, text: str) -> str:
+        """Return a text without the path of the temporary folder."""
+        return text.replace(f"{self.clone}{os.sep}", "").replace(self.clone, ".") if self.clone else text
+
+    @property
+    def name(self) -> str:
+        """The path as people see it."""
+        return self.shown(str(self.path))
+
+
+def find_suites(source: str, file_name: str, branch: str, stack: ExitStack) -> list[FoundSuite]:
+    """Return the suites of one argument; clones live until `stack` is closed.
+
+    Raises UsageError for a folder or repository that does not exist.
+    """
+    if not is_git_url(source):
+        return _suites_below(Path(source), file_name, "")
+    folder = stack.enter_context(cloned(parse_git_url(source, branch)))
+    root = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    return _suites_below(folder, file_name, str(root))
+
+
+def _suites_below(folder: Path, file_name: str, clone: str) -> list[FoundSuite]:
+    if not folder.exists():
+        raise UsageError(f"`{folder}` does not exist")
+    files = [folder] if folder.is_file() else sorted(_files(folder, file_name))
+    return [suite for path in files for suite in _suites_of(path, clone)]
+
+
+def _files(folder: Path, file_name: str) -> Iterator[Path]:
+    """Yield the files of that name, hidden folders included; links to folders are not followed."""
+    for parent, folders, names in os.walk(folder):
+        if ".git" in folders:
+            folders.remove(".git")
+        if file_name in names:
+            yield Path(parent) / file_name
+
+
+def _suites_of(path: Path, clone: str) -> Iterator[FoundSuite]:
+    try:
+        documents = load_documents(read_file(path), file=str(path))
+    except PyvernoError as error:
+        yield FoundSuite(path, error=str(error), clone=clone)
+        return
+    for document in documents:
+        if is_deprecated(document):
+            yield FoundSuite(path, error="", is_deprecated=True, clone=clone)
+            continue
+        try:
+            yield FoundSuite(path, read_test_file(document), clone=clone)
+        except PyvernoError as error:
+            yield FoundSuite(path, error=str(error), clone=clone)

@@ -1,0 +1,316 @@
+"""One test document of `pyverno test`: its files are loaded, its policies asked, its rows checked.
+
+Loading problems of policies end the suite; unreadable resources are reported and left out, as upstream. Judging is the
+engine's business, comparing that of `test_check`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyverno.cli.check_requests import load_check_requests
+from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
+from pyverno.cli.global_context import global_entries
+from pyverno.compiler import Compilation, Compiled, compile_documents
+from pyverno.engine.engine import Review
+from pyverno.engine.request import Operation, User
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.resource import Resource
+from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
+from pyverno.offline.clifiles import (
+    ContextFile,
+    Values,
+    read_cluster_resource,
+    read_context,
+    read_user_info,
+    read_values,
+)
+from pyverno.offline.files import Loaded, find_yaml, load_files, read_file
+from pyverno.offline.host import OfflineHost, RecordedAnswer
+from pyverno.offline.objects import ObjectStore
+from pyverno.offline.policies import load_policy_documents
+from pyverno.offline.resources import normalise, unique
+from pyverno.offline.testfile import TestFile
+from pyverno.value import dataclass, field, replace
+
+__all__ = ["Judged", "Suite", "load_suite"]
+
+Log = Callable[[str], None]
+
+
+def _silent(line: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One manifest with what the policies said about it; `operation` is set when a row asked for that one."""
+
+    manifest: JSONObject
+    review: Review
+    operation: Operation | None = None
+    payload: str = ""
+
+
+@dataclass(slots=True)
+class Suite:
+    """A loaded test document, ready to be judged."""
+
+    test: TestFile
+    folder: Path
+    compilation: Compilation
+    manifests: list[JSONObject]
+    evaluation: Evaluation
+    payloads: list[tuple[str, JSONObject]] = field(default_factory=list)
+    checks: list[tuple[str, str, JSONObject]] = field(default_factory=list)
+    errors: list[PyvernoError] = field(default_factory=list)
+
+    @property
+    def invalid(self) -> dict[str, Compiled]:
+        """The policies that were refused, by name."""
+        return {item.written.name: item for item in self.compilation.items if item.errors and item.written is not None}
+
+    def judge(self) -> list[Judged]:
+        """Ask the policies about every manifest, once as the values say and once per operation that rows ask for."""
+        if not self.compilation.policies:
+            return []
+        judged = []
+        asked = {_row_operation(row.operation) for row in self.test.results if row.operation}
+        deletes = any(policy.info.kind in DELETING_KINDS for policy in self.compilation.policies)
+        if deletes and asked:
+            raise UsageError("operation is not supported for deleting policies")
+        for manifest in self.manifests:
+            review = self.evaluation.review(manifest)
+            if deletes:
+                # cleanup policies are never asked by `test`
+                found = self.evaluation.deletions(manifest, DELETING_KINDS)
+                review = replace(review, results=(*review.results, *found))
+            judged.append(Judged(manifest, review))
+            judged.extend(
+                Judged(manifest, self.evaluation.review(manifest, operation=operation), operation)
+                for operation in sorted(asked)
+            )
+        judged.extend(
+            Judged(document, self.evaluation.payload(document), payload=name) for name, document in self.payloads
+        )
+        judged.extend(
+            Judged(document, self.evaluation.check(document, mode), payload=name)
+            for mode, name, document in self.checks
+        )
+        return judged
+
+
+def _row_operation(text: str) -> Operation:
+    if text not in ("CREATE", "UPDATE", "DELETE"):
+        raise UsageError(f'invalid operation "{text}", must be one of CREATE, UPDATE, DELETE')
+    return Operation(text)
+
+
+@contextmanager
+def _loading(what: str) -> Iterator[None]:
+    """Say what was being loaded when it failed."""
+    try:
+        yield
+    except PyvernoError as error:
+        raise UsageError(f"failed to load {what} ({error})") from error
+
+
+def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
+    """Load everything that a test document names; raises UsageError for what ends the suite."""
+    log("  Loading values/variables ...")
+    with _loading("values/variables"):
+        values = _values(test, folder)
+    user = User()
+    if test.user_info:
+        log("  Loading user infos ...")
+        with _loading("request info"):
+            user = read_user_info(_one(folder, test.user_info))
+    log("  Loading policies ...")
+    with _loading("policies"):
+        compilation = _policies(test, folder)
+    log("  Loading resources ...")
+    with _loading("Kubernetes resources"):
+        kinds, store = _cluster(test, folder)
+    loaded = _load(test.resources, folder)
+    documents, duplicates = unique(_namespaced(loaded.documents, kinds))
+    for duplicate in duplicates:
+        view = Resource(duplicate.value)
+        log(f"  warning: found duplicated resource {view.kind} {view.name} {view.namespace}")
+    with _loading("JSON payloads"):
+        payloads = _payloads(test, folder, log)
+    checks = _checks(test, folder, log)
+    with _loading("target resources"):
+        targets = _targets(test, folder, kinds)
+    if test.cluster_resources:
+        log("Loading Kubernetes resources ...")
+    log("  Loading exceptions ...")
+    with _loading("exceptions"):
+        exceptions = _exceptions(test, folder)
+        _refuse_mixture(compilation, exceptions)
+    with _loading("context"):
+        context = read_context(_one(folder, test.context)) if test.context else ContextFile()
+    if context.resources:
+        known = [normalise(each, kinds) for each in context.resources]
+        store = ObjectStore([*(store.objects if store is not None else ()), *known], kinds)
+    host = OfflineHost(
+        objects=store,
+        targets=targets,
+        answers=tuple(
+            RecordedAnswer(each.target, each.body, each.method, each.status) for each in test.api_call_responses
+        ),
+        images={str(image.get("image")): image for image in context.images},
+        global_entries=global_entries(test, folder, compilation.global_entries, store),
+    )
+    if values.global_values or values.policies:
+        # a Host that may supply variables makes the engine ask it for every rule
+        host = replace(host, supply=values.supply)
+    manifests = [document.value for document in documents]
+    evaluation = Evaluation(
+        policies=compilation.policies,
+        host=host,
+        exceptions=(*compilation.exceptions, *exceptions.exceptions),
+        values=values,
+        user=user,
+        kinds=kinds,
+        namespaces={Resource(each).name: each for each in manifests if Resource(each).kind == "Namespace"},
+    )
+    policies, objects = _counted(_judging(compilation), "policy", "policies"), _counted(len(manifests), "resource")
+    log(f"  Applying {policies} to {objects} with {_counted(len(exceptions.exceptions), 'exception')} ...")
+    return Suite(test, folder, compilation, manifests, evaluation, payloads, checks, loaded.errors)
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _judging(compilation: Compilation) -> int:
+    """Count the policies that rows may be about: cleanup policies are never asked here."""
+    return sum(
+        1 for item in compilation.items if item.policy is not None and item.policy.info.kind not in CLEANUP_KINDS
+    )
+
+
+def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObject]]:
+    """Load JSON payloads with the paths that name them."""
+    if not test.json_payloads:
+        return []
+    log("  Loading JSON payloads ...")
+    found: list[tuple[str, JSONObject]] = []
+    for name in test.json_payloads:
+        for document in _required([name], folder):
+            if not isinstance(document.value, dict):
+                raise UsageError("a JSON payload must be an object", location=document.location(()))
+            found.append((posixpath.normpath(name), document.value))
+    return found
+
+
+def _checks(test: TestFile, folder: Path, log: Log) -> list[tuple[str, str, JSONObject]]:
+    """Load authorization requests: mode, the path that names one, and the request."""
+    found: list[tuple[str, str, JSONObject]] = []
+    for mode, names in (("HTTP", test.http_payloads), ("Envoy", test.envoy_payloads)):
+        if names:
+            log(f"  Loading {mode} payloads ...")
+        for name in names:
+            for document in load_check_requests([str(folder / name)], mode):
+                found.append((mode, posixpath.normpath(name), document.value))
+    return found
+
+
+def _exceptions(test: TestFile, folder: Path) -> Compilation:
+    exceptions = compile_documents(expand_lists(_required(test.exceptions, folder)))
+    _refuse_unreadable(exceptions)
+    if exceptions.errors:
+        raise exceptions.errors[0]
+    return exceptions
+
+
+def _refuse_mixture(compilation: Compilation, exceptions: Compilation) -> None:
+    """Kyverno: exceptions of kyverno.io next to the API server's own policies are an error."""
+    written = [item.written for item in exceptions.items if item.written is not None]
+    legacy = any(each.api_version.startswith("kyverno.io/") for each in written)
+    if legacy and any(policy.info.kind == "ValidatingAdmissionPolicy" for policy in compilation.policies):
+        raise UsageError("exceptions cannot be applied to ValidatingAdmissionPolicies")
+
+
+def _refuse_unreadable(compilation: Compilation) -> None:
+    """Raise for the first document that does not decode."""
+    for item in compilation.items:
+        if item.written is None and item.errors:
+            raise item.errors[0]
+
+
+def _values(test: TestFile, folder: Path) -> Values:
+    if test.values is not None:
+        return test.values
+    return read_values(_one(folder, test.variables)) if test.variables else Values()
+
+
+def _one(folder: Path, name: str) -> Document:
+    path = folder / name
+    documents = load_documents(read_file(path), file=str(path))
+    if len(documents) != 1:
+        raise UsageError(f"`{path}` must hold one document, found {len(documents)}")
+    return documents[0]
+
+
+def _policies(test: TestFile, folder: Path) -> Compilation:
+    loaded = load_policy_documents([str(folder / name) for name in test.policies])
+    if loaded.errors:
+        raise loaded.errors[0]
+    compilation = compile_documents(loaded.documents)
+    _refuse_unreadable(compilation)
+    return compilation
+
+
+def _required(names: Sequence[str], folder: Path) -> list[Document]:
+    """Read files and folders that must be there."""
+    loaded = load_files([str(folder / name) for name in names])
+    if loaded.errors:
+        raise loaded.errors[0]
+    return loaded.documents
+
+
+def _load(names: Sequence[str], folder: Path) -> Loaded:
+    """Read resources: a folder counts only as the first entry (then alone), a bad file is one error."""
+    if names and (folder / names[0]).is_dir():
+        return load_files([str(path) for path in find_yaml(folder / names[0], recursive=False)])
+    return load_files([str(folder / name) for name in names])
+
+
+def _namespaced(documents: Sequence[Document], kinds: KindTable) -> list[Document]:
+    return [
+        replace(document, value=normalise(document.value, kinds))
+        for document in documents
+        if isinstance(document.value, dict)
+    ]
+
+
+def _cluster(test: TestFile, folder: Path) -> tuple[KindTable, ObjectStore | None]:
+    if not test.cluster_resources:
+        return BUILTIN_KINDS, None
+    objects: list[JSONObject] = []
+    crds: list[JSONObject] = []
+    for name in test.cluster_resources:
+        found = read_cluster_resource(_one(folder, name))
+        objects.extend(found.resources)
+        for crd in found.crds:
+            crds.extend(document.value for document in _required([crd], folder))
+    kinds = BUILTIN_KINDS.with_crds(crds) if crds else BUILTIN_KINDS
+    return kinds, ObjectStore([normalise(each, kinds) for each in objects], kinds)
+
+
+def _targets(test: TestFile, folder: Path, kinds: KindTable) -> ObjectStore | None:
+    names = [
+        *test.target_resources,
+        *test.param_resources,
+        *(row.clone_source_resource for row in test.results if row.clone_source_resource),
+    ]
+    if not names:
+        return None
+    documents = expand_lists(_required(list(dict.fromkeys(names)), folder))
+    return ObjectStore([normalise(document.value, kinds) for document in documents], kinds)

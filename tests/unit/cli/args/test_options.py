@@ -1,0 +1,88 @@
+"""Flags are read as Go's pflag reads them."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from pyverno.cli.args.errors import argument_error
+from pyverno.cli.args.options import Command, Duration, comma_list, flag, items, logging_arguments, value
+from pyverno.errors import UsageError
+
+
+def _command() -> Command:
+    return Command(
+        "probe",
+        params=[
+            click.Argument(["words"], nargs=-1),
+            comma_list("-r", "--resource", help=""),
+            flag("-p", "--print-it", help=""),
+            flag("--on", help="", default=True),
+            value("-o", "--output", help=""),
+            value("--ttl", help="", default="1h", type=Duration()),
+        ],
+        callback=lambda **seen: seen,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "expected"),
+    [
+        (["-r", "a,b", "-r=c", "--resource=d"], "resource", ("a", "b", "c", "d")),
+        (["-r", '"a,b",c'], "resource", ("a,b", "c")),
+        ([], "resource", ()),
+        (["-p"], "print_it", True),
+        (["--print-it=true"], "print_it", True),
+        (["-p=false"], "print_it", False),
+        (["-p", "--print-it=0"], "print_it", False),
+        (["--on=false"], "on", False),
+        ([], "on", True),
+        (["-o=x"], "output", "x"),
+        (["-ox"], "output", "x"),
+        (["-o", "x", "--output", "y"], "output", "y"),
+        (["--", "-o"], "words", ("-o",)),
+        (["--ttl", "1m"], "ttl", 60_000_000_000),
+        ([], "ttl", 3_600_000_000_000),
+    ],
+)
+def test_forms_of_flags(arguments: list[str], name: str, expected: object) -> None:
+    """Lists, switches, short and long values."""
+    assert expected == _command().main(arguments, standalone_mode=False)[name]
+
+
+def test_a_switch_takes_true_and_false_only() -> None:
+    """Anything else is an error."""
+    with pytest.raises(UsageError, match='invalid argument "maybe" for "--on" flag'):
+        _command().main(["--on=maybe"], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [("-v", "--v=2"), ("--v", "--v=2"), ("-v6", "--v=6"), ("-v=6", "--v=6"), ("--vm", "--vm")]
+)
+def test_verbosity_has_one_form(written: str, expected: str) -> None:
+    """A bare flag means level 2."""
+    assert [expected] == logging_arguments([written])
+
+
+def test_an_empty_list_has_no_items() -> None:
+    """An empty text is no item."""
+    assert [] == items("")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (click.NoSuchOption("--x"), "unknown flag: --x"),
+        (click.NoSuchOption("-x"), "unknown shorthand flag: 'x' in -x"),
+        (click.MissingParameter(param=click.Option(["-i", "--image"])), 'required flag(s) "image" not set'),
+        (click.MissingParameter(param=click.Argument(["name"])), "accepts 1 arg(s), received 0"),
+        (
+            click.MissingParameter(param=click.Argument(["names"], nargs=-1)),
+            "requires at least 1 arg(s), only received 0",
+        ),
+        (click.UsageError("Got unexpected extra argument (x)"), 'unknown command "x" for "pyverno"'),
+    ],
+)
+def test_texts_of_wrong_arguments(error: click.ClickException, expected: str) -> None:
+    """Those of cobra and pflag."""
+    assert expected == argument_error(error)
