@@ -112,8 +112,8 @@ def play(heading: Callable[[str], None]) -> list[str]:
 
 
 async def _play(heading: Callable[[str], None]) -> list[str]:
+    from kubesandbox.sandbox import Sandbox
     from pyverno.controllers.policysandbox import PolicySandbox
-    from pyverno.sandbox.sandbox import Sandbox
     from pyverno.webhook.observers import Observers
 
     heading("A cluster with policies at work")

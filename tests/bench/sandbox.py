@@ -34,7 +34,7 @@ PODS = 2000
 _ROUNDS = 5
 _REQUESTS = 300
 _NAMESPACE = "/api/v1/namespaces/default"
-_START = "from pyverno.sandbox import Sandbox\nwith Sandbox(): pass"
+_START = "from kubesandbox import Sandbox\nwith Sandbox(): pass"
 _WEBHOOKS = {"MutatingWebhookConfiguration": "mutating", "ValidatingWebhookConfiguration": "validating"}
 
 

@@ -12,7 +12,7 @@ import logging
 import sys
 from time import process_time
 
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 
 __all__: list[str] = []
 

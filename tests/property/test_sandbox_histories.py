@@ -6,14 +6,14 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubesandbox.apiserver import ApiServer
+from kubesandbox.http.requests import JSON_PATCH, MERGE_PATCH, DeleteOptions, ListOptions
+from kubesandbox.objects.patching import Patch
+from kubesandbox.storage.store import Store
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.apiserver import ApiServer
-from pyverno.sandbox.patching import Patch
-from pyverno.sandbox.requests import JSON_PATCH, MERGE_PATCH, DeleteOptions, ListOptions
-from pyverno.sandbox.store import Store
 from tests.property import inputs as st
 from tests.property.inputs import law
-from tests.unit.sandbox.serving import api_server, config_map, type_of, write
+from tests.unit.kubesandbox.serving import api_server, config_map, type_of, write
 
 NAMES = ("a", "b", "c")
 VALUES = ("1", "2", "3")

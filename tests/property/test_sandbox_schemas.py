@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from kubesandbox.defaults.walk import BuiltinDefaults
+from kubesandbox.schema.checking import compile_check
+from kubesandbox.schema.correlation import UNRELATED
+from kubesandbox.schema.decoding import Decoders, schema_type
+from kubesandbox.schema.pruning import compile_defaults, compile_pruning
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.defaults.walk import BuiltinDefaults
-from pyverno.sandbox.schema.checking import compile_check
-from pyverno.sandbox.schema.correlation import UNRELATED
-from pyverno.sandbox.schema.decoding import Decoders, schema_type
-from pyverno.sandbox.schema.pruning import compile_defaults, compile_pruning
 
 SCHEMAS = schema_set("1.35")
 DECODERS = Decoders(SCHEMAS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kubesandbox.types.resources import builtin_table
 from pyverno.controllers.manifests import InstallSettings, manifests
 from pyverno.engine.request import Operation
 from pyverno.engine.result import Status
@@ -20,7 +21,6 @@ from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import load_files
 from pyverno.offline.library import load_policies, review
-from pyverno.sandbox.resources import builtin_table
 from pyverno.webhook.filters import read_resource_filters
 from pyverno.webhook.server import WebhookServer
 from tests.security.asking import CONFIG_MAP, POD, ask, compiled, only, policy

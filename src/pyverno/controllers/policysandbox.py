@@ -10,6 +10,7 @@ import asyncio
 from types import TracebackType
 from typing import Final, Self
 
+from kubesandbox.sandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client, resource_path
 from pyverno.cluster.discovery import discover
@@ -20,7 +21,6 @@ from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.sandbox import Sandbox
 from pyverno.value import replace
 from pyverno.webhook.server import Observer
 

@@ -19,6 +19,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
+from kubesandbox import Sandbox
+from kubesandbox.sandbox import Settings as SandboxSettings
+from kubesandbox.storage.store import Key, Stored
+from kubesandbox.types.resources import ResourceType
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission import AdmissionSettings
@@ -28,10 +32,6 @@ from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
-from pyverno.sandbox import Sandbox
-from pyverno.sandbox.resources import ResourceType
-from pyverno.sandbox.sandbox import Settings as SandboxSettings
-from pyverno.sandbox.store import Key, Stored
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.observers import Observers
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from kubesandbox.types.resources import ResourceType
 from pyverno.cluster.client import Client
 from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
-from pyverno.sandbox.resources import ResourceType
 from tests.conformance.chainsaw.assertions import mismatches
 from tests.conformance.chainsaw.cluster import Cluster
 from tests.conformance.chainsaw.expressions import substitute

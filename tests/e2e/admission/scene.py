@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.kube.gvk import GVR
@@ -21,7 +22,6 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
-from pyverno.sandbox import Sandbox
 from tests.e2e.admission.deployment import CONFIG_MAPS, POLICIES, Deployment, install, until
 from tests.e2e.admission.mixture import Asked, Mixture
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox import Sandbox
 from tests.e2e.admission.deployment import POLICIES, SECRETS, VALIDATING, install, until
 
 WORD = "c2VjcmV0LXdvcmQ="

@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 import yaml
 
+from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
@@ -24,7 +25,6 @@ from pyverno.controllers.policysandbox import install_definitions
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox import Sandbox, Settings
 from pyverno.webhook.documents import ExceptionSettings
 from pyverno.webhook.logs import AnswerLog
 from tests.e2e.admission.deployment import until

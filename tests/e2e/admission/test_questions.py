@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cli.root import run
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
@@ -27,7 +28,6 @@ from pyverno.controllers.surroundings import SurroundingSettings
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from pyverno.webhook.admission import Judged
 from pyverno.webhook.question import Question
 from tests.unit.cluster.services import Service

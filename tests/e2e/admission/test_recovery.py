@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
@@ -19,7 +20,6 @@ from pyverno.controllers.manifests import InstallSettings, manifests
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox import Sandbox
 from tests.e2e.admission.deployment import CONFIG_MAPS, POLICIES, Deployment, install, until
 from tests.e2e.admission.load import config_map
 

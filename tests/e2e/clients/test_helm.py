@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 from tests.e2e.sandbox.client import Client
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no build for this platform")

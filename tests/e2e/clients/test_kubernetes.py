@@ -12,7 +12,7 @@ from kubernetes import config, dynamic, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError, UnprocessibleEntityError
 
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 
 WIDGETS = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 from tests.e2e.kubectl.session import Step, printed, read_session, written
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 
 VERSIONS = ("1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
 KUBECTL = shutil.which("kubectl")

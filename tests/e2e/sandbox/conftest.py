@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 from tests.e2e.sandbox.client import Client
 
 _numbers = count(1)

@@ -16,8 +16,8 @@ from urllib.parse import quote, urlsplit
 import orjson
 import pytest
 
-from pyverno.sandbox import Sandbox
-from pyverno.sandbox.store import KEPT_CHANGES, Key
+from kubesandbox import Sandbox
+from kubesandbox.storage.store import KEPT_CHANGES, Key
 from tests.e2e.sandbox.client import Answer, Client
 
 APPLY, JSON_PATCH, MERGE, STRATEGIC = (

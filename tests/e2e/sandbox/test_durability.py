@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.sandbox.journal import SqliteJournal
+from kubesandbox.storage.journal import SqliteJournal
 from tests.e2e.sandbox.client import Client
 
 KILLS = 50
@@ -21,8 +21,8 @@ SERVER_KILLS = 2
 _WRITER = """
 import sys
 from pathlib import Path
-from pyverno.sandbox.journal import SqliteJournal
-from pyverno.sandbox.store import Key, Store
+from kubesandbox.storage.journal import SqliteJournal
+from kubesandbox.storage.store import Key, Store
 
 journal = SqliteJournal(Path(sys.argv[1]))
 store = Store(journal.states(), revision=journal.revision, journal=journal)
@@ -38,7 +38,7 @@ for number in range(1_000_000):
 _SERVER = """
 import sys, time
 from pathlib import Path
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 with Sandbox(data_dir=Path(sys.argv[1]), controllers=False, authorization=False) as sandbox:
     print(sandbox.url, flush=True)
     time.sleep(600)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kubesandbox import Sandbox, Settings
 from pyverno.errors import UsageError
-from pyverno.sandbox import Sandbox, Settings
 from tests.e2e.sandbox.client import Client
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pyverno.sandbox import Sandbox
-from pyverno.sandbox.resources import ResourceType, builtin_table
+from kubesandbox import Sandbox
+from kubesandbox.types.resources import ResourceType, builtin_table
 from tests.e2e.sandbox.client import Client
-from tests.unit.sandbox.serving import config_map, definition, deployment, pod, widget
+from tests.unit.kubesandbox.serving import config_map, definition, deployment, pod, widget
 
 VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 1.5, 10**20, "", "x", "a/b", "\x00", "é" * 300, "2020-01-01T00:00:00Z"),

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pyverno.sandbox import Sandbox
+from kubesandbox import Sandbox
 from tests.e2e.sandbox.client import Client
-from tests.unit.sandbox.serving import definition, widget
+from tests.unit.kubesandbox.serving import definition, widget
 
 NOT_FOUND = (404, "the server could not find the requested resource")
 NOT_ALLOWED = (405, "the server does not allow this method on the requested resource")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.accessreviews import access_review, decision_of
 from pyverno.cluster.client import Client
@@ -18,7 +19,6 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.lang.cel.world import AuthorizationCheck
 from pyverno.offline.system import System
-from pyverno.sandbox.sandbox import Sandbox, Settings
 
 ROLES = GVR("rbac.authorization.k8s.io", "v1", "roles")
 BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import Served, discover, find_served
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
-from pyverno.sandbox import Sandbox
 from tests.unit.cluster.apiserver import Script, serving, status
 
 PODS = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "shortNames": ["po"], "verbs": []}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress, EgressSettings
@@ -22,7 +23,6 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.offline.system import System
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from tests.unit.cluster.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")

@@ -10,10 +10,10 @@ from typing import Any
 
 from aiohttp import web
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LEASES, LeaderElection, LeaseTimes
-from pyverno.sandbox import Sandbox
 from tests.unit.cluster.apiserver import serving, status
 
 TIMES = LeaseTimes(duration=1.2, renew=1.0, retry=0.1)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission import AdmissionSettings
@@ -14,7 +15,6 @@ from pyverno.controllers.policysandbox import PolicySandbox
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from pyverno.webhook.observers import Observers
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")

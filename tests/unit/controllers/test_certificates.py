@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates import (
@@ -27,7 +28,6 @@ from pyverno.controllers.certificates import (
 )
 from pyverno.errors import HostError
 from pyverno.kube.json import JSONObject
-from pyverno.sandbox import Sandbox
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SETTINGS = CertificateSettings()

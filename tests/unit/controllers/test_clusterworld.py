@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import Served, find_served
@@ -23,7 +24,6 @@ from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from tests.unit.cluster.apiserver import serving, status
 
 DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")

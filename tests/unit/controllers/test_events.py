@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission import AdmissionSettings
@@ -16,7 +17,6 @@ from pyverno.engine.rule import PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.observers import Observers
 

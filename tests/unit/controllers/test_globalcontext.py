@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress, EgressSettings
@@ -20,7 +21,6 @@ from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from tests.unit.cluster.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")

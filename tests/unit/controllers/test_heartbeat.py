@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LEASES
 from pyverno.controllers.heartbeat import Heartbeat
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.sandbox import Sandbox, Settings
 
 START = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
@@ -26,7 +27,6 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 

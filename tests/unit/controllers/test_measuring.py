@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.measuring import begin_metrics, refresh_metrics, tell_queries
 from pyverno.kube.gvk import GVR
-from pyverno.sandbox import Sandbox, Settings
 from pyverno.webhook.metrics import Metrics
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")

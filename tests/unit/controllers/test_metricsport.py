@@ -10,12 +10,12 @@ import aiohttp
 import pytest
 from cryptography import x509
 
+from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates import SECRETS, CertificateSettings
 from pyverno.controllers.metricsport import MetricsPort, MetricsTls
 from pyverno.errors import HostError
-from pyverno.sandbox import Sandbox, Settings
 
 TEXT = b"# TYPE a counter\na_total 1.0\n"
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.compiler.compile import compile_document
@@ -16,7 +17,6 @@ from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.sandbox import Sandbox
 
 T = TypeVar("T")
 USER = "system:serviceaccount:kyverno:worker"

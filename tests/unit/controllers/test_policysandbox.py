@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.policysandbox import PolicySandbox
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from pyverno.webhook.observers import Observers
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 
 from cryptography import x509
 
+from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates import SECRETS, CertificateSettings, make_leaf
 from pyverno.controllers.servingcertificates import ServingCertificates
-from pyverno.sandbox import Sandbox
 
 SETTINGS = CertificateSettings(namespace="default")
 

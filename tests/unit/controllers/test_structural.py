@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.definitions import definitions
@@ -19,7 +20,6 @@ from pyverno.policy.clusterpolicy import FailurePolicy
 from pyverno.policy.decode import decode
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.policy.schema import Field, Record, choice, free, list_of, map_of, text
-from pyverno.sandbox.sandbox import Sandbox, Settings
 
 ROOT = Path(__file__).parents[3]
 PLURALS = {(each.group, each.kind): each for each in POLICY_KINDS}

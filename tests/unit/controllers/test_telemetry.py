@@ -18,12 +18,12 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_grpc
 
+from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates import SECRETS
 from pyverno.controllers.telemetry import Collector, MetricsPush, Tracing
 from pyverno.errors import HostError
-from pyverno.sandbox import Sandbox, Settings
 from pyverno.webhook.metrics import Metrics
 from tests.unit.webhook.conftest import make_certificate
 from tests.unit.webhook.test_observers import QUESTION, judged

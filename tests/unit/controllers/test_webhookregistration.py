@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.webhookregistration import WebhookRegistration
@@ -15,7 +16,6 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.sandbox.sandbox import Sandbox, Settings
 from pyverno.value import replace
 from pyverno.webhook.configuration import Configuration
 from tests.unit.controllers.test_webhookconfigurations import cel, legacy, rule

@@ -6,6 +6,8 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 
+from kubesandbox.sandbox import Sandbox
+from kubesandbox.sandbox import Settings as SandboxSettings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.webhookconfigurations import configurations
@@ -14,8 +16,6 @@ from pyverno.controllers.webhooksources import Endpoint, Settings, Sources
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
-from pyverno.sandbox.sandbox import Sandbox
-from pyverno.sandbox.sandbox import Settings as SandboxSettings
 from pyverno.webhook.configuration import Configuration
 from tests.unit.controllers.test_webhookconfigurations import cel, legacy, rule
 from tests.unit.webhook.conftest import make_certificate

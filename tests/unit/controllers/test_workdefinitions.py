@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.counting import Count
@@ -13,7 +14,6 @@ from pyverno.engine.rule import PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.policy.updaterequest import AdmissionContext, RequestType, RuleContext, Trigger, UpdateRequestSpec
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, Reported, admission_report
-from pyverno.sandbox.sandbox import Sandbox, Settings
 
 WORK = GVR("kyverno.io", "v2", "updaterequests")
 STRICT = {"fieldValidation": "Strict"}

@@ -19,10 +19,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from kubesandbox import Sandbox, Settings
+from kubesandbox.privatefiles import write_private
 from pyverno.cli.style import style_for
 from pyverno.errors import UsageError
-from pyverno.sandbox import Sandbox, Settings
-from pyverno.sandbox.privatefiles import write_private
 from pyverno.value import dataclass
 
 __all__ = ["run_sandbox", "settings_of"]

@@ -1,0 +1,68 @@
+"""Which requests rules, namespaceSelectors and objectSelectors mean: the same for webhooks and admission policies.
+
+This module must never judge a condition or call anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesandbox.admission.policies.questions import labels_of, namespace_object
+from kubesandbox.attributes import Attributes
+from kubesandbox.types.resources import ResourceTable, ResourceType
+from kubesandbox.view import ClusterView
+from pyverno.engine.constraints import ResourceRule
+from pyverno.engine.request import Operation
+from pyverno.kube.json import JSON
+from pyverno.kube.selector import LabelTest
+from pyverno.kube.status import not_found
+
+__all__ = ["is_namespace_selected", "is_object_selected", "matched_type"]
+
+
+def matched_type(
+    rules: Sequence[ResourceRule], attributes: Attributes, table: ResourceTable, *, is_equivalent: bool
+) -> ResourceType | None:
+    """Return the type through which rules are about a request: its own, else one that holds the same objects.
+
+    None when no rule is; `is_equivalent` is what `matchPolicy` says.
+    """
+    if _fits(rules, attributes.type, attributes):
+        return attributes.type
+    if not is_equivalent:
+        return None
+    others = [each for each in table.versions_of(attributes.type.key) if each != attributes.type]
+    # Kubernetes: earlier rules count first, then the versions in their order
+    return next((other for rule in rules for other in others if _fits((rule,), other, attributes)), None)
+
+
+def _fits(rules: Sequence[ResourceRule], type: ResourceType, attributes: Attributes) -> bool:
+    operation, namespace = attributes.operation.value, attributes.namespace
+    return any(
+        rule.fits(type.gvr, attributes.subresource, operation, namespace) and rule.names_fit(attributes.name)
+        for rule in rules
+    )
+
+
+def is_namespace_selected(selector: LabelTest | None, attributes: Attributes, cluster: ClusterView) -> bool:
+    """Tell whether a namespaceSelector takes the namespace of a request; raises StatusError 404 when there is none.
+
+    A Namespace that is being written is taken by the labels that it is going to have; other objects without a namespace
+    are always taken.
+    """
+    is_namespace = attributes.type.key == "namespaces"
+    if selector is None or (not attributes.namespace and not is_namespace):
+        return True
+    body: JSON = namespace_object(attributes, cluster)
+    if is_namespace and not attributes.subresource and attributes.operation is not Operation.DELETE:
+        body = attributes.object
+    if body is None:
+        raise not_found("", "namespaces", attributes.namespace)
+    return selector(labels_of(body))
+
+
+def is_object_selected(selector: LabelTest | None, attributes: Attributes) -> bool:
+    """Tell whether an objectSelector takes the object of a request as it is going to be, or as it was."""
+    if selector is None:
+        return True
+    return any(selector(labels_of(body)) for body in (attributes.object, attributes.old) if body is not None)

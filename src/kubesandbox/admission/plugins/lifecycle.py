@@ -1,0 +1,43 @@
+"""NamespaceLifecycle: objects live in namespaces that exist, none is added to one that ends, some never end.
+
+This module must never create a namespace.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesandbox.admission.policies.questions import shown_name
+from kubesandbox.attributes import Attributes
+from kubesandbox.storage.store import Key
+from kubesandbox.view import ClusterView
+from pyverno.engine.request import Operation
+from pyverno.kube.status import Cause, forbidden, not_found
+
+__all__ = ["check_namespace"]
+
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+
+
+def check_namespace(attributes: Attributes, cluster: ClusterView) -> None:
+    """Raise 403 for the end of an immortal namespace and for new content in one that ends, 404 for one not there."""
+    type, operation = attributes.type, attributes.operation
+    if type.key == "namespaces":
+        if operation is Operation.DELETE and attributes.name in _IMMORTAL:
+            raise forbidden(type.group, type.plural, attributes.name, "this namespace may not be deleted")
+        return
+    namespace = attributes.namespace
+    # who asks about access must not learn from the answer whether a namespace exists
+    if (
+        not namespace
+        or operation in (Operation.DELETE, Operation.CONNECT)
+        or type.plural == "localsubjectaccessreviews"
+    ):
+        return
+    found = cluster.get(Key("namespaces", "", namespace))
+    if found is None:
+        raise not_found("", "namespaces", namespace)
+    if operation is Operation.CREATE and (found.body.get("status") or {}).get("phase") == "Terminating":
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        cause = Cause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
+        raise forbidden(type.group, type.plural, shown_name(attributes), why, [cause])

@@ -1,0 +1,202 @@
+"""ResourceQuota: a namespace holds no more than its quotas allow.
+
+What is used is counted from the objects themselves whenever it is asked, so that it never lags behind. The status of a
+quota is a controller's business. This module must never write one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from kubesandbox.admission.plugins.usage import Amounts, add, amounts_of, container_amounts, usage_of
+from kubesandbox.admission.policies.questions import refused
+from kubesandbox.attributes import Attributes
+from kubesandbox.types.resources import ResourceType
+from kubesandbox.view import ClusterView
+from pyverno.engine.request import Operation
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.quantity import Quantity
+
+__all__ = ["check_quota", "in_scope", "used_amounts"]
+
+_REQUIRED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+"""Amounts that every container must state as soon as a quota counts them."""
+
+_ZERO: Final = Quantity(0)
+
+
+def check_quota(attributes: Attributes, cluster: ClusterView) -> None:
+    """Raise 403 when a request would take more than a quota of its namespace leaves."""
+    body = attributes.object
+    if body is None or not attributes.namespace or not _is_counted(attributes):
+        return
+    quotas = cluster.all("resourcequotas", attributes.namespace)
+    if not quotas:
+        return
+    usage = usage_of(attributes.type, body)
+    before = usage_of(attributes.type, attributes.old) if attributes.old is not None else {}
+    delta = {name: _difference(amount, before.get(name, _ZERO)) for name, amount in usage.items()}
+    for stored in quotas:
+        name, quota = stored.key.name, stored.body
+        hard = amounts_of((quota.get("spec") or {}).get("hard"))
+        counted = {
+            key: hard[key] for key in hard if key in usage or (attributes.type.key == "pods" and key in _REQUIRED)
+        }
+        if not counted or not in_scope(quota, attributes.type, body):
+            continue
+        if attributes.type.key == "pods":
+            _check_stated(attributes, name, counted)
+        _check_room(attributes, name, counted, delta, quota=quota, cluster=cluster)
+
+
+def used_amounts(quota: JSONObject, namespace: str, cluster: ClusterView, names: Iterable[str]) -> Amounts:
+    """Return what the objects of a namespace take of some amounts that a quota counts."""
+    wanted = tuple(names)
+    total: Amounts = dict.fromkeys(wanted, _ZERO)
+    for type in _types_of(wanted, cluster):
+        for stored in cluster.all(type.key, namespace):
+            if in_scope(quota, type, stored.body):
+                usage = usage_of(type, stored.body)
+                total = add(total, {name: usage[name] for name in wanted if name in usage})
+    return total
+
+
+def in_scope(quota: JSONObject, type: ResourceType, body: JSONObject) -> bool:
+    """Tell whether a quota is about an object: all of its scopes hold; only pods have scopes."""
+    spec: JSONObject = quota.get("spec") or {}
+    scopes = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
+    scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    if not scopes:
+        return True
+    return type.key == "pods" and all(_scope_holds(scope, body) for scope in scopes)
+
+
+def _is_counted(attributes: Attributes) -> bool:
+    if attributes.subresource:
+        return False
+    if attributes.operation is Operation.CREATE:
+        return True
+    # Kubernetes: what pods take is fixed when they are made
+    return attributes.operation is Operation.UPDATE and attributes.type.key in ("services", "persistentvolumeclaims")
+
+
+def _check_stated(attributes: Attributes, quota: str, counted: Mapping[str, Quantity]) -> None:
+    spec: JSONObject = (attributes.object or {}).get("spec") or {}
+    if spec.get("resources"):
+        return
+    missing: dict[str, set[str]] = {}
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    for name in sorted(_REQUIRED & counted.keys()):
+        kind, resource = _stated_as(name)
+        for container in containers:
+            if resource not in container_amounts(container, kind):
+                missing.setdefault(name, set()).add(str(container.get("name") or ""))
+    if missing:
+        listed = "; ".join(f"{name} for: {','.join(sorted(names))}" for name, names in missing.items())
+        raise refused(attributes, f"failed quota: {quota}: must specify {listed}")
+
+
+def _stated_as(name: str) -> tuple[str, str]:
+    kind, dot, resource = name.partition(".")
+    return (kind, resource) if dot else ("requests", name)
+
+
+def _check_room(
+    attributes: Attributes,
+    name: str,
+    counted: Mapping[str, Quantity],
+    delta: Mapping[str, Quantity],
+    *,
+    quota: JSONObject,
+    cluster: ClusterView,
+) -> None:
+    asked = {key: delta[key] for key in counted if key in delta and delta[key].sign() > 0}
+    if not asked:
+        return
+    used = used_amounts(quota, attributes.namespace, cluster, asked)
+    over = sorted(key for key in asked if counted[key] < used[key].add(asked[key]))
+    if over:
+        parts = (("requested", asked), ("used", used), ("limited", counted))
+        listed = ", ".join(f"{word}: {','.join(f'{key}={amounts[key]}' for key in over)}" for word, amounts in parts)
+        raise refused(attributes, f"exceeded quota: {name}, {listed}")
+
+
+def _difference(now: Quantity, before: Quantity) -> Quantity:
+    left = now.subtract(before)
+    return left if left.sign() > 0 else _ZERO
+
+
+def _types_of(names: Iterable[str], cluster: ClusterView) -> Iterator[ResourceType]:
+    """Yield the types whose objects count for some amounts, each storage once."""
+    wanted = set(names)
+    seen: set[str] = set()
+    for type in cluster.table:
+        if type.namespaced and type.key not in seen and _may_count(type, wanted):
+            seen.add(type.key)
+            yield type
+
+
+def _may_count(type: ResourceType, names: set[str]) -> bool:
+    if f"count/{type.key}" in names or type.key in names:
+        return True
+    match type.key:
+        case "pods":
+            others = ("services", "persistentvolumeclaims", "count/")
+            return any(not name.startswith(others) and name != "requests.storage" for name in names)
+        case "services":
+            return any(name.startswith("services.") for name in names)
+        case "persistentvolumeclaims":
+            return any(name == "requests.storage" or "storageclass.storage.k8s.io/" in name for name in names)
+    return False
+
+
+def _scope_holds(scope: Mapping[str, JSON], body: JSONObject) -> bool:
+    spec: JSONObject = body.get("spec") or {}
+    ends = spec.get("activeDeadlineSeconds") is not None
+    match scope.get("scopeName"):
+        case "Terminating":
+            return ends
+        case "NotTerminating":
+            return not ends
+        case "BestEffort":
+            return _is_best_effort(spec)
+        case "NotBestEffort":
+            return not _is_best_effort(spec)
+        case "PriorityClass":
+            return _operator_holds(scope, str(spec.get("priorityClassName") or ""))
+        case "CrossNamespacePodAffinity":
+            return _crosses_namespaces(spec)
+    return False
+
+
+def _operator_holds(scope: Mapping[str, JSON], value: str) -> bool:
+    values = scope.get("values") or ()
+    match scope.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return bool(value)
+        case "DoesNotExist":
+            return not value
+    return False
+
+
+def _is_best_effort(spec: JSONObject) -> bool:
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    kinds = ("requests", "limits")
+    stated = (amount for each in containers for kind in kinds for amount in container_amounts(each, kind).items())
+    return not any(name in ("cpu", "memory") and amount.sign() > 0 for name, amount in stated)
+
+
+def _crosses_namespaces(spec: JSONObject) -> bool:
+    affinity: JSONObject = spec.get("affinity") or {}
+    terms: list[JSONObject] = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        part = affinity.get(kind) or {}
+        terms += part.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        preferred = part.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [each.get("podAffinityTerm") or {} for each in preferred]
+    return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)

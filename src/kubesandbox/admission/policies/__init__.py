@@ -1,0 +1,3 @@
+"""ValidatingAdmissionPolicies and MutatingAdmissionPolicies, evaluated in process."""
+
+from __future__ import annotations

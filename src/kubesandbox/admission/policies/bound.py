@@ -1,0 +1,186 @@
+"""Admission policies with the bindings that put them in force, compiled when one of them changes.
+
+Each binding stands alone, so that the server can judge, and judge again, one without the others. This module must never
+judge a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from kubesandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
+from kubesandbox.attributes import Attributes
+from kubesandbox.http.requests import go_quote
+from kubesandbox.types.resources import ResourceTable, ResourceType
+from kubesandbox.view import ClusterView
+from pyverno.engine.constraints import ConstraintMatcher
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import internal_error
+from pyverno.kube.yaml.documents import Document
+from pyverno.value import dataclass, replace
+
+if TYPE_CHECKING:
+    # the engine and the language are imported when the first policy is bound; most servers have none
+    from pyverno.engine.policyset import PolicySet
+    from pyverno.engine.rule import CompiledPolicy, CompiledRule
+
+__all__ = ["Bound", "BoundPolicies", "BoundPolicy"]
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_EVERYTHING = ConstraintMatcher()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One binding: its name, what it narrows the policy to, what its denials do, and the policy to run.
+
+    `params` is the kind of the parameters that the policy asks for.
+    """
+
+    name: str
+    matcher: ConstraintMatcher | None
+    actions: tuple[str, ...]
+    policies: PolicySet
+    params: GVK | None = None
+
+    def is_about(self, attributes: Attributes, cluster: ClusterView) -> bool:
+        """Tell whether the binding is about a request that its policy is about; raises StatusError 404."""
+        return self.matcher is None or type_seen(self.matcher, attributes, cluster) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPolicy:
+    """One policy that something binds; `body` is the policy as it was written."""
+
+    name: str
+    body: JSONObject
+    matcher: ConstraintMatcher
+    bindings: tuple[Bound, ...]
+
+    @property
+    def ignores_errors(self) -> bool:
+        """Tell whether errors deny nothing."""
+        return bool((self.body.get("spec") or {}).get("failurePolicy") == "Ignore")
+
+    @property
+    def reinvokes(self) -> bool:
+        """Tell whether the policy wants to see what others changed after it."""
+        return bool((self.body.get("spec") or {}).get("reinvocationPolicy") == "IfNeeded")
+
+    def type_seen(self, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
+        """Return the type in whose version the policy sees a request, None when it is not about it; raises 404."""
+        return type_seen(self.matcher, attributes, cluster)
+
+
+def type_seen(matcher: ConstraintMatcher, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
+    """Return the type through which constraints are about a request, None when they are not; raises StatusError 404."""
+    type, table = attributes.type, cluster.table
+    if (type.group, type.plural) in matcher.never:
+        return None
+    if not is_namespace_selected(matcher.namespace_selector, attributes, cluster):
+        return None
+    if not is_object_selected(matcher.object_selector, attributes):
+        return None
+    if matched_type(matcher.excludes, attributes, table, is_equivalent=matcher.is_equivalent) is not None:
+        return None
+    if not matcher.rules:
+        return type
+    return matched_type(matcher.rules, attributes, table, is_equivalent=matcher.is_equivalent)
+
+
+class BoundPolicies:
+    """The policies of one kind, `validatingadmission` or `mutatingadmission`, in order of their names."""
+
+    def __init__(self, kind: str, cluster: ClusterView) -> None:
+        """Take where policies and bindings are."""
+        self._resources = (f"{kind}policies.{_GROUP}", f"{kind}policybindings.{_GROUP}")
+        self._cluster = cluster
+        self._made_at: tuple[int, ...] = ()
+        self._policies: tuple[BoundPolicy, ...] = ()
+        self._table: ResourceTable | None = None
+        self._about: dict[tuple[object, ...], tuple[BoundPolicy, ...]] = {}
+
+    def current(self) -> tuple[BoundPolicy, ...]:
+        """Return the policies that something binds, those that changed compiled anew."""
+        revisions = tuple(map(self._cluster.changed_at, self._resources))
+        if revisions != self._made_at:
+            self._policies = tuple(self._compiled())
+            self._made_at = revisions
+            self._about = {}
+        return self._policies
+
+    def about(self, attributes: Attributes) -> tuple[BoundPolicy, ...]:
+        """Return the policies that may be about a request, as far as their rules tell without names and selectors."""
+        policies, table = self.current(), self._cluster.table
+        if not policies:
+            return ()
+        if table is not self._table:
+            self._table, self._about = table, {}
+        key = (attributes.type, attributes.subresource, attributes.operation, bool(attributes.namespace))
+        found = self._about.get(key)
+        if found is None:
+            found = self._about[key] = tuple(policy for policy in policies if _may_be_about(policy, attributes, table))
+        return found
+
+    def _compiled(self) -> Iterator[BoundPolicy]:
+        policies, bindings = ([stored.body for stored in self._cluster.all(resource)] for resource in self._resources)
+        by_policy: dict[str, list[JSONObject]] = {}
+        for body in bindings:
+            by_policy.setdefault(str((body.get("spec") or {}).get("policyName") or ""), []).append(body)
+        for body in policies:
+            bound = by_policy.get(body["metadata"]["name"])
+            if bound:
+                yield _bound(body, bound)
+
+
+def _may_be_about(policy: BoundPolicy, attributes: Attributes, table: ResourceTable) -> bool:
+    matcher, type = policy.matcher, attributes.type
+    if (type.group, type.plural) in matcher.never:
+        return False
+    rules = [replace(rule, names=frozenset()) for rule in matcher.rules]
+    is_equivalent = matcher.is_equivalent
+    return not rules or matched_type(rules, attributes, table, is_equivalent=is_equivalent) is not None
+
+
+def _bound(body: JSONObject, bindings: Sequence[JSONObject]) -> BoundPolicy:
+    from pyverno.compiler.compile import compile_documents
+
+    found = [compile_documents((Document(body), Document(binding))).items[0].policy for binding in bindings]
+    matcher = next((each.rules[0].matcher for each in found if each is not None), _EVERYTHING)
+    assert isinstance(matcher, ConstraintMatcher)  # noqa: S101  # admission policies have no other
+    pairs = zip(bindings, found, strict=True)
+    return BoundPolicy(
+        body["metadata"]["name"], body, matcher, tuple(_binding(binding, policy, body) for binding, policy in pairs)
+    )
+
+
+def _binding(body: JSONObject, policy: CompiledPolicy | None, written: JSONObject) -> Bound:
+    from pyverno.engine.policyset import PolicySet
+
+    if policy is None:
+        # nothing is stored that is no policy; if it were, it may not be passed over
+        raise internal_error(f"the admission policy {go_quote(written['metadata']['name'])} can not be read")
+    rule, matcher = _alone(policy.rules[0])
+    actions = tuple(map(str, (body.get("spec") or {}).get("validationActions") or ()))
+    kind = (written.get("spec") or {}).get("paramKind")
+    params = GVK(*parse_api_version(str(kind.get("apiVersion") or "")), str(kind.get("kind") or "")) if kind else None
+    # what does not compile is kept: it errs, and failurePolicy says what that means
+    return Bound(body["metadata"]["name"], matcher, actions, PolicySet((replace(policy, rules=(rule,)),)), params)
+
+
+def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
+    """Return a rule that runs on whatever it is given, and what its only binding narrows it to."""
+    from pyverno.engine.actions.admission import AdmissionMutation, AdmissionValidation
+
+    action, matcher, shortcut = rule.action, None, None
+    if isinstance(action, AdmissionMutation | AdmissionValidation):
+        (binding,) = action.bindings
+        matcher = binding.matcher
+        action = replace(action, bindings=(replace(binding, matcher=None),), tells_all=True)
+    if isinstance(action, AdmissionValidation):
+        # the fast tier only says that everything passes
+        shortcut = cache(partial(action.shortcut, rule.info, rule.failure_action))
+    return replace(rule, matcher=_EVERYTHING, action=action, shortcut=shortcut), matcher

@@ -1,0 +1,3 @@
+"""Admission webhooks: which are called for a request, how, and what their answers do to it."""
+
+from __future__ import annotations

@@ -1,0 +1,539 @@
+"""The operations of an API server: every write goes through here, whoever asks and by whichever door.
+
+Order of a write: decode, default, managed fields, mutating admission, what the server fills in, validation, validating
+admission, store. A write that lost a race is tried again on the new state where the client did not insist on an old
+one. This module must never know HTTP, nor who may do what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TypeAlias
+
+from kubesandbox.admission.chain import Admission
+from kubesandbox.attributes import Attributes, Notes
+from kubesandbox.http.bodies import Body
+from kubesandbox.http.requests import DeleteOptions, ListOptions
+from kubesandbox.objects import identity
+from kubesandbox.objects.deletion import check_preconditions, deleted, gone, is_finished
+from kubesandbox.objects.managers import Managers
+from kubesandbox.objects.metadata import (
+    generated_name,
+    is_same,
+    is_same_but_metadata,
+    metadata_errors,
+    metadata_of,
+    metadata_update_errors,
+    ordered,
+    timestamp,
+    with_metadata,
+)
+from kubesandbox.objects.patching import Patch, bad_patch_result, not_converted, not_typed, undeclared
+from kubesandbox.objects.subresources import is_partial, only_allowed
+from kubesandbox.schema.schemas import ObjectSchemas
+from kubesandbox.storage import listing, watching
+from kubesandbox.storage.store import Key, Store, Stored
+from kubesandbox.types.converter import Converter
+from kubesandbox.types.definitions import CRDS, Served
+from kubesandbox.types.resources import ResourceTable, ResourceType, builtin_table
+from kubesandbox.types.strategies import CREATED_BY_UPDATE, UPDATED_BY_VERSION, has_generation
+from kubesandbox.view import StoreView
+from kubesandbox.writes import Outcome, Write
+from pyverno.engine.request import Operation
+from pyverno.kube.apply.typedcheck import problems as typed_problems
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSONObject
+from pyverno.kube.schemas import schema_set
+from pyverno.kube.status import (
+    FieldError,
+    StatusError,
+    bad_request,
+    conflict,
+    internal_error,
+    invalid,
+    not_found,
+)
+
+__all__ = ["ApiServer", "Make"]
+
+Make: TypeAlias = Callable[[JSONObject], Awaitable[tuple[JSONObject, bool]]]
+"""Makes the next state of the present one, and tells whether it must be that very state."""
+
+_NO_OPTIONS = DeleteOptions()
+_TRIES = 20
+_NO_KEYS = "omits all key fields"
+_NAME_TRIES = 8
+_PINNED = frozenset({"namespaces", CRDS})
+"""Resources whose deletion is told to webhooks with the uid of the object that is meant."""
+
+
+class ApiServer:
+    """Objects of all types, and what can be done to them."""
+
+    def __init__(
+        self,
+        *,
+        kube_version: str,
+        store: Store,
+        schemas: ObjectSchemas,
+        admission: Callable[[StoreView], Admission],
+        managers: Callable[[ApiServer], Managers],
+        clock: Callable[[], datetime],
+        new_uid: Callable[[], str],
+        choose: Callable[[str], str],
+    ) -> None:
+        """Take the rooms; `clock` gives the time (UTC), `choose` picks a letter out of a text at random.
+
+        Definitions of custom resources that the store holds are served from the start.
+        """
+        self.kube_version = kube_version
+        self.store = store
+        self._served = Served(store, builtin_table(kube_version), schemas)
+        self.view = StoreView(store, lambda: self.table, self.in_version)
+        self.admission = admission(self.view)
+        self._converter = Converter(self.definition_of, lambda: self.schemas, self.admission.caller, new_uid)
+        self._managers = managers(self)
+        self._new_uid = new_uid
+        self._choose = choose
+        self._builtin = schema_set(kube_version)
+        self._empties: dict[ResourceType, JSONObject] = {}
+        self.now = clock
+        """The time of this server."""
+        self.on_withdrawn: Callable[[str], None] = lambda _name: None
+        """Called with the name of a definition that is gone: nobody can watch its objects any more."""
+        for state in store.all(CRDS):
+            # what was being deleted when the process ended goes on being deleted
+            self._empty_definition(state.key.name)
+
+    @property
+    def table(self) -> ResourceTable:
+        """The types that are served now."""
+        return self._served.table
+
+    @property
+    def schemas(self) -> ObjectSchemas:
+        """How objects of these types look."""
+        return self._served.schemas
+
+    # ── reads ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, type: ResourceType, namespace: str, name: str) -> Stored:
+        """Return the state of an object; raises StatusError 404."""
+        state = self.store.get(Key(type.key, namespace, name))
+        if state is None:
+            raise not_found(type.group, type.plural, name)
+        return state
+
+    async def in_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object in the version of a type; raises StatusError 500 where only a webhook could and does not."""
+        return await self._converter.one(type, body)
+
+    async def list(self, type: ResourceType, namespace: str, options: ListOptions) -> listing.Page:
+        """Return the objects that are asked for, as they are stored; raises StatusError.
+
+        Custom objects are in the version that is asked for.
+        """
+        chosen = self._selection(type, options)
+        return await listing.list_page(self.store, type, namespace, options, chosen, convert=self._converting(type))
+
+    def watch(self, type: ResourceType, namespace: str, options: ListOptions) -> AsyncGenerator[watching.Events, None]:
+        """Yield what happens to objects, as they are stored, in groups; the first group comes at once.
+
+        Custom objects are in the version that is asked for. Raises StatusError for what can not be watched, at the
+        latest in place of the first group.
+        """
+        chosen = self._selection(type, options)
+        return watching.watch_events(self.store, type, namespace, options, chosen, convert=self._converting(type))
+
+    def _converting(self, type: ResourceType) -> listing.Convert | None:
+        """Return what brings states into the version of a type, None where they differ in their names at most."""
+        is_alone = type.version == type.storage and len(self.table.versions_of(type.key)) == 1
+        return partial(self._converted, type) if type.is_custom and not is_alone else None
+
+    async def _converted(self, type: ResourceType, states: Sequence[Stored]) -> Sequence[Stored]:
+        bodies = await self._converter.all(type, [state.body for state in states])
+        return [
+            state if state.body is body else Stored(state.key, body, state.revision)
+            for state, body in zip(states, bodies, strict=True)
+        ]
+
+    def definition_of(self, type: ResourceType) -> JSONObject | None:
+        """Return the CustomResourceDefinition that a type comes from, None for built-in ones."""
+        return self._served.definition_of(type)
+
+    def _selection(self, type: ResourceType, options: ListOptions) -> listing.Selection:
+        fields = self._served.selectable_fields(type) if options.field_selector else ()
+        return listing.selection(type, options, fields)
+
+    # ── create ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def create(self, write: Write, body: Body | JSONObject) -> Outcome:
+        """Create an object; raises StatusError for everything that an API server refuses."""
+        type = write.type
+        found = self.decoded(write, body)
+        if metadata_of(found).get("resourceVersion") not in (None, "") and not write.options.dry_run:
+            # upstream gives no reason and calls it an error of its own
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        found = self.schemas.default(type, identity.wiped(identity.placed(type, write.namespace, found)))
+        found = self._managers.tracked(type, None, found, manager=write.manager, empty=self._empty(type))
+        return await self._created(replace(write, name=metadata_of(found).get("name") or ""), found)
+
+    async def _created(self, write: Write, body: JSONObject) -> Outcome:
+        type, notes = write.type, write.notes
+        attributes = write.attributes(Operation.CREATE, body, None)
+        body = self._prepared(type, identity.placed(type, write.namespace, await self.mutated(attributes, notes)))
+        write = replace(write, name=metadata_of(body)["name"])
+        self._check(type, body, None)
+        write.check_create()
+        await self.admission.validate(attributes.as_named(write.name, body), notes)
+        kept = await self._kept(type, body)
+        present = self.store.get(write.key)
+        if present is not None:
+            raise identity.taken(type, present.body)
+        if write.options.dry_run:
+            return Outcome(body, 201)
+        return await self._outcome(type, self._stored(type, write.key, kept), 201)
+
+    def _prepared(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Fill in what the server says about a new object."""
+        metadata = metadata_of(body)
+        if not metadata.get("name"):
+            base = metadata.get("generateName")
+            if not base:
+                why = FieldError("metadata.name", "Required value", "name or generateName is required")
+                raise invalid(type.group, type.kind, "", [why])
+            metadata = {**metadata, "name": self._free_name(type, metadata.get("namespace") or "", base)}
+            # what depends on the name can be filled in only now
+            metadata = metadata_of(self.schemas.default(type, {**body, "metadata": metadata}))
+        metadata = {
+            **metadata,
+            "uid": self._new_uid(),
+            "creationTimestamp": timestamp(self.now()),
+            **({"generation": 1} if has_generation(type.key) else {}),
+        }
+        return self.schemas.normalize(type, {**body, "metadata": metadata})
+
+    def _free_name(self, type: ResourceType, namespace: str, base: str) -> str:
+        for _ in range(_NAME_TRIES):
+            name = generated_name(base, self._choose)
+            if self.store.get(Key(type.key, namespace, name)) is None:
+                break
+        return name
+
+    # ── update and patch ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def update(self, write: Write, body: Body | JSONObject) -> Outcome:
+        """Replace an object; raises StatusError, 409 when it is not the one that the client has seen."""
+        type = write.type
+        found = self.decoded(write, body)
+        identity.check_name(metadata_of(found).get("name"), write.name)
+        if type.key in CREATED_BY_UPDATE and not write.subresource and self.store.get(write.key) is None:
+            return await self.create(write, body)
+        wanted = self.schemas.default(type, identity.placed(type, write.namespace, found))
+        metadata = metadata_of(wanted)
+
+        async def make(current: JSONObject) -> tuple[JSONObject, bool]:
+            identity.check_uid(type, current, metadata.get("uid"))
+            is_pinned = identity.check_version(type, current, metadata.get("resourceVersion") or "")
+            if not is_pinned and (type.is_custom or type.key in UPDATED_BY_VERSION):
+                why = FieldError("metadata.resourceVersion", "Invalid value", "must be specified for an update", "0")
+                raise invalid(type.group, type.plural, write.name, [why])
+            return wanted, is_pinned
+
+        return await self.rewritten(write, make)
+
+    async def patch(self, write: Write, patch: Patch) -> Outcome:
+        """Change an object by a patch; server-side apply also creates it; raises StatusError."""
+        type = write.type
+        if patch.is_apply:
+            return await self._applied(write, patch.value)
+        definition = self._builtin.kinds.get((type.group, type.version, type.kind), "")
+
+        async def make(current: JSONObject) -> tuple[JSONObject, bool]:
+            after = patch.applied(current, schemas=self._builtin, definition=definition)
+            identity.check_name(metadata_of(after).get("name"), write.name)
+            found = self.schemas.default(type, identity.placed(type, write.namespace, self._patched(write, after)))
+            version = metadata_of(found).get("resourceVersion") or ""
+            is_pinned = version != metadata_of(current).get("resourceVersion")
+            return found, is_pinned and identity.check_version(type, current, version)
+
+        return await self.rewritten(write, make)
+
+    async def _applied(self, write: Write, wanted: JSONObject) -> Outcome:
+        type, name = write.type, write.name
+        apply = partial(
+            self._managers.applied,
+            type,
+            manager=write.options.field_manager,
+            force=bool(write.options.force),
+            subresource=write.subresource,
+        )
+        identity.check_applied(type, wanted, name)
+        wanted = self._decoded_apply(write, wanted)
+        if self.store.get(write.key) is None and not write.subresource and not metadata_of(wanted).get("name"):
+            raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+        wanted = identity.placed(type, write.namespace, with_metadata(wanted, name=name))
+        uid, version = metadata_of(wanted).get("uid"), metadata_of(wanted).get("resourceVersion") or ""
+        if self.store.get(write.key) is None and not write.subresource:
+            if uid:
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise conflict(type.group, type.plural, name, why)
+            if version:
+                raise not_found(type.group, type.plural, name)
+            body = self.schemas.default(type, apply(None, wanted))
+            return await self._created(write, identity.wiped(body))
+
+        async def make(current: JSONObject) -> tuple[JSONObject, bool]:
+            identity.check_uid(type, current, uid)
+            is_pinned = identity.check_version(type, current, version)
+            return self.schemas.default(type, apply(current, wanted)), is_pinned
+
+        return await self.rewritten(replace(write, manager=""), make)
+
+    async def rewritten(
+        self, write: Write, make: Make, *, is_admitted: bool = False, is_checked: bool = True
+    ) -> Outcome:
+        """Put what `make` makes of the present state in its place; `make` also tells whether it insists on that state.
+
+        Managed fields have been seen to where the write names no manager; `is_admitted` says that `make` asks admission
+        by itself, and without `is_checked` the result is taken as it is.
+        """
+        type, subresource = write.type, write.subresource
+        for _ in range(_TRIES):
+            state = self.get(type, write.namespace, write.name)
+            current = await self.in_version(type, state.body)
+            wanted, is_pinned = await make(current)
+            if is_partial(type, subresource):
+                wanted = only_allowed(type, subresource, wanted, current)
+            if write.manager:
+                wanted = self._managers.tracked(type, current, wanted, manager=write.manager, subresource=subresource)
+            attributes = write.attributes(Operation.UPDATE, wanted, current)
+            # Kubernetes: whoever may change the object sees what the client sent, not what the server knows
+            wanted = wanted if is_admitted else await self.mutated(attributes, write.notes)
+            wanted = identity.placed(type, write.namespace, identity.carried(wanted, current))
+            if is_checked:
+                wanted = self._normalized(type, wanted, current, subresource)
+                self._check(type, wanted, current, subresource)
+            if not is_admitted:
+                await self.admission.validate(attributes.with_object(wanted), write.notes)
+            kept = await self._kept(type, wanted)
+            if self.store.get(state.key) is not state:
+                if is_pinned:
+                    raise conflict(type.group, type.plural, write.name)
+                continue
+            if is_same(wanted, current):
+                return Outcome(current, 200, state)
+            if write.options.dry_run:
+                return Outcome(wanted)
+            if is_finished(type, wanted):
+                return await self._outcome(type, self._removed(type, state, kept))
+            return await self._outcome(type, self._stored(type, state.key, kept))
+        raise conflict(type.group, type.plural, write.name)
+
+    def _normalized(self, type: ResourceType, body: JSONObject, current: JSONObject, subresource: str) -> JSONObject:
+        if is_partial(type, subresource):
+            body = only_allowed(type, subresource, body, current)
+        else:
+            body = self.schemas.normalize(type, body, current, subresource=subresource)
+        if not has_generation(type.key):
+            return body
+        has_status = not type.is_custom or "status" in type.subresources
+        if is_same_but_metadata(current, body, but=("status",) if has_status else ()):
+            return body
+        return with_metadata(body, generation=(metadata_of(current).get("generation") or 0) + 1)
+
+    def _patched(self, write: Write, after: JSONObject) -> JSONObject:
+        """Decode what a patch made; complaints are those of a patch then."""
+        try:
+            return self.decoded(write, after)
+        except StatusError as error:
+            if error.status != 400:
+                raise
+            _, _, why = error.message.partition(f" cannot be handled as a {write.type.kind}: ")
+            raise bad_patch_result(after, why or error.message) from None
+
+    def _decoded_apply(self, write: Write, wanted: JSONObject) -> JSONObject:
+        """Decode what is applied: every field of it must be known."""
+        type = write.type
+        schema = None if type.is_custom else self._builtin.find(type.group, type.version, type.kind)
+        wrong = typed_problems(wanted, schema, self._builtin)
+        # upstream's schemas give keys that are left out their zero value, and validation has its say later
+        if wrong and _NO_KEYS not in wrong:
+            raise not_typed(type.gvk, wanted, wrong)
+        try:
+            decoded = self.schemas.decode(type, wanted, subresource=write.subresource)
+        except StatusError as error:
+            raise not_converted(type.gvk, wanted, error) from None
+        if decoded.problems:
+            raise undeclared(type.gvk, wanted, decoded.problems)
+        # what was decoded holds the empty parts that its kind can not be without; nobody applied those
+        return wanted
+
+    def scale_patch(self, patch: Patch) -> Callable[[JSONObject], JSONObject]:
+        """Return what a patch does to a Scale."""
+        definition = self._builtin.kinds["autoscaling", "v1", "Scale"]
+        return lambda scale: patch.applied(scale, schemas=self._builtin, definition=definition)
+
+    # ── delete ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def delete(self, write: Write, options: DeleteOptions = _NO_OPTIONS, *, is_named: bool = True) -> Outcome:
+        """Delete an object, or mark it so that its finalizers can run; raises StatusError.
+
+        `is_named`: the request names the object, which of a collection it does not.
+        """
+        type = write.type
+        for _ in range(_TRIES):
+            state = self.get(type, write.namespace, write.name)
+            current = await self.in_version(type, state.body)
+            check_preconditions(type, current, options)
+            shown = replace(options, uid=options.uid or metadata_of(current)["uid"]) if type.key in _PINNED else options
+            attributes = replace(
+                write.attributes(Operation.DELETE, None, current),
+                name=write.name if is_named else "",
+                options=shown.to_json(),
+                dry_run=options.dry_run,
+            )
+            await self.admission.mutate(attributes, write.notes, redefault=lambda body: body)
+            await self.admission.validate(attributes, write.notes)
+            if self.store.get(state.key) is state:
+                outcome = self._deleted(type, state, options)
+                return replace(outcome, body=await self._shown(type, outcome.body))
+        raise conflict(type.group, type.plural, write.name)
+
+    async def delete_collection(
+        self, write: Write, selected: ListOptions, options: DeleteOptions = _NO_OPTIONS
+    ) -> listing.Page:
+        """Delete everything that is selected and return it; what is gone already is passed over."""
+        page = await self.list(write.type, write.namespace, selected)
+        for state in page.states:
+            try:
+                each = replace(write, namespace=state.key.namespace, name=state.key.name)
+                await self.delete(each, options, is_named=False)
+            except StatusError as error:
+                if error.status != 404:
+                    raise
+        return replace(page, revision=self.store.revision)
+
+    def _deleted(self, type: ResourceType, state: Stored, options: DeleteOptions) -> Outcome:
+        """Do to a stored object what a deletion does to it; it stays in the version that it is kept in."""
+        outcome = deleted(type, state.body, options, self.now())
+        if outcome.is_gone:
+            if not options.dry_run:
+                self._removed(type, state, outcome.body)
+            return Outcome(gone(type, outcome.body))
+        if options.dry_run or not outcome.is_new:
+            return Outcome(outcome.body)
+        written = self._stored(type, state.key, outcome.body)
+        if type.key == CRDS:
+            self._empty_definition(state.key.name)
+        return Outcome(written.body, 200, written)
+
+    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def decoded(self, write: Write, body: Body | JSONObject) -> JSONObject:
+        """Read a body as an object of its type, with the complaints about fields that do not exist."""
+        type, subresource, validation = write.type, write.subresource, write.options.validation
+        value, duplicates = (body.value, body.duplicates) if isinstance(body, Body) else (body, ())
+        expected = type.subresource_gvk(subresource) if subresource else type.gvk
+        decoded = self.schemas.decode(
+            type, identity.check_kind(type, expected, value, self.table), subresource=subresource
+        )
+        problems = (*duplicates, *decoded.problems)
+        if problems and validation == "Strict":
+            head = f'{expected.kind} in version "{expected.version}" cannot be handled as a {expected.kind}'
+            raise bad_request(f"{head}: strict decoding error: {', '.join(problems)}")
+        if validation == "Warn":
+            for problem in problems:
+                write.notes.warn(problem)
+        return decoded.body
+
+    async def mutated(self, attributes: Attributes, notes: Notes) -> JSONObject:
+        """Return the object as mutating admission leaves it; raises StatusError."""
+        body = await self.admission.mutate(attributes, notes, redefault=partial(self._reread, attributes))
+        if body is None:
+            raise internal_error("admission left no object")
+        return body
+
+    def _reread(self, attributes: Attributes, body: JSONObject) -> JSONObject:
+        """Read an object that admission has changed, and fill in what is missing again."""
+        type = attributes.type
+        decoded = self.schemas.decode(type, body, subresource=attributes.subresource).body
+        # objects of subresources' own kinds have no defaults
+        return self.schemas.default(type, decoded) if attributes.kind == type.gvk else decoded
+
+    def tracked(self, write: Write, kind: GVK, body: JSONObject, before: JSONObject | None = None) -> JSONObject:
+        """Return an object of a kind that is never stored (Scale, Binding) with who manages its fields."""
+        type = replace(write.type, group=kind.group, version=kind.version, kind=kind.kind, subresources=(), crd="")
+        manager, part = write.manager, write.subresource
+        return self._managers.tracked(type, before, body, manager=manager, subresource=part, empty=self._empty(type))
+
+    def _empty(self, type: ResourceType) -> JSONObject | None:
+        """Return a new object of a built-in type that says nothing; custom ones have no fields of their own accord."""
+        if type.is_custom:
+            return None
+        found = self._empties.get(type)
+        if found is None:
+            head = {"apiVersion": type.api_version, "kind": type.kind, "metadata": {}}
+            found = self._empties[type] = self.schemas.decode(type, head).body
+        return found
+
+    def _check(self, type: ResourceType, body: JSONObject, old: JSONObject | None, subresource: str = "") -> None:
+        """Raise 422 with everything that is wrong with an object."""
+        errors = metadata_errors(body)
+        if old is not None:
+            errors += metadata_update_errors(body, old)
+        errors += self.schemas.validate(type, body, old, subresource=subresource)
+        if errors:
+            raise invalid(type.group, type.kind, metadata_of(body).get("name", ""), errors)
+
+    # ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _kept(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return an object as it is kept: custom ones in the version that their definition names."""
+        kept = replace(type, version=type.storage) if type.storage else self.table.versions_of(type.key)[0]
+        found = await self.in_version(kept, body)
+        if kept.is_custom and kept.version != type.version:
+            # upstream fills them in when it reads the object
+            found = self.schemas.default(kept, found)
+        return ordered(found, kept.api_version, kept.kind)
+
+    async def _outcome(self, type: ResourceType, state: Stored, status: int = 200) -> Outcome:
+        return Outcome(await self.in_version(type, state.body), status, state)
+
+    async def _shown(self, type: ResourceType, body: JSONObject) -> JSONObject:
+        """Return what a deletion gave, an object or a Status, in the version that was asked for."""
+        return await self.in_version(type, body) if body.get("kind") == type.kind else body
+
+    def _stored(self, type: ResourceType, key: Key, kept: JSONObject) -> Stored:
+        state = self.store.put(key, kept)
+        return self._served.accept(state, timestamp(self.now())) if type.key == CRDS else state
+
+    def _removed(self, type: ResourceType, state: Stored, kept: JSONObject) -> Stored:
+        last = self.store.remove(state.key, kept)
+        if type.key == CRDS:
+            self._served.withdraw(state.key.name)
+            self.on_withdrawn(state.key.name)
+        elif type.is_custom:
+            self._empty_definition(type.crd)
+        return last
+
+    def _empty_definition(self, name: str) -> None:
+        """Delete the objects of a definition that is being deleted; without objects it goes itself."""
+        custom = self._served.leaving(name)
+        if custom is None:
+            return
+        for each in self.store.all(custom.key):
+            if not metadata_of(each.body).get("deletionTimestamp") and self.store.get(each.key) is each:
+                self._deleted(custom, each, _NO_OPTIONS)
+        key = Key(CRDS, "", name)
+        state = self.store.get(key)
+        if state is None or self.store.all(custom.key):
+            return
+        body = self._served.released(state.body)
+        if metadata_of(body).get("finalizers"):
+            self.store.put(key, body)
+        else:
+            self._removed(self.table.versions_of(CRDS)[0], state, body)

@@ -1,0 +1,122 @@
+"""All controllers of a sandbox, started and stopped together; each is woken by the changes that it watches.
+
+This module must never do a controller's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kubesandbox.authentication.authenticator import authenticated, service_account_user
+from kubesandbox.controllers.client import Client
+from kubesandbox.controllers.clock import Clock, SystemClock
+from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.loop import EVERYTHING, Controller, Keys, Loop
+from kubesandbox.controllers.readers import Readers
+from kubesandbox.controllers.recorder import Recorder
+from kubesandbox.controllers.registry import ROSTER, Post, Surroundings
+from kubesandbox.storage.store import Change, Key
+from kubesandbox.types.resources import ResourceTable
+from pyverno.engine.request import User
+
+if TYPE_CHECKING:
+    from kubesandbox.apiserver import ApiServer
+
+__all__ = ["ControllerSet"]
+
+_UNWATCHED = frozenset({"events"})
+"""What EVERYTHING leaves out, as upstream's collector does."""
+PATIENCE = 5.0
+"""Seconds that a start waits for the controllers; a webhook that does not answer holds it up no longer."""
+_QUIET_TURNS = 25
+
+_LOG = logging.getLogger(__name__)
+
+
+class ControllerSet:
+    """The controllers of one server.
+
+    `surroundings` says what they need beside the server; without `kubelet` nobody schedules or runs pods.
+    """
+
+    def __init__(self, surroundings: Surroundings, *, clock: Clock | None = None, kubelet: bool = True) -> None:
+        """Take the settings; nothing happens before `start`."""
+        self.surroundings = surroundings
+        self._clock = clock or SystemClock()
+        self._posts = tuple(post for post in ROSTER if kubelet or not post.is_of_node)
+        self._loops: list[Loop] = []
+        self._recorders: list[Recorder] = []
+        self._readers: Readers | None = None
+        self._listeners: dict[str, list[tuple[Loop, Keys]]] = {}
+
+    async def start(self, server: ApiServer) -> None:
+        """Start all controllers on a server; first objects (accounts, the node) are there when this returns."""
+        from kubesandbox.local import LocalClient
+
+        self.start_with(lambda user: LocalClient(server, user), lambda: server.table)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self.settled()
+
+    def start_with(self, client_of: Callable[[User], Client], types: Callable[[], ResourceTable]) -> None:
+        """Start all controllers with clients; `types` tells what is served now."""
+        for post in self._posts:
+            self._employ(post, client_of(_user_of(post)), types)
+        self._readers = Readers(client_of(authenticated(User("system:kube-controller-manager"))), types, self._tell)
+        self._readers.start()
+        for loop, post in zip(self._loops, self._posts, strict=True):
+            for key in post.first:
+                loop.add(key)
+
+    async def stop(self) -> None:
+        """End everything; what is not done yet is found again at the next start."""
+        if self._readers is not None:
+            await self._readers.stop()
+        for loop in self._loops:
+            await loop.stop()
+        for recorder in self._recorders:
+            await recorder.stop()
+        self._loops.clear()
+        self._recorders.clear()
+        self._listeners.clear()
+
+    async def settled(self) -> None:
+        """Wait until no controller has anything to do; work that waits for time to pass does not count."""
+        quiet = 0
+        while quiet < _QUIET_TURNS:
+            is_idle = all(loop.is_idle for loop in self._loops) and all(item.is_idle for item in self._recorders)
+            quiet = quiet + 1 if is_idle else 0
+            await asyncio.sleep(0 if is_idle else 0.001)
+
+    def _employ(self, post: Post, client: Client, types: Callable[[], ResourceTable]) -> None:
+        recorder = Recorder(client, self._clock, post.component, host=post.host)
+        bench = Workbench(client, self._clock, recorder, types)
+        controller: Controller = post.build(bench, self.surroundings)
+        loop = Loop(post.name, controller, self._clock)
+        self._loops.append(loop)
+        self._recorders.append(recorder)
+        for resource, keys in controller.watches.items():
+            self._listeners.setdefault(resource, []).append((loop, keys))
+
+    def _tell(self, resource: str, change: Change) -> None:
+        for loop, keys in self._listening(resource):
+            try:
+                found: Iterable[Key] = keys(change)
+            except Exception:  # one strange object may not deafen a controller
+                _LOG.exception("change not understood", extra={"controller": loop.name, "resource": resource})
+                continue
+            for key in found:
+                loop.add(key)
+
+    def _listening(self, resource: str) -> Iterable[tuple[Loop, Keys]]:
+        yield from self._listeners.get(resource, ())
+        if resource not in _UNWATCHED:
+            yield from self._listeners.get(EVERYTHING, ())
+
+
+def _user_of(post: Post) -> User:
+    return authenticated(post.user or service_account_user("kube-system", post.name))

@@ -1,0 +1,170 @@
+"""The loop of one controller: a queue of keys, each worked on by one task at a time, and again when it failed.
+
+A key that comes while it waits is there once; one that comes while it is worked on is worked on again. Nothing runs
+while the queue is empty. A reconciliation that raises is logged and tried again, later each time; the loop never dies.
+This module must never know what a key means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+from typing import Protocol, TypeAlias
+
+from kubesandbox.controllers.clock import Clock, Timer
+from kubesandbox.storage.store import Change, Key
+from pyverno.kube.status import StatusError
+
+__all__ = ["EVERYTHING", "Controller", "Keys", "Loop", "backoff", "itself"]
+
+EVERYTHING = "*"
+"""In place of a resource: all of them, custom ones included, but events."""
+
+Keys: TypeAlias = Callable[[Change], Iterable[Key]]
+"""Which keys a change concerns."""
+
+FIRST_DELAY = 0.005
+LONGEST_DELAY = 60.0
+AT_ONCE = 4
+REST = 0.005
+"""Seconds between two runs for one key: the changes of a moment are answered together."""
+
+_LOG = logging.getLogger(__name__)
+_EXPECTED = frozenset({"Conflict", "NotFound", "AlreadyExists"})
+
+
+class Controller(Protocol):
+    """One job of a cluster; it is told of keys and looks itself what there is to do."""
+
+    @property
+    def watches(self) -> Mapping[str, Keys]:
+        """Which keys a change of which resource concerns."""
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring the world closer to what is wanted; return after how many seconds to look again, if so."""
+
+
+def itself(change: Change) -> Iterable[Key]:
+    """Return the key of the changed object."""
+    return (change.state.key,)
+
+
+def backoff(failures: int) -> float:
+    """Return the seconds to wait after so many failures in a row.
+
+    >>> backoff(1), backoff(2), backoff(100)
+    (0.005, 0.01, 60.0)
+    """
+    return min(FIRST_DELAY * float(2 ** min(failures - 1, 30)), LONGEST_DELAY)
+
+
+class Loop:
+    """The queue of one controller and the tasks that empty it."""
+
+    def __init__(self, name: str, controller: Controller, clock: Clock, *, at_once: int = AT_ONCE) -> None:
+        """Take whom to call; `at_once` is how many keys are worked on side by side."""
+        self.name = name
+        self.controller = controller
+        self._clock = clock
+        self._at_once = at_once
+        self._waiting: dict[Key, None] = {}
+        self._running: dict[Key, asyncio.Task[None]] = {}
+        self._again: set[Key] = set()
+        self._resting: dict[Key, asyncio.TimerHandle] = {}
+        self._failures: dict[Key, int] = {}
+        self._timers: dict[Key, tuple[datetime, Timer]] = {}
+        self._stopped = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether there is nothing to do now; timed work may still come."""
+        return not self._waiting and not self._running and not self._resting
+
+    def add(self, key: Key) -> None:
+        """Have a key worked on as soon as possible."""
+        if self._stopped:
+            return
+        if key in self._running:
+            self._again.add(key)
+            return
+        if key in self._resting:
+            return
+        self._waiting[key] = None
+        self._dispatch()
+
+    def add_later(self, key: Key, seconds: float) -> None:
+        """Have a key worked on after some time, or earlier when that is asked for already."""
+        if self._stopped:
+            return
+        due = self._clock.now() + timedelta(seconds=seconds)
+        known = self._timers.get(key)
+        if known is not None:
+            if known[0] <= due:
+                return
+            known[1].cancel()
+        self._timers[key] = (due, self._clock.later(seconds, partial(self._due, key)))
+
+    async def stop(self) -> None:
+        """End everything that runs and forget everything that waits."""
+        self._stopped = True
+        for _, timer in self._timers.values():
+            timer.cancel()
+        for rest in self._resting.values():
+            rest.cancel()
+        self._timers.clear()
+        self._resting.clear()
+        self._waiting.clear()
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _due(self, key: Key) -> None:
+        self._timers.pop(key, None)
+        self.add(key)
+
+    def _dispatch(self) -> None:
+        while self._waiting and len(self._running) < self._at_once and not self._stopped:
+            key = next(iter(self._waiting))
+            del self._waiting[key]
+            self._running[key] = asyncio.create_task(self._work(key), name=f"{self.name} {'/'.join(key)}")
+
+    async def _work(self, key: Key) -> None:
+        try:
+            delay = await self.controller.reconcile(key)
+        except Exception as error:  # a controller survives whatever one object does to it
+            delay = self._failed(key, error)
+        else:
+            self._failures.pop(key, None)
+        finally:
+            del self._running[key]
+        if delay is not None:
+            self.add_later(key, delay)
+        if key in self._again and not self._stopped:
+            self._again.discard(key)
+            self._resting[key] = asyncio.get_running_loop().call_later(REST, self._rested, key)
+        self._dispatch()
+
+    def _rested(self, key: Key) -> None:
+        del self._resting[key]
+        self.add(key)
+
+    def _failed(self, key: Key, error: Exception) -> float:
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        fields = {"controller": self.name, "resource": key.resource, "namespace": key.namespace, "object": key.name}
+        if isinstance(error, StatusError):
+            _LOG.log(_level(error), "reconcile refused: %s", error, extra=fields)
+        else:
+            _LOG.error("reconcile failed: %s %s", self.name, "/".join(key), exc_info=error, extra=fields)
+        return backoff(count)
+
+
+def _level(error: StatusError) -> int:
+    """Return how loud a refusal is: lost races are no news, refusals stand in events, failures of the server matter."""
+    if error.reason in _EXPECTED:
+        return logging.DEBUG
+    return logging.INFO if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING

@@ -1,0 +1,3 @@
+"""Endpoints and EndpointSlices of Services."""
+
+from __future__ import annotations

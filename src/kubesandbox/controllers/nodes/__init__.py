@@ -1,0 +1,3 @@
+"""The node, its kubelet and the scheduler."""
+
+from __future__ import annotations

@@ -1,0 +1,139 @@
+"""The kubelet of every node that there is: says of pods that they run, ends those of Jobs, and lets deleted ones go.
+
+Nothing is started. What it says is in `podstatus`. A pod that somebody gave another status keeps it, so that tests can
+play what a real node would see. This module must never change a pod's specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.loop import Keys
+from kubesandbox.controllers.nodes.addresses import Addresses
+from kubesandbox.controllers.nodes.node import HOST
+from kubesandbox.controllers.nodes.podends import (
+    exit_codes,
+    finished_status,
+    restart_delay,
+    restarted_status,
+    stopped_status,
+    will_finish,
+)
+from kubesandbox.controllers.nodes.podstatus import is_changed, running_status
+from kubesandbox.controllers.objects import at, is_deleting, name_of, namespace_of, uid_of
+from kubesandbox.controllers.pods import is_terminal, phase_of
+from kubesandbox.storage.store import Change, ChangeKind, Key
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+
+__all__ = ["Kubelet"]
+
+POD_NETWORK = "10.244.0.0/16"
+
+
+class Kubelet:
+    """Plays the life of pods."""
+
+    def __init__(self, bench: Workbench) -> None:
+        """Take the tools."""
+        self._bench = bench
+        self._addresses = Addresses(POD_NETWORK, self._used)
+
+    @property
+    def watches(self) -> Mapping[str, Keys]:
+        """The pods that have a node."""
+        return {"pods": _on_node}
+
+    def _used(self) -> Iterable[str]:
+        pods = self._bench.client.list("pods")
+        return [address for pod in pods if (address := at(pod, "status", "podIP"))]
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Take a pod one step further through its life."""
+        pod = self._bench.client.get("pods", key.name, key.namespace)
+        if pod is None:
+            return None
+        try:
+            if is_deleting(pod):
+                await self._end(pod)
+            elif is_terminal(pod) or self._bench.client.get("nodes", at(pod, "spec", "nodeName", default="")) is None:
+                return None
+            elif phase_of(pod) in ("", "Pending") or is_changed(pod) or _gates_moved(pod):
+                await self._run(pod)
+            elif will_finish(pod):
+                return await self._finish(pod)
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+        return None
+
+    async def _finish(self, pod: JSONObject) -> float | None:
+        """End the containers, or start those again that are to run again."""
+        bench, now = self._bench, self._bench.clock.now()
+        delay = restart_delay(pod, now)
+        if delay:
+            return delay
+        status = finished_status(pod, exit_codes(pod), now) if delay is None else restarted_status(pod, now)
+        await bench.put_status("pods", pod, status)
+        for item in status.get("containerStatuses", ()) if delay is None else ():
+            if at(item, "state", "waiting"):
+                name = item["name"]
+                message = f"Back-off restarting failed container {name} in pod {name_of(pod)}_{namespace_of(pod)}"
+                bench.events.warning(pod, "BackOff", f"{message}({uid_of(pod)})", field=f"spec.containers{{{name}}}")
+        return None
+
+    async def _run(self, pod: JSONObject) -> None:
+        address = at(pod, "status", "podIP") or self._addresses.next()
+        now = self._bench.clock.now()
+        said = {item["name"]: item.get("containerID") for item in _statuses(pod)}
+        status = running_status(pod, address=address, host=HOST, now=now)
+        after = await self._bench.put_status("pods", pod, status)
+        for item in _statuses(after):
+            if said.get(item["name"]) != item.get("containerID"):
+                self._tell_start(pod, item["name"])
+
+    def _tell_start(self, pod: JSONObject, name: str) -> None:
+        events = self._bench.events
+        for group in ("initContainers", "containers", "ephemeralContainers"):
+            for container in at(pod, "spec", group, default=[]):
+                if container["name"] == name:
+                    field = f"spec.{group}{{{name}}}"
+                    image = container.get("image", "")
+                    events.normal(pod, "Pulled", f'Container image "{image}" already present on machine', field=field)
+                    events.normal(pod, "Created", "Container created", field=field)
+                    events.normal(pod, "Started", "Container started", field=field)
+
+    async def _end(self, pod: JSONObject) -> None:
+        if not at(pod, "metadata", "deletionGracePeriodSeconds") and at(pod, "metadata", "finalizers"):
+            return  # the kubelet has done its part, others have not
+        if not is_terminal(pod):
+            for container in at(pod, "spec", "containers", default=[]):
+                name = container["name"]
+                field = f"spec.containers{{{name}}}"
+                self._bench.events.normal(pod, "Killing", f"Stopping container {name}", field=field)
+            if at(pod, "metadata", "finalizers"):
+                # those who wait for the pod see how it ended
+                await self._bench.put_status("pods", pod, stopped_status(pod, self._bench.clock.now()))
+        await self._bench.client.delete("pods", name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
+
+
+def _statuses(pod: JSONObject) -> list[JSONObject]:
+    groups = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+    return [item for group in groups for item in at(pod, "status", group, default=[])]
+
+
+def _gates_moved(pod: JSONObject) -> bool:
+    """Tell whether readiness gates say something else than the condition `Ready` does."""
+    gates = at(pod, "spec", "readinessGates", default=[])
+    if not gates:
+        return False
+    states = {item["type"]: item["status"] for item in at(pod, "status", "conditions", default=[])}
+    is_open = all(states.get(gate["conditionType"]) == "True" for gate in gates)
+    return is_open != (states.get("Ready") == "True")
+
+
+def _on_node(change: Change) -> Iterable[Key]:
+    if change.kind is ChangeKind.DELETED or not at(change.state.body, "spec", "nodeName"):
+        return ()
+    return (change.state.key,)

@@ -1,0 +1,59 @@
+"""One reader per resource that is served, telling of every change; new resources are read as soon as they are served.
+
+This module must never know who listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kubesandbox.controllers.client import Client
+from kubesandbox.storage.store import Change, TooOldError
+from kubesandbox.types.resources import ResourceTable
+
+__all__ = ["Readers"]
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+_LOG = logging.getLogger(__name__)
+
+
+class Readers:
+    """Reads everything; `tell` is called with the resource and each change, everything present first as ADDED."""
+
+    def __init__(self, client: Client, types: Callable[[], ResourceTable], tell: Callable[[str, Change], None]) -> None:
+        """Take whom to ask, what is served at any time, and whom to tell."""
+        self._client = client
+        self._types = types
+        self._tell = tell
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def start(self) -> None:
+        """Read every resource that is served and not read yet.
+
+        A reader of what is no longer served stays: it has the last deletions to tell, and costs nothing afterwards.
+        """
+        served = {item.key for item in self._types() if "watch" in item.verbs}
+        for resource in sorted(served - self._tasks.keys()):
+            self._tasks[resource] = asyncio.create_task(self._read(resource), name=f"reader of {resource}")
+
+    async def stop(self) -> None:
+        """End all readers."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def _read(self, resource: str) -> None:
+        """Tell of every change, for ever; after falling behind, of everything that is there."""
+        while True:
+            try:
+                async for change in self._client.changes(resource):
+                    if resource == DEFINITIONS:
+                        self.start()
+                    self._tell(resource, change)
+            except TooOldError:
+                _LOG.warning("controllers fell behind", extra={"resource": resource})

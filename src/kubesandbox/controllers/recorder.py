@@ -1,0 +1,195 @@
+"""Events: what controllers tell people about objects; the same again raises a count.
+
+Writing never holds up who records and never fails them. This module must never decide what is worth telling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from datetime import datetime
+
+from kubesandbox.controllers.client import Client
+from kubesandbox.controllers.clock import Clock, stamp
+from kubesandbox.controllers.objects import at, name_of, namespace_of, uid_of
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.value import dataclass, replace
+
+__all__ = ["Recorder", "event_for"]
+
+KNOWN = 4096
+"""How many events are remembered for counting, as upstream does."""
+SIMILAR = 10
+SIMILAR_SECONDS = 600
+"""After how many texts of one sort within which time they are told together."""
+NORMAL = "Normal"
+WARNING = "Warning"
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One thing to tell: about what (and which part of it), which type, why, in which words."""
+
+    about: JSONObject
+    kind: str
+    reason: str
+    message: str
+    field: str = ""
+
+    @property
+    def sort(self) -> tuple[str, ...]:
+        return (uid_of(self.about), name_of(self.about), namespace_of(self.about), self.kind, self.reason, self.field)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        return (*self.sort, self.message)
+
+
+def event_for(
+    about: JSONObject, kind: str, reason: str, message: str, *, component: str, now: str, suffix: str
+) -> JSONObject:
+    """Return the Event about an object; one about an object of the cluster stands in the namespace `default`.
+
+    >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n", "uid": "u"}}
+    >>> event = event_for(pod, "Normal", "Pulled", "done", component="kubelet", now="2030-01-01T00:00:00Z", suffix="1f")
+    >>> event["metadata"], event["count"], event["source"]
+    ({'name': 'a.1f', 'namespace': 'n'}, 1, {'component': 'kubelet'})
+    """
+    involved: JSONObject = {"kind": about["kind"], "namespace": namespace_of(about), "name": name_of(about)}
+    involved |= {"uid": uid_of(about), "apiVersion": about["apiVersion"]}
+    version = at(about, "metadata", "resourceVersion")
+    if version:
+        involved["resourceVersion"] = version
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name_of(about)}.{suffix}", "namespace": namespace_of(about) or "default"},
+        "involvedObject": {key: value for key, value in involved.items() if value},
+        "reason": reason,
+        "message": message,
+        "source": {"component": component},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+        "type": kind,
+        "reportingComponent": component,
+        "reportingInstance": "",
+    }
+
+
+class Recorder:
+    """Writes events of one component, in order, in the background; no task runs while there is nothing to write."""
+
+    def __init__(self, client: Client, clock: Clock, component: str, *, host: str = "") -> None:
+        """Take who writes, and which component and host it writes for."""
+        self._client = client
+        self._clock = clock
+        self._component = component
+        self._host = host
+        self._waiting: deque[_Told] = deque()
+        self._known: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
+        self._texts: OrderedDict[tuple[str, ...], tuple[datetime, set[str]]] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+        self._last = 0
+
+    def normal(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
+        """Tell what went as it should; `field` is the path of the part that it is about."""
+        self._tell(_Told(about, NORMAL, reason, message, field))
+
+    def warning(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
+        """Tell what did not."""
+        self._tell(_Told(about, WARNING, reason, message, field))
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether everything is written."""
+        return self._task is None
+
+    async def stop(self) -> None:
+        """Drop what is not written yet."""
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _tell(self, told: _Told) -> None:
+        self._waiting.append(told)
+        if self._task is None:
+            self._task = asyncio.create_task(self._write_all(), name=f"events of {self._component}")
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                told = self._waiting.popleft()
+                try:
+                    await self._write(told)
+                except PyvernoError as error:
+                    # a full or vanishing namespace refuses events; nobody waits for them
+                    _LOG.debug("event dropped: %s", error, extra={"component": self._component})
+        finally:
+            self._task = None
+
+    async def _write(self, told: _Told) -> None:
+        identity = told.identity
+        if self._is_one_of_many(told):
+            identity, told = told.sort, replace(told, message=f"(combined from similar events): {told.message}")
+        known = self._known.pop(identity, None)
+        namespace = namespace_of(told.about) or "default"
+        if known is not None and self._client.get("events", known[0], namespace) is not None:
+            name, count = known[0], known[1] + 1
+            change = {"count": count, "lastTimestamp": stamp(self._clock.now()), "message": told.message}
+            await self._client.patch("events", name, namespace, change)
+        else:
+            name, count = await self._create(told), 1
+        self._known[identity] = (name, count)
+        if len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+
+    def _is_one_of_many(self, told: _Told) -> bool:
+        """Tell whether many different texts of one sort have come: retries may name something new each time."""
+        now = self._clock.now()
+        last, texts = self._texts.pop(told.sort, (now, set()))
+        if (now - last).total_seconds() > SIMILAR_SECONDS:
+            texts = set()
+        if len(texts) <= SIMILAR:
+            texts.add(told.message)
+        self._texts[told.sort] = (now, texts)
+        if len(self._texts) > KNOWN:
+            self._texts.popitem(last=False)
+        return len(texts) > SIMILAR
+
+    async def _create(self, told: _Told) -> str:
+        event = event_for(
+            told.about,
+            told.kind,
+            told.reason,
+            told.message,
+            component=self._component,
+            now=stamp(self._clock.now()),
+            suffix=self._suffix(),
+        )
+        if told.field:
+            event["involvedObject"]["fieldPath"] = told.field
+        if self._host:
+            event["source"]["host"] = self._host
+        while True:
+            try:
+                await self._client.create("events", event)
+            except StatusError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+                # another component told something of the same object in the same instant
+                name = f"{name_of(told.about)}.{self._suffix()}"
+                event = {**event, "metadata": {**event["metadata"], "name": name}}
+            else:
+                return name_of(event)
+
+    def _suffix(self) -> str:
+        # upstream takes the time in nanoseconds as well; two in the same instant must differ
+        self._last = max(self._last + 1, int(self._clock.now().timestamp() * 1e9))
+        return f"{self._last:x}"

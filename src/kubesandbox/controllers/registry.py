@@ -1,0 +1,130 @@
+"""Who is on duty: one row per controller, with its name, its user, and how it is made.
+
+This module must never start anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesandbox.controllers.certificatesigning import CertificateSigning, SignRequest
+from kubesandbox.controllers.clusterroles import ClusterRoles
+from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.eventage import EventAge
+from kubesandbox.controllers.garbage import GarbageCollector
+from kubesandbox.controllers.loop import Controller
+from kubesandbox.controllers.namespaces import Namespaces
+from kubesandbox.controllers.network.endpointmirroring import EndpointMirroring
+from kubesandbox.controllers.network.services import ENDPOINTS_FORM, SLICES_FORM, ServiceFollower
+from kubesandbox.controllers.nodes.kubelet import Kubelet
+from kubesandbox.controllers.nodes.node import NODE, THE_NODE, NodeKeeper
+from kubesandbox.controllers.nodes.scheduler import Scheduler
+from kubesandbox.controllers.policychecks import PolicyChecks
+from kubesandbox.controllers.quotas import Quotas
+from kubesandbox.controllers.serviceaccounts import InEachNamespace, TokenSecrets, default_account, root_certificate
+from kubesandbox.controllers.storage.ephemeralclaims import EphemeralClaims
+from kubesandbox.controllers.storage.volumeprotection import protected_claims, protected_volumes
+from kubesandbox.controllers.storage.volumes import THE_CLASS, Claims, Volumes
+from kubesandbox.controllers.workloads.cronjobs import CronJobs
+from kubesandbox.controllers.workloads.daemonsets import DaemonSets
+from kubesandbox.controllers.workloads.deployments import Deployments
+from kubesandbox.controllers.workloads.disruption import DisruptionBudgets
+from kubesandbox.controllers.workloads.jobs import Jobs
+from kubesandbox.controllers.workloads.replicasets import ReplicaSets
+from kubesandbox.controllers.workloads.statefulsets import StatefulSets
+from kubesandbox.storage.store import Key
+from pyverno.engine.request import User
+from pyverno.kube.json import JSONObject
+from pyverno.value import dataclass
+
+__all__ = ["ROSTER", "Post", "Surroundings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What controllers need beside the server.
+
+    `certificate` is that of the authority (PEM), `sign_token` makes the token of a ServiceAccount for the name of a
+    Secret, `sign_request` signs certificates; without it CertificateSigningRequests stay unanswered.
+    """
+
+    kube_version: str
+    certificate: str
+    sign_token: Callable[[JSONObject, str], str]
+    sign_request: SignRequest | None = None
+
+
+Build = Callable[[Workbench, Surroundings], Controller]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One controller: `name` is also that of its ServiceAccount unless it has a `user` of its own.
+
+    `component` and `host` are those of its events; `first` are keys that it works on at the start.
+    """
+
+    name: str
+    build: Build
+    component: str = ""
+    user: User | None = None
+    host: str = ""
+    is_of_node: bool = False
+    first: tuple[Key, ...] = ()
+
+
+_NODE_USER = User(f"system:node:{NODE}", ("system:nodes",))
+_SCHEDULER = User("system:kube-scheduler")
+_SERVER = User("system:apiserver", ("system:masters",))
+_MANAGER = User("system:kube-controller-manager")
+
+ROSTER: tuple[Post, ...] = (
+    Post("namespace-controller", lambda bench, _: Namespaces(bench)),
+    Post("service-account-controller", lambda bench, _: InEachNamespace(bench, default_account())),
+    Post("root-ca-cert-publisher", lambda bench, around: InEachNamespace(bench, root_certificate(around.certificate))),
+    Post(
+        "tokens-controller",
+        lambda bench, around: TokenSecrets(bench, around.sign_token, around.certificate),
+        user=_MANAGER,
+    ),
+    Post("generic-garbage-collector", lambda bench, _: GarbageCollector(bench), "garbage-collector-controller"),
+    Post("clusterrole-aggregation-controller", lambda bench, _: ClusterRoles(bench)),
+    Post("deployment-controller", lambda bench, _: Deployments(bench), "deployment-controller"),
+    Post("replicaset-controller", lambda bench, _: ReplicaSets(bench), "replicaset-controller"),
+    Post(
+        "replication-controller",
+        lambda bench, _: ReplicaSets(bench, "replicationcontrollers", "ReplicationController"),
+        "replication-controller",
+    ),
+    Post("statefulset-controller", lambda bench, _: StatefulSets(bench), "statefulset-controller"),
+    Post("daemon-set-controller", lambda bench, _: DaemonSets(bench), "daemonset-controller"),
+    Post("job-controller", lambda bench, _: Jobs(bench), "job-controller"),
+    Post("cronjob-controller", lambda bench, _: CronJobs(bench), "cronjob-controller"),
+    Post("endpoint-controller", lambda bench, _: ServiceFollower(bench, ENDPOINTS_FORM), "endpoint-controller"),
+    Post("endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"),
+    Post("endpointslicemirroring-controller", lambda bench, _: EndpointMirroring(bench)),
+    Post("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
+    Post("persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)),
+    Post("ephemeral-volume-controller", lambda bench, _: EphemeralClaims(bench)),
+    Post("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
+    Post("pvc-protection-controller", lambda bench, _: protected_claims(bench)),
+    Post("pv-protection-controller", lambda bench, _: protected_volumes(bench)),
+    Post("resourcequota-controller", lambda bench, _: Quotas(bench)),
+    Post(
+        "certificate-controller",
+        lambda bench, around: CertificateSigning(bench, around.sign_request),
+    ),
+    Post("policy-type-checker", lambda bench, around: PolicyChecks(bench, around.kube_version), user=_MANAGER),
+    Post("event-age", lambda bench, _: EventAge(bench), user=_SERVER),
+    Post(
+        "node",
+        lambda bench, around: NodeKeeper(bench, kube_version=around.kube_version),
+        "kubelet",
+        user=_NODE_USER,
+        host=NODE,
+        is_of_node=True,
+        first=(THE_NODE,),
+    ),
+    Post("scheduler", lambda bench, _: Scheduler(bench), "default-scheduler", user=_SCHEDULER, is_of_node=True),
+    Post("kubelet", lambda bench, _: Kubelet(bench), "kubelet", user=_NODE_USER, host=NODE, is_of_node=True),
+)

@@ -1,0 +1,3 @@
+"""Volumes and claims."""
+
+from __future__ import annotations

@@ -1,0 +1,66 @@
+"""DaemonSets: one pod on every node that will take it.
+
+What comes next is worked out in `daemonpods`. This module must never bind a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.loop import Keys, itself
+from kubesandbox.controllers.objects import at, is_deleting, key_of, labels_of, number_at
+from kubesandbox.controllers.pods import available_in, is_ready
+from kubesandbox.controllers.workloads.daemonpods import HASH, daemon_pod, daemon_status, plan
+from kubesandbox.controllers.workloads.revision import drop_history, keep_revisions
+from kubesandbox.storage.store import Change, Key
+
+__all__ = ["DaemonSets"]
+
+SETS = "daemonsets.apps"
+
+
+class DaemonSets:
+    """Keeps the pods of DaemonSets."""
+
+    def __init__(self, bench: Workbench) -> None:
+        """Take the tools."""
+        self._bench = bench
+
+    @property
+    def watches(self) -> Mapping[str, Keys]:
+        """The sets, their pods, and nodes that come, go, or change what they take."""
+        return {SETS: itself, "pods": self._bench.owner(SETS, "DaemonSet"), "nodes": self._of_node}
+
+    def _of_node(self, change: Change) -> Iterable[Key]:
+        if change.kind == "MODIFIED" and change.before is not None:
+            old, new = change.before.body, change.state.body
+            paths = (("spec",), ("metadata", "labels"))
+            if all(at(old, *path) == at(new, *path) for path in paths):
+                return ()
+        return [key_of(SETS, body) for body in self._bench.client.list(SETS)]
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Make and delete pods, and say in the status where the set stands."""
+        bench = self._bench
+        body = bench.client.get(SETS, key.name, key.namespace)
+        if body is None or is_deleting(body):
+            return None
+        revisions = await keep_revisions(bench, body, hash_label=HASH)
+        digest = labels_of(revisions[-1]).get(HASH, "")
+        nodes = bench.client.list("nodes")
+        now = bench.clock.now()
+        found = plan(body, nodes, await bench.claimed("pods", body), digest, now)
+        try:
+            await bench.delete_pods(body, found.delete)
+            await bench.create_pods(body, [daemon_pod(body, node, digest) for node in found.create])
+        finally:
+            pods = await bench.claimed("pods", body)
+            body = bench.client.get(SETS, key.name, key.namespace) or body
+            await bench.put_status(SETS, body, daemon_status(body, nodes, pods, digest, now))
+        used = {labels_of(pod).get(HASH) for pod in pods} | {digest}
+        live = [item["metadata"]["name"] for item in revisions if labels_of(item).get(HASH) in used]
+        await drop_history(bench, body, revisions, live)
+        least = number_at(body, "spec", "minReadySeconds")
+        waits = [available_in(pod, least, now) for pod in pods if is_ready(pod)]
+        return min((wait for wait in waits if wait > 0), default=None)

@@ -1,0 +1,104 @@
+"""ReplicaSets and ReplicationControllers: so many pods of one template, no more and no fewer.
+
+This module must never know Deployments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from kubesandbox.controllers.conditions import condition, find_condition, set_condition, without_condition
+from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.loop import Keys, itself
+from kubesandbox.controllers.objects import at, is_deleting, labels_of, name_of, number_at
+from kubesandbox.controllers.pods import (
+    available_in,
+    conditions_of,
+    deletion_order,
+    is_active,
+    is_available,
+    is_ready,
+    pod_from,
+)
+from kubesandbox.controllers.workloads.rollout import replicas_of
+from kubesandbox.storage.store import Key
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+
+__all__ = ["ReplicaSets", "replica_set_status"]
+
+
+class ReplicaSets:
+    """Keeps the number of pods of ReplicaSets, or of another resource of the same form."""
+
+    def __init__(self, bench: Workbench, resource: str = "replicasets.apps", kind: str = "ReplicaSet") -> None:
+        """Take the tools and the resource."""
+        self._bench = bench
+        self._resource = resource
+        self._kind = kind
+
+    @property
+    def watches(self) -> Mapping[str, Keys]:
+        """The sets and their pods."""
+        return {self._resource: itself, "pods": self._bench.owner(self._resource, self._kind)}
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Create or delete pods and say in the status what there is."""
+        bench = self._bench
+        body = bench.client.get(self._resource, key.name, key.namespace)
+        if body is None:
+            return None
+        pods = [pod for pod in await bench.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
+        problem: StatusError | None = None
+        if not is_deleting(body) and len(pods) != replicas_of(body):
+            try:
+                await self._scale(body, pods)
+            except StatusError as error:
+                problem = error
+            body = bench.client.get(self._resource, key.name, key.namespace)
+            if body is None:
+                return None
+            pods = [pod for pod in await bench.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
+        now = bench.clock.now()
+        await bench.put_status(self._resource, body, replica_set_status(body, pods, now, problem))
+        if problem is not None:
+            raise problem
+        least = number_at(body, "spec", "minReadySeconds")
+        waits = [available_in(pod, least, now) for pod in pods if is_ready(pod)]
+        return min((wait for wait in waits if wait > 0), default=None)
+
+    async def _scale(self, body: JSONObject, pods: Sequence[JSONObject]) -> None:
+        excess = len(pods) - replicas_of(body)
+        if excess > 0:
+            doomed = deletion_order(pods, self._bench.clock.now())[:excess]
+            await self._bench.delete_pods(body, doomed)
+        elif excess < 0:
+            template = at(body, "spec", "template", default={})
+            new = pod_from(template, body, generate_name=f"{name_of(body)}-")
+            await self._bench.create_pods(body, [new] * -excess)
+
+
+def replica_set_status(
+    body: JSONObject, pods: Sequence[JSONObject], now: datetime, problem: StatusError | None = None
+) -> JSONObject:
+    """Return the status of a set whose active pods are given; `problem` is why pods could not be made or deleted."""
+    least = number_at(body, "spec", "minReadySeconds")
+    template = labels_of(at(body, "spec", "template", default={})).items()
+    counts = {
+        "fullyLabeledReplicas": sum(template <= labels_of(pod).items() for pod in pods),
+        "readyReplicas": sum(map(is_ready, pods)),
+        "availableReplicas": sum(is_available(pod, least, now) for pod in pods),
+        "observedGeneration": number_at(body, "metadata", "generation"),
+    }
+    status: JSONObject = {"replicas": len(pods), **{field: count for field, count in counts.items() if count}}
+    conditions = conditions_of(body)
+    if problem is None:
+        conditions = without_condition(conditions, "ReplicaFailure")
+    else:
+        reason = "FailedCreate" if len(pods) < replicas_of(body) else "FailedDelete"
+        if (find_condition(conditions, "ReplicaFailure") or {}).get("reason") != reason:
+            # the first text stays: names of pods differ from try to try, and each write would be a reason to try again
+            failure = condition("ReplicaFailure", "True", now, reason=reason, message=str(problem))
+            conditions = set_condition(conditions, failure)
+    return {**status, "conditions": conditions} if conditions else status

@@ -1,0 +1,44 @@
+"""The world of expressions inside the server."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesandbox.admission.policies.world import authorizing_world
+from kubesandbox.authorization.access import Access
+from pyverno.engine.request import User
+from pyverno.errors import HostUnavailableError
+from pyverno.lang.cel.world import AuthorizationCheck
+
+
+class Asked:
+    """Remembers what it is asked and allows it."""
+
+    def __init__(self):
+        self.questions = []
+
+    def authorize(self, attributes):
+        self.questions.append(attributes)
+        return Access(True, "because")
+
+
+def test_questions_are_about_the_user_or_the_account_that_is_named():
+    """A service account comes with its groups."""
+    authorizer = Asked()
+    world = authorizing_world(authorizer, User("jane"))
+    decision = world.authorize(AuthorizationCheck({"resource": "pods", "group": "", "namespace": "x"}, "get", None))
+    assert (True, "because") == (decision.allowed, decision.reason)
+    world.authorize(AuthorizationCheck({"path": "/healthz"}, "get", ("ci", "builder")))
+    first, second = authorizer.questions
+    assert ("jane", "get", "pods", "x") == (first.user.username, first.verb, first.resource, first.namespace)
+    assert ("system:serviceaccount:ci:builder", "/healthz") == (second.user.username, second.path)
+    assert ("system:serviceaccounts", "system:serviceaccounts:ci", "system:authenticated") == second.user.groups
+
+
+def test_nothing_else_is_answered():
+    """There is no network and no registry behind an expression of the server."""
+    world = authorizing_world(Asked(), User("jane"))
+    with pytest.raises(HostUnavailableError):
+        world.http("GET", "https://x", None, {}, "")
+    with pytest.raises(HostUnavailableError):
+        world.image_metadata("nginx")

@@ -1,0 +1,63 @@
+"""Events: written in order, counted, told together when there are too many."""
+
+from __future__ import annotations
+
+from kubesandbox.controllers.recorder import Recorder
+from pyverno.kube.json import JSONObject
+from tests.unit.kubesandbox.controllers.cluster import Cluster, in_cluster
+
+ABOUT: JSONObject = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "7"},
+}
+
+
+def recorded(cluster: Cluster) -> list[JSONObject]:
+    found = [body for body in cluster.client.list("events", "default") if body["source"]["component"] == "test"]
+    return sorted(found, key=lambda body: int(body["metadata"]["resourceVersion"]))
+
+
+async def told(cluster: Cluster, *texts: str) -> list[JSONObject]:
+    recorder = Recorder(cluster.client, cluster.clock, "test")
+    for text in texts:
+        recorder.warning(ABOUT, "Failed", text)
+    while not recorder.is_idle:
+        await cluster.settle()
+    return recorded(cluster)
+
+
+@in_cluster
+async def test_the_same_again_raises_a_count(cluster: Cluster) -> None:
+    """And moves the last time."""
+    found = await told(cluster, "x", "y", "x")
+    assert [("y", 1), ("x", 2)] == [(body["message"], body["count"]) for body in found]
+    body = found[1]
+    expected = {
+        "kind": "Pod",
+        "namespace": "default",
+        "name": "web",
+        "uid": "u",
+        "apiVersion": "v1",
+        "resourceVersion": "7",
+    }
+    assert (expected, "Warning", "Failed") == (body["involvedObject"], body["type"], body["reason"])
+
+
+@in_cluster
+async def test_many_texts_of_one_sort_are_told_together(cluster: Cluster) -> None:
+    """The eleventh different one and all after it share an event that shows the last."""
+    found = await told(cluster, *(f"try {number}" for number in range(14)))
+    assert 11 == len(found)
+    assert ("(combined from similar events): try 13", 4) == (found[-1]["message"], found[-1]["count"])
+
+
+@in_cluster
+async def test_an_event_that_is_refused_fails_nobody(cluster: Cluster) -> None:
+    """Here one for a namespace that is not there."""
+    recorder = Recorder(cluster.client, cluster.clock, "test")
+    recorder.normal({**ABOUT, "metadata": {"name": "web", "namespace": "nowhere"}}, "Lost", "x")
+    recorder.normal(ABOUT, "Kept", "y")
+    while not recorder.is_idle:
+        await cluster.settle()
+    assert ["Kept"] == [body["reason"] for body in recorded(cluster)]

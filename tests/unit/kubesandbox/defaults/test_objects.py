@@ -1,0 +1,63 @@
+"""Tests of `defaults.objects`; whole objects stand in the table of `test_walk`."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesandbox.defaults.walk import BuiltinDefaults
+from pyverno.kube.json import JSONObject
+from pyverno.kube.schemas import schema_set
+
+DEFAULTS = BuiltinDefaults(schema_set("1.35"))
+CORE = "io.k8s.api.core.v1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "value"),
+    [
+        ({}, "internalTrafficPolicy", "Cluster"),
+        ({}, "externalTrafficPolicy", None),
+        ({"type": "NodePort"}, "externalTrafficPolicy", "Cluster"),
+        ({"externalIPs": ["1.2.3.4"]}, "externalTrafficPolicy", "Cluster"),
+        ({"type": "LoadBalancer"}, "allocateLoadBalancerNodePorts", True),
+        ({"type": "ExternalName"}, "internalTrafficPolicy", None),
+        ({"sessionAffinity": "ClientIP"}, "sessionAffinityConfig", {"clientIP": {"timeoutSeconds": 10800}}),
+        ({"sessionAffinity": "None", "sessionAffinityConfig": {}}, "sessionAffinityConfig", None),
+        ({"ports": [{"port": 80}]}, "ports", [{"port": 80, "protocol": "TCP", "targetPort": 80}]),
+    ],
+)
+def test_a_service_is_completed_by_its_type(spec: JSONObject, field: str, value: object) -> None:
+    """Some fields make sense for some types only."""
+    assert value == DEFAULTS.fill(f"{CORE}.ServiceSpec", spec).get(field)
+
+
+def test_texts_of_a_secret_are_stored_as_bytes() -> None:
+    """They win over what is written as bytes."""
+    filled = DEFAULTS.fill(f"{CORE}.Secret", {"data": {"a": "eA==", "b": "eQ=="}, "stringData": {"a": "ü"}})
+    assert {"data": {"a": "w7w=", "b": "eQ=="}, "type": "Opaque"} == filled
+
+
+def test_a_namespace_carries_its_name_as_a_label() -> None:
+    """Whatever somebody wrote there."""
+    written = {"metadata": {"name": "x", "labels": {"kubernetes.io/metadata.name": "y", "a": "b"}}}
+    filled = DEFAULTS.fill(f"{CORE}.Namespace", written)
+    assert {"kubernetes.io/metadata.name": "x", "a": "b"} == filled["metadata"]["labels"]
+
+
+def test_limits_follow_from_each_other() -> None:
+    """The default from the maximum, the default request from the default, then from the minimum."""
+    item = {"type": "Container", "max": {"cpu": "2"}, "min": {"memory": "1Mi"}}
+    filled = DEFAULTS.fill(f"{CORE}.LimitRangeItem", item)
+    assert ({"cpu": "2"}, {"cpu": "2", "memory": "1Mi"}) == (filled["default"], filled["defaultRequest"])
+    assert {"type": "Pod", "max": {"cpu": "2"}} == DEFAULTS.fill(
+        f"{CORE}.LimitRangeItem", {"type": "Pod", "max": {"cpu": "2"}}
+    )
+
+
+def test_a_definition_is_named_after_its_kind() -> None:
+    """And its storage version is remembered."""
+    spec = {"names": {"kind": "Widget", "plural": "widgets"}, "versions": [{"name": "v1", "storage": True}]}
+    name = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
+    filled = DEFAULTS.fill(name, {"spec": spec})
+    assert ("widget", "WidgetList") == (filled["spec"]["names"]["singular"], filled["spec"]["names"]["listKind"])
+    assert ({"strategy": "None"}, ["v1"]) == (filled["spec"]["conversion"], filled["status"]["storedVersions"])

@@ -1,0 +1,142 @@
+"""The store: versions, order, the past, and readers of changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from kubesandbox.storage.store import Change, ChangeKind, Key, Store, TooOldError
+
+A = Key("pods", "default", "a")
+B = Key("pods", "default", "b")
+C = Key("pods", "other", "a")
+
+
+def body(name: str, **fields: object) -> dict[str, object]:
+    """Return a small object."""
+    return {"metadata": {"name": name}, **fields}
+
+
+def names(store: Store, revision: int) -> list[tuple[str, str]]:
+    """Return where the pods stood at a version."""
+    return [(state.key.namespace, state.key.name) for state in store.all_at("pods", revision)]
+
+
+def told(changes: Sequence[Change]) -> list[tuple[str, str, int]]:
+    """Return what changes say in short."""
+    return [(change.kind.value, change.state.key.name, change.revision) for change in changes]
+
+
+def test_every_write_has_the_next_version() -> None:
+    """One counter for all resources; the object shows it and the caller's own object stays as it was."""
+    store = Store()
+    given = body("a")
+    first = store.put(A, given)
+    second = store.put(Key("services", "default", "s"), body("s"))
+    assert (2, 3, 3) == (first.revision, second.revision, store.revision)
+    assert "2" == first.body["metadata"]["resourceVersion"]
+    assert {"metadata": {"name": "a"}} == given
+
+
+def test_lists_stand_in_order_of_namespace_and_name() -> None:
+    """Whatever the order of creation was."""
+    store = Store()
+    for key in (C, B, A):
+        store.put(key, body(key.name))
+    assert [A, B, C] == [state.key for state in store.all("pods")]
+    assert [C] == [state.key for state in store.all("pods", "other")]
+    assert [] == store.all("services")
+
+
+def test_the_past_can_be_listed() -> None:
+    """Changes are taken back, deletions included."""
+    store = Store()
+    store.put(A, body("a"))
+    store.put(B, body("b"))
+    store.remove(A)
+    store.put(C, body("a"))
+    assert [[("default", "a")], [("default", "a"), ("default", "b")], [("default", "b")]] == [
+        names(store, revision) for revision in (2, 3, 4)
+    ]
+
+
+def test_a_deleted_object_is_last_seen_at_the_version_of_its_deletion() -> None:
+    """Watchers go on from that version."""
+    store = Store()
+    store.put(A, body("a"))
+    gone = store.remove(A, body("a", status="done"))
+    assert ("3", "done") == (gone.body["metadata"]["resourceVersion"], gone.body["status"])
+    assert None is store.get(A)
+    with pytest.raises(KeyError):
+        store.remove(A)
+
+
+def test_changes_can_be_read_from_any_kept_version() -> None:
+    """A resource that nobody wrote to before has no lost past."""
+    store = Store()
+    store.put(Key("services", "default", "s"), body("s"))
+    begin = store.revision
+    store.put(A, body("a"))
+    store.put(A, body("a", x=1))
+    store.remove(A)
+    assert [("ADDED", "a", 3), ("MODIFIED", "a", 4), ("DELETED", "a", 5)] == told(store.changes_since("pods", begin))
+    assert [("DELETED", "a", 5)] == told(store.changes_since("pods", 4))
+
+
+def test_what_is_no_longer_kept_is_an_error() -> None:
+    """The error names the version that was asked for and the first that is there."""
+    store = Store(kept_changes=2)
+    for _ in range(4):
+        store.put(A, body("a"))
+    assert [("MODIFIED", "a", 4), ("MODIFIED", "a", 5)] == told(store.changes_since("pods", 3))
+    with pytest.raises(TooOldError, match=r"^too old resource version: 2 \(3\)$"):
+        store.changes_since("pods", 2)
+
+
+def test_a_watcher_waits_and_then_sees_everything_in_order() -> None:
+    """Changes between two looks come together."""
+
+    async def watch() -> list[tuple[str, str, int]]:
+        store = Store()
+        watcher = store.watcher("pods", store.revision)
+        reading = asyncio.ensure_future(watcher.next())
+        await asyncio.sleep(0)
+        assert not reading.done()
+        store.put(Key("services", "default", "s"), body("s"))
+        store.put(A, body("a"))
+        store.put(B, body("b"))
+        first = told(await reading)
+        store.remove(A)
+        return first + told(await watcher.next())
+
+    assert [("ADDED", "a", 3), ("ADDED", "b", 4), ("DELETED", "a", 5)] == asyncio.run(watch())
+
+
+def test_a_watcher_that_fell_behind_is_told() -> None:
+    """It holds nothing up: the writer never waited."""
+
+    async def watch() -> None:
+        store = Store(kept_changes=2)
+        watcher = store.watcher("pods", store.revision)
+        for _ in range(5):
+            store.put(A, body("a"))
+        await watcher.next()
+
+    with pytest.raises(TooOldError):
+        asyncio.run(watch())
+
+
+def test_a_write_is_recorded_before_it_is_seen() -> None:
+    """A journal that fails leaves the store as it was."""
+
+    class Broken:
+        def record(self, change: Change) -> None:
+            assert ChangeKind.ADDED is change.kind
+            raise OSError("disk full")
+
+    store = Store(journal=Broken())
+    with pytest.raises(OSError, match="disk full"):
+        store.put(A, body("a"))
+    assert (None, 1) == (store.get(A), store.revision)

@@ -1,0 +1,51 @@
+"""Tests of `validation.cluster`."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesandbox.validation.cluster import event, namespace
+from kubesandbox.validation.plain import limit_range
+from pyverno.kube.json import JSONObject
+
+
+def found(check: object, body: JSONObject) -> list[str]:
+    """Return what a check says."""
+    errors: list[object] = []
+    check(body, "", errors)  # type: ignore[operator]  # a check
+    return [str(error) for error in errors]
+
+
+@pytest.mark.parametrize(
+    ("place", "about", "is_right"),
+    [
+        ("shop", {"involvedObject": {"namespace": "shop"}}, True),
+        ("shop", {"involvedObject": {"namespace": "other"}}, False),
+        ("shop", {"involvedObject": {"kind": "Node"}}, False),
+        ("default", {"involvedObject": {"kind": "Node"}}, True),
+        ("shop", {"regarding": {"namespace": "shop"}}, True),
+        ("shop", {"regarding": {"kind": "Node"}}, False),
+    ],
+)
+def test_events_stand_beside_their_objects(place: str, about: JSONObject, is_right: bool) -> None:
+    """Those of cluster-wide objects in the default namespace."""
+    texts = found(event, {"metadata": {"namespace": place}, **about})
+    assert is_right == (texts == [])
+    assert all(text.endswith("does not match event.namespace") for text in texts)
+
+
+def test_finalizers_of_namespaces_need_a_domain() -> None:
+    """But for those that Kubernetes knows."""
+    expected = "name is neither a standard finalizer name nor is it fully qualified"
+    assert [f'spec.finalizers: Invalid value: "mine": {expected}'] == found(
+        namespace, {"spec": {"finalizers": ["kubernetes", "example.com/mine", "mine"]}}
+    )
+
+
+def test_limits_of_pods_have_no_defaults() -> None:
+    """And no kind of limit stands twice."""
+    limits = [{"type": "Pod", "default": {"cpu": "1"}}, {"type": "Container"}, {"type": "Container"}]
+    assert [
+        "spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'",
+        'spec.limits[2].type: Duplicate value: "Container"',
+    ] == found(limit_range, {"spec": {"limits": limits}})
