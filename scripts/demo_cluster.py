@@ -113,7 +113,7 @@ def play(heading: Callable[[str], None]) -> list[str]:
 
 async def _play(heading: Callable[[str], None]) -> list[str]:
     from kubesandbox.sandbox import Sandbox
-    from pyverno.controllers.policysandbox import PolicySandbox
+    from pyverno.testing import PolicySandbox
     from pyverno.webhook.observers import Observers
 
     heading("A cluster with policies at work")

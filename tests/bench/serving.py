@@ -22,18 +22,18 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from pyverno.controllers.garbage import keep_collections_short
-from pyverno.controllers.policystore import PolicyStore
-from pyverno.controllers.process import loop_factory
-from pyverno.controllers.roles import RoleIndex
+from pyverno.controllers.runtime.gctuning import keep_collections_short
+from pyverno.controllers.runtime.process import loop_factory
+from pyverno.controllers.state.policystore import PolicyStore
+from pyverno.controllers.state.roles import RoleIndex
 from pyverno.engine.host import NO_HOST
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import User
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
+from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
-from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import WebhookServer

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from pyverno.engine.host import NO_HOST, Host
-from pyverno.webhook.inline import InlineHost
+from pyverno.webhook.nonblocking import InlineHost
 from pyverno.webhook.server import Limits
 from tests.unit.webhook.conftest import MemoryWorld, Recorded, make_certificate, make_server
 

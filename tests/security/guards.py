@@ -46,7 +46,7 @@ def _guard(row: str, name: str, tests: str, *edits: tuple[str, str, str], may_ha
 _BROKER, _APIPATH, _MATCH = "engine/broker.py", "kube/apipath.py", "engine/match.py"
 _RULES, _EGRESS, _URL = "cluster/egressrules.py", "cluster/egress.py", "cluster/serviceurl.py"
 _ENGINE, _DECISION, _EXCEPTIONS = "engine/engine.py", "engine/decision.py", "engine/exceptions.py"
-_BUDGET, _SERVER, _QUESTION = "lang/runtime.py", "webhook/server.py", "webhook/question.py"
+_BUDGET, _SERVER, _QUESTION = "lang/runtime.py", "webhook/server.py", "kube/admissionreview.py"
 _BODIES: Final = "webhook/bodies.py"
 _WORLD, _TEMPLATE = "engine/celworld.py", "lang/template/template.py"
 _FUNCTION: Final = "lang/jmespath/function.py"
@@ -345,14 +345,14 @@ _CLOSED: Final = (
     _guard(
         "I6", "exceptions count where they may live only",
         "exception_namespaces::test_an_exception_of_a_tenant_has_no_effect",
-        ("controllers/policystore.py", 'if settings.namespace in ("*", namespace):', "if True:"),
-        ("controllers/policystore.py", "if not settings.enabled or item.errors or item.written is None:",
+        ("controllers/state/policystore.py", 'if settings.namespace in ("*", namespace):', "if True:"),
+        ("controllers/state/policystore.py", "if not settings.enabled or item.errors or item.written is None:",
          "if item.errors or item.written is None:"),
     ),
     _guard(
         "I6", "twin: an exception in the namespace that was named counts",
         "exception_namespaces::test_an_exception_in_the_namespace_of_exceptions_counts",
-        ("controllers/policystore.py", 'if settings.namespace in ("*", namespace):', "if False:"),
+        ("controllers/state/policystore.py", 'if settings.namespace in ("*", namespace):', "if False:"),
     ),
 )  # fmt: skip
 
@@ -686,17 +686,17 @@ _OTHERS: Final = (
     _guard(
         "I14", "entries that cannot be followed are errors",
         "tests/unit/controllers/test_staleentries.py::test_objects_that_cannot_be_followed_are_an_error_within_the_bound",
-        ("controllers/globalentries.py", "        if self._informer.is_stale:", "        if False:"),
+        ("controllers/state/globalentries.py", "        if self._informer.is_stale:", "        if False:"),
     ),
     _guard(
         "I14", "a replica whose caches do not follow is not ready",
         "tests/unit/controllers/test_stalecaches.py::test_a_replica_that_cannot_follow_a_resource_is_not_ready",
-        ("controllers/clusterworld.py", "            problem = informer.problem()", '            problem = ""'),
+        ("controllers/state/clusterstate.py", "            problem = informer.problem()", '            problem = ""'),
     ),
     _guard(
         "I14", "a leaf names the address that serves",
-        "tests/unit/controllers/test_certificates.py::test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good",
-        ("controllers/certificates.py", "        if is_ours and not set(_alternatives(settings)) <= set(names):", "        if False:"),
+        "tests/unit/controllers/certificates/test_secrets.py::test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good",
+        ("controllers/certificates/secrets.py", "        if is_ours and not set(_alternatives(settings)) <= set(names):", "        if False:"),
     ),
     _guard(
         "I14", "work ends before the lease does",
@@ -820,7 +820,7 @@ _ADVISORIES: Final = (
     ),
     _guard(
         "1D", "reports are filtered", "advisories::test_reports_of_ours_are_left_alone",
-        ("controllers/manifests.py", 'filters += ["[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]"]', "filters += []"),
+        ("install/manifests.py", 'filters += ["[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]"]', "filters += []"),
     ),
     _guard(
         "1F", "a review touches nothing outside", "advisories::test_nothing_is_made_of_an_object",

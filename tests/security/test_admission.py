@@ -15,7 +15,7 @@ from aiohttp import web
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.cluster.host import ClusterHost
-from pyverno.controllers.policystore import POLICY_KINDS
+from pyverno.controllers.state.policystore import POLICY_KINDS
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.json import JSONObject

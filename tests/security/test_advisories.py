@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kubesandbox.types.resources import builtin_table
-from pyverno.controllers.manifests import InstallSettings, manifests
 from pyverno.engine.request import Operation
 from pyverno.engine.result import Status
 from pyverno.errors import DocumentError
+from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS

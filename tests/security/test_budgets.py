@@ -8,14 +8,7 @@ import pytest
 
 from pyverno.engine.request import Request
 from pyverno.errors import BudgetExceededError, EvaluationError
-from pyverno.kube.json import JSONObject
-from pyverno.lang.cel.libraries.kyverno.data import MAX_RATIO
-from pyverno.lang.cel.presets import kyverno_environment
-from pyverno.lang.jmespath import compile_expression
-from pyverno.lang.jmespath.functions.randomness import MAX_LENGTH
-from pyverno.lang.jmespath.functions.regex import MAX_PATTERN, compile_pattern
-from pyverno.lang.runtime import Budget, Runtime
-from pyverno.webhook.question import (
+from pyverno.kube.admissionreview import (
     MAX_MESSAGE_BYTES,
     MAX_VALUES,
     Answer,
@@ -24,6 +17,13 @@ from pyverno.webhook.question import (
     read_question,
     shortened,
 )
+from pyverno.kube.json import JSONObject
+from pyverno.lang.cel.libraries.kyverno.data import MAX_RATIO
+from pyverno.lang.cel.presets import kyverno_environment
+from pyverno.lang.jmespath import compile_expression
+from pyverno.lang.jmespath.functions.randomness import MAX_LENGTH
+from pyverno.lang.jmespath.functions.regex import MAX_PATTERN, compile_pattern
+from pyverno.lang.runtime import Budget, Runtime
 from pyverno.webhook.server import Limits
 from tests.security.test_limits import Clock
 

@@ -7,15 +7,15 @@ import logging
 
 import pytest
 
-from pyverno.controllers.events import events_of
+from pyverno.controllers.runtime.events import events_of
 from pyverno.engine.engine import Review
 from pyverno.engine.result import ResourceRef, Status
+from pyverno.kube.admissionreview import Answer, read_question
 from pyverno.kube.json import JSONObject
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
+from pyverno.telemetry.logs import AnswerLog
 from pyverno.webhook.admission import Judged
-from pyverno.webhook.logs import AnswerLog
-from pyverno.webhook.question import Answer, read_question
 from tests.security.asking import CONFIG_MAP, ask, policy
 
 CANARY = "c4n4ry"

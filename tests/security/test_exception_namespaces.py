@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.controllers.policystore import PolicyStore
+from pyverno.controllers.state.policystore import PolicyStore
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import ADMISSION
 from pyverno.engine.request import Request
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.webhook.documents import ExceptionSettings
+from pyverno.webhook.policyreviews import ExceptionSettings
 from tests.security.asking import POD
 from tests.security.test_exceptions import DENIED, EXACT
 

@@ -30,7 +30,11 @@ FORBIDDEN_MODULES = {
 }
 PROCESS_MODULES = {"subprocess": {"offline/git.py"}, "multiprocessing": {"cli/apply/judge.py", "cli/test/run.py"}}
 PROCESS_CALLS = {
-    "asyncio.create_subprocess_exec": {"cli/sandbox/run.py", "cluster/credentials.py", "controllers/processes.py"},
+    "asyncio.create_subprocess_exec": {
+        "cli/sandbox/run.py",
+        "cluster/credentials.py",
+        "controllers/runtime/processes.py",
+    },
     "asyncio.create_subprocess_shell": set(),
 }
 FORBIDDEN_CALLS = {

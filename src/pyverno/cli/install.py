@@ -1,6 +1,6 @@
 """`pyverno install`: print the manifests that install the controllers, for `kubectl apply -f -`.
 
-This module holds the flags; `controllers.manifests` makes the objects. It must never write to a cluster.
+This module holds the flags; `install.manifests` makes the objects. It must never write to a cluster.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _install(
     user_namespaces: bool,
     output: str,
 ) -> None:
-    from pyverno.controllers.definitions import definitions
-    from pyverno.controllers.manifests import InstallSettings, manifests
+    from pyverno.install.definitions import definitions
+    from pyverno.install.manifests import InstallSettings, manifests
 
     if not dry_run:
         raise UsageError(

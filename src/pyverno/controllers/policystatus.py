@@ -15,12 +15,12 @@ from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.compiler.compile import Compiled
-from pyverno.controllers.clusterworld import ClusterWorld
-from pyverno.controllers.generatedpolicies import Generation, with_generation
-from pyverno.controllers.permissions import ReadPermissions, ScannedPolicy
-from pyverno.controllers.policystore import Identity
-from pyverno.controllers.status import status_of, status_patch
-from pyverno.controllers.webhooksources import PolicyKey
+from pyverno.controllers.admission.policystatus import status_of, status_patch
+from pyverno.controllers.admissionpolicies.reconciler import Generation, with_generation
+from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.state.permissions import ReadPermissions, ScannedPolicy
+from pyverno.controllers.state.policystore import Identity
+from pyverno.controllers.webhooks.sources import PolicyKey
 from pyverno.errors import HostError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -17,14 +17,14 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request, User
 from pyverno.engine.result import Fault
 from pyverno.errors import HostError, HostUnavailableError, PyvernoError, UsageError
+from pyverno.kube.admissionreview import Answer, Question
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError, service_unavailable
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.inline import InlineHost
+from pyverno.webhook.nonblocking import InlineHost
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.question import Answer, Question
 from pyverno.webhook.routes import Door, Route
 
 __all__ = ["AskingHost", "Judged", "World", "answer", "passes_unseen"]

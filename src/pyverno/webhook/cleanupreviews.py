@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.kube.admissionreview import Answer, Question
 from pyverno.kube.time.gotime import GoTime
 from pyverno.kube.time.ttl import parse_ttl
-from pyverno.webhook.question import Answer, Question
 from pyverno.webhook.server import Special
 
 __all__ = ["TTL_LABEL", "TTL_PATH", "cleanup_paths", "review_ttl"]

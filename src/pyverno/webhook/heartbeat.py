@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from pyverno.webhook.question import Answer, Question
+from pyverno.kube.admissionreview import Answer, Question
 from pyverno.webhook.server import Special
 
 __all__ = ["HEALTH_LEASE", "HEARTBEAT_PATH", "LAST_REQUEST", "heartbeat_review"]

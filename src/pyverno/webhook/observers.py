@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+from pyverno.kube.admissionreview import Question
 from pyverno.webhook.admission import Judged
-from pyverno.webhook.question import Question
 from pyverno.webhook.server import Observer
 
 __all__ = ["AuditObserver", "Observers"]

@@ -20,13 +20,13 @@ from aiohttp import HttpVersion10, web
 
 from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
+from pyverno.kube.admissionreview import Answer, BadReviewError, Question, read_question
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.status import StatusError, server_timeout
 from pyverno.webhook.admission import Judged, World, answer
 from pyverno.webhook.bodies import Bodies
 from pyverno.webhook.connections import MalformedRequestError, PatientServer, PatientSite
-from pyverno.webhook.inline import ComputesLongError, InlineHost, NeedsWorkerError
-from pyverno.webhook.question import Answer, BadReviewError, Question, read_question
+from pyverno.webhook.nonblocking import ComputesLongError, InlineHost, NeedsWorkerError
 from pyverno.webhook.routes import Route, read_route
 from pyverno.webhook.tls import ServerTls
 from pyverno.webhook.turns import Turns

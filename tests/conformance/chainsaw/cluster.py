@@ -25,15 +25,15 @@ from kubesandbox.storage.store import Key, Stored
 from kubesandbox.types.resources import ResourceType
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.controllers.admission import AdmissionSettings
-from pyverno.controllers.policysandbox import PolicySandbox
-from pyverno.controllers.webhookconfigurations import Settings
+from pyverno.controllers.admission.controller import AdmissionSettings
+from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
-from pyverno.webhook.documents import ExceptionSettings
+from pyverno.testing import PolicySandbox
 from pyverno.webhook.observers import Observers
+from pyverno.webhook.policyreviews import ExceptionSettings
 
 __all__ = ["INSTALLATIONS", "Cluster", "running_cluster"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyverno.controllers.admissionobstacles import exception_obstacle, obstacle
+from pyverno.controllers.admissionpolicies.eligibility import exception_obstacle, obstacle
 from pyverno.engine.request import Request
 from pyverno.policy.decode import decode
 from pyverno.policy.exception import PolicyException

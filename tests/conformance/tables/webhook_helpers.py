@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyverno.controllers.roles import RoleIndex
+from pyverno.controllers.state.roles import RoleIndex
 from pyverno.engine.request import User
 from pyverno.errors import PyvernoError
+from pyverno.telemetry.metricsettings import read_buckets, read_exposures, read_namespaces
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.filters import ResourceFilter, read_resource_filters, read_user_list
-from pyverno.webhook.metricsettings import read_buckets, read_exposures, read_namespaces
 from tests.conformance.outcome import Claim
 from tests.conformance.tables.go_structs import as_json
 

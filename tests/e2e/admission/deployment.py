@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyverno.cluster.client import Client
-from pyverno.controllers.definitions import definitions
+from pyverno.install.definitions import definitions
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -19,6 +19,7 @@ from typing import Any, Final
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.request import Request, User
+from pyverno.kube.admissionreview import shortened
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.resource import Resource
@@ -27,7 +28,6 @@ from pyverno.offline.host import OfflineHost
 from pyverno.offline.library import compile_policies
 from pyverno.offline.objects import ObjectStore
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.question import shortened
 from pyverno.webhook.routes import read_route
 
 __all__ = ["Asked", "Mixture", "is_refusal", "mixture"]

@@ -18,15 +18,15 @@ from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
-from pyverno.controllers.admission import AdmissionController, AdmissionSettings
-from pyverno.controllers.certificates import CertificateSettings
-from pyverno.controllers.manifests import InstallSettings, manifests
-from pyverno.controllers.policysandbox import install_definitions
+from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
+from pyverno.controllers.certificates.secrets import CertificateSettings
+from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.webhook.documents import ExceptionSettings
-from pyverno.webhook.logs import AnswerLog
+from pyverno.telemetry.logs import AnswerLog
+from pyverno.testing import install_definitions
+from pyverno.webhook.policyreviews import ExceptionSettings
 from tests.e2e.admission.deployment import until
 
 ACCOUNT: Final = "kyverno-admission-controller"

@@ -22,14 +22,14 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import EgressSettings
 from pyverno.cluster.egressrules import EgressRules
-from pyverno.controllers.admission import AdmissionSettings
-from pyverno.controllers.policysandbox import PolicySandbox
-from pyverno.controllers.surroundings import SurroundingSettings
+from pyverno.controllers.admission.controller import AdmissionSettings
+from pyverno.controllers.state.hosts import SurroundingSettings
+from pyverno.kube.admissionreview import Question
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.testing import PolicySandbox
 from pyverno.webhook.admission import Judged
-from pyverno.webhook.question import Question
 from tests.unit.cluster.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")

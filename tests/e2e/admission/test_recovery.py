@@ -16,7 +16,7 @@ from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
-from pyverno.controllers.manifests import InstallSettings, manifests
+from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer
 from pyverno.controllers.entrystatus import EntryStatus
-from pyverno.controllers.events import Event
-from pyverno.controllers.globalcontext import ENTRY_VERSIONS
+from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import JSONObject
-from tests.unit.controllers.test_clusterworld import cluster
+from tests.unit.controllers.state.test_clusterstate import cluster
 
 ENTRIES = ENTRY_VERSIONS[0]
 PROBLEM = "things have not been heard of for more than 30 seconds: Forbidden"

@@ -7,10 +7,10 @@ import asyncio
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.controllers.policysandbox import PolicySandbox
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.testing import PolicySandbox
 from pyverno.webhook.observers import Observers
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")

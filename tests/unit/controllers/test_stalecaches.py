@@ -9,19 +9,19 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pyverno.cluster.client import Client, resource_path
-from pyverno.controllers.admissionsettings import AdmissionSettings
-from pyverno.controllers.clusterworld import ClusterWorld
-from pyverno.controllers.globalcontext import ENTRY_VERSIONS
-from pyverno.controllers.parts import Parts
-from pyverno.controllers.policystore import EXCEPTION_KINDS, POLICY_KINDS
-from pyverno.controllers.surroundings import Surroundings, SurroundingSettings
+from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.runtime.tasks import Parts
+from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
+from pyverno.controllers.state.hosts import Surroundings, SurroundingSettings
+from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS
 from pyverno.engine.request import User
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
-from pyverno.webhook.metrics import Metrics
+from pyverno.telemetry.metrics import Metrics
 from tests.unit.controllers.faultyproxy import FaultyProxy, Trouble, proxied
-from tests.unit.controllers.test_clusterworld import cluster
+from tests.unit.controllers.state.test_clusterstate import cluster
 
 BOUND = 1.0
 NAMESPACES = GVR("", "v1", "namespaces")

@@ -12,7 +12,7 @@ from aiohttp import web
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress, EgressSettings
 from pyverno.cluster.informer import Notice
-from pyverno.controllers.globalcontext import GlobalContext
+from pyverno.controllers.state.globalcontext import GlobalContext
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError
 from pyverno.kube.json import JSON

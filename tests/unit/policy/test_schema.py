@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyverno.controllers.structural import structural_schema
+from pyverno.install.structural import structural_schema
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.decode import decode
 from pyverno.policy.schema import Cursor, Problems, list_of, path_text, set_of, suggestion, text

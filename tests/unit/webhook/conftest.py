@@ -16,13 +16,13 @@ from cryptography.x509.oid import NameOID
 
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.request import User
+from pyverno.kube.admissionreview import Question
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.offline.library import compile_policies
 from pyverno.webhook.admission import Judged
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.question import Question
 from pyverno.webhook.server import Limits, Special, WebhookServer
 from pyverno.webhook.tls import ServerTls
 

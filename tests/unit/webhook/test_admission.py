@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from pyverno.engine.host import NO_HOST
+from pyverno.kube.admissionreview import Question
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.offline.library import compile_policies
 from pyverno.webhook.admission import Judged, answer
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.question import Question
 from pyverno.webhook.routes import read_route
 from tests.unit.webhook.conftest import MemoryWorld
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from pyverno.kube.admissionreview import Answer, Question
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.webhook.cleanupreviews import cleanup_paths, review_ttl
-from pyverno.webhook.documents import DocumentReviews, ExceptionSettings
 from pyverno.webhook.heartbeat import heartbeat_review
-from pyverno.webhook.question import Answer, Question
+from pyverno.webhook.policyreviews import DocumentReviews, ExceptionSettings
 
 
 def labelled(*, text: Any = None, **request: Any) -> Question:

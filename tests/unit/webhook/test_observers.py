@@ -10,14 +10,14 @@ import orjson
 import pytest
 
 from pyverno.engine.host import NO_HOST
+from pyverno.kube.admissionreview import BadReviewError, Question
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
+from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
+from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.admission import Judged, answer
-from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
-from pyverno.webhook.metrics import Metrics
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.question import BadReviewError, Question
 from pyverno.webhook.routes import read_route
 from tests.unit.webhook.conftest import MemoryWorld, Recorded, review_body
 

@@ -16,10 +16,10 @@ import pytest
 
 from pyverno.engine.host import NoHost
 from pyverno.errors import HostError, HostUnavailableError
+from pyverno.kube.admissionreview import Answer, Question
 from pyverno.kube.json import JSONObject
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.question import Answer, Question
 from pyverno.webhook.server import Limits, WebhookServer
 from pyverno.webhook.tls import ServerTls
 from tests.unit.webhook.conftest import MemoryWorld, Recorded, Sound, make_certificate, make_server, review_body

@@ -1,4 +1,4 @@
-"""One of several processes of `pyverno controller admission`, as `pyverno.controllers.processes` starts them.
+"""One of several processes of `pyverno controller admission`, as `pyverno.controllers.runtime.processes` starts them.
 
 Its only argument is the number of an open socket; flags come from there. This module must never read a command line
 meant for people.
@@ -17,10 +17,10 @@ from pyverno.cli.args.flagtable import unpacked
 from pyverno.cli.controller.flags import AdmissionFlags
 from pyverno.cli.controller.run import access_of, assembled, begin_log, settings_of
 from pyverno.cli.errors import guarded
-from pyverno.controllers.companions import Companions
-from pyverno.controllers.process import run_process
+from pyverno.controllers.runtime.peers import Companions
+from pyverno.controllers.runtime.process import run_process
 from pyverno.errors import HostError
-from pyverno.webhook.metrics import Metrics
+from pyverno.telemetry.metrics import Metrics
 
 __all__ = ["main"]
 

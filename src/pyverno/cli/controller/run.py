@@ -18,30 +18,30 @@ from pyverno.cli.style import style_for
 from pyverno.cluster.access import SERVICE_ACCOUNT, Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
-from pyverno.controllers.admission import AdmissionController, AdmissionSettings
-from pyverno.controllers.admissionreports import ReportSettings
-from pyverno.controllers.auditpass import AuditSettings
-from pyverno.controllers.certificates import CertificateSettings
-from pyverno.controllers.events import EventSettings
-from pyverno.controllers.metricsport import MetricsPort, MetricsTls
-from pyverno.controllers.process import Service, run_process
-from pyverno.controllers.processes import Processes, can_share_ports
-from pyverno.controllers.profiling import ProfilingPort
-from pyverno.controllers.surroundings import SurroundingSettings
-from pyverno.controllers.webhookconfigurations import Settings
+from pyverno.controllers.admission.auditpass import AuditSettings
+from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
+from pyverno.controllers.admission.reports import ReportSettings
+from pyverno.controllers.certificates.secrets import CertificateSettings
+from pyverno.controllers.runtime.events import EventSettings
+from pyverno.controllers.runtime.metricsport import MetricsPort, MetricsTls
+from pyverno.controllers.runtime.process import Service, run_process
+from pyverno.controllers.runtime.processes import Processes, can_share_ports
+from pyverno.controllers.runtime.profiling import ProfilingPort
+from pyverno.controllers.state.hosts import SurroundingSettings
+from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.errors import UsageError
-from pyverno.webhook.documents import ExceptionSettings
-from pyverno.webhook.dumps import PayloadLog
-from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
-from pyverno.webhook.metrics import Metrics
+from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
+from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.observers import Observers
+from pyverno.webhook.payloadlog import PayloadLog
+from pyverno.webhook.policyreviews import ExceptionSettings
 from pyverno.webhook.server import Limits, Observer
 from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
     from pyverno.cli.controller.flags import AdmissionFlags
-    from pyverno.controllers.companions import Companions
-    from pyverno.controllers.telemetry import Collector
+    from pyverno.controllers.runtime.peers import Companions
+    from pyverno.telemetry.otlp import Collector
 
 __all__ = ["REQUIRED", "access_of", "assembled", "begin_log", "metrics_tls", "run_admission", "settings_of"]
 
@@ -103,7 +103,7 @@ def assembled(
         observers.append(PayloadLog(payloads=given.dumps_payload, patches=given.dumps_patches))
     services: list[Service] = list(_profiling(flags, 1 if companions is None else companions.number))
     if flags.tracing.enabled:
-        from pyverno.controllers.telemetry import Tracing  # an extra of this package, and half a second to load
+        from pyverno.telemetry.otlp import Tracing  # an extra of this package, and half a second to load
 
         tracing = Tracing("kyverno-admission-controller", _traces_collector(flags), access)
         observers.append(tracing.observer)
@@ -116,7 +116,7 @@ def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics | Processes
     if given.disabled:
         return
     if given.otel == "grpc":
-        from pyverno.controllers.telemetry import Collector, MetricsPush  # as for traces
+        from pyverno.telemetry.otlp import Collector, MetricsPush  # as for traces
 
         endpoint = _endpoint(given.collector, given.port)
         yield MetricsPush(metrics, Collector(endpoint, given.collector_secret, _namespace(os.environ)), access)
@@ -125,7 +125,7 @@ def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics | Processes
 
 
 def _traces_collector(flags: AdmissionFlags) -> Collector:
-    from pyverno.controllers.telemetry import Collector  # as for traces
+    from pyverno.telemetry.otlp import Collector  # as for traces
 
     given = flags.tracing
     return Collector(_endpoint(given.address or "localhost", given.port), given.secret, _namespace(os.environ))

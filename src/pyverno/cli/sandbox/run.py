@@ -92,11 +92,11 @@ async def _alone(settings: Settings) -> AsyncIterator[_Cluster]:
 @asynccontextmanager
 async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> AsyncIterator[_Cluster]:
     # imported here: a sandbox alone needs none of it, and it takes as long to import as the rest
-    from pyverno.controllers.admission import AdmissionSettings
-    from pyverno.controllers.policysandbox import PolicySandbox
-    from pyverno.webhook.documents import ExceptionSettings
-    from pyverno.webhook.logs import AnswerLog, LogSettings, set_up_logging
+    from pyverno.controllers.admission.controller import AdmissionSettings
+    from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
+    from pyverno.testing import PolicySandbox
     from pyverno.webhook.observers import Observers
+    from pyverno.webhook.policyreviews import ExceptionSettings
 
     set_up_logging(
         LogSettings(verbosity=2 if flags["log_requests"] else 0, is_coloured=style_for(sys.stderr).is_coloured)

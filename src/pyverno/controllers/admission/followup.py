@@ -1,0 +1,113 @@
+"""What follows answers: reports on what was let through, and the work that it set in motion.
+
+An `Observer` of the webhook server that puts the parts together. This module must never delay an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.admission.auditpass import AuditPass
+from pyverno.controllers.admission.reports import AdmissionReports
+from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.admission.updaterequestwriter import Handover, HandoverSettings
+from pyverno.controllers.runtime.events import Event, Events
+from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.engine.host import Host
+from pyverno.engine.result import ResourceRef
+from pyverno.kube.admissionreview import Question
+from pyverno.webhook.admission import Judged
+from pyverno.webhook.observers import Observers
+from pyverno.webhook.server import Observer
+
+if TYPE_CHECKING:
+    from pyverno.telemetry.metrics import Metrics
+
+__all__ = ["Aftermath"]
+
+_WORK: Final = "update-requests"
+_AUDIT: Final = "audit"
+
+log = logging.getLogger("pyverno.handover")
+
+
+class Aftermath:
+    """Works while `run` runs; `flush` finishes what is begun."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: AdmissionSettings,
+        world: ClusterWorld,
+        events: Events,
+        *told: Observer,
+        host: Callable[[], Host],
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Take the client, the settings, what is known of the cluster, who writes events, and what rules may ask.
+
+        `told` are further observers that want to know of policies which were asked after an answer.
+        """
+        self._events = events
+        self._metrics = metrics
+        self._reports = AdmissionReports(
+            client,
+            settings.reports,
+            kinds=lambda: world.kinds,
+            version_of=world.store.version_of,
+            metrics=metrics,
+        )
+        self._handover = Handover(
+            client,
+            world,
+            HandoverSettings(settings.namespace, settings.background_account),
+            host=host,
+            lost=self._tell_lost,
+        )
+        self._audit = AuditPass(
+            settings.audit, host=host, told=Observers(*told, self._events, self._reports), lost=self._count_unaudited
+        )
+        self._observers = Observers(self._reports, self._handover, self._audit)
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing is left to be done."""
+        return self._audit.is_idle and self._reports.is_idle and self._handover.is_idle
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Note what follows one answer."""
+        self._observers.answered(question, path, judged, seconds)
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """Nothing follows a request that was not answered."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._audit.run())
+            group.create_task(self._reports.run())
+            group.create_task(self._handover.run())
+
+    async def flush(self, seconds: float) -> None:
+        """Finish what is begun, within that time; what is left then is told of."""
+        end = time.monotonic() + seconds
+        await self._handover.flush(seconds)
+        await self._audit.flush(max(end - time.monotonic(), 0.1))
+        await self._reports.flush(max(end - time.monotonic(), 0.1))
+
+    def _count_unaudited(self) -> None:
+        if self._metrics is not None:
+            self._metrics.gave_up(_AUDIT)
+
+    def _tell_lost(self, policy: ResourceRef | None, reason: str, subject: ResourceRef) -> None:
+        if self._metrics is not None:
+            self._metrics.gave_up(_WORK)
+        fields = {"policy": str(policy or ""), "resource": str(subject), "error": reason}
+        log.error("work that a request set in motion could not be handed over", extra={"fields": fields})
+        if policy is not None:
+            self._events.tell(Event.of_error(policy, reason, subject))

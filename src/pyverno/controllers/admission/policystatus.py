@@ -1,0 +1,143 @@
+"""What policies say of themselves in `status`: whether they are ready, and how many rules they have.
+
+Written by the leader after the webhooks are in place, by merge patch of the status subresource, and only when it
+differs. This module must never change a spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pyverno.compiler.autogen.cel import AutogenConfig, expand_cel
+from pyverno.compiler.autogen.patterns import expand, is_autogen_name
+from pyverno.compiler.compile import Compiled
+from pyverno.controllers.state.permissions import ScannedPolicy
+from pyverno.kube.json import JSONObject
+from pyverno.kube.patch.mergepatch import create_merge_patch
+from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
+from pyverno.policy.cel.policies import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.generate import Generate
+from pyverno.policy.mutate import Mutate
+from pyverno.policy.rule import Rule, VerifyImages
+from pyverno.policy.validate import Validate
+
+__all__ = ["status_of", "status_patch"]
+
+_COUNTED: Final[Mapping[type, str]] = {
+    Validate: "validate",
+    Generate: "generate",
+    Mutate: "mutate",
+    VerifyImages: "verifyimages",
+}
+
+
+def status_of(
+    compiled: Compiled, *, is_configured: bool, now: str, missing: Sequence[str] = (), refusal: str = ""
+) -> JSONObject:
+    """Return the status that a policy should have; `now` is a time as Kubernetes writes it.
+
+    `missing` are the permissions that reports on what a policy is about would need, `refusal` is what the API server
+    says against its webhook.
+    """
+    is_ready = not compiled.errors and is_configured and not refusal
+    if isinstance(compiled.written, ScannedPolicy):
+        return _cel(compiled.written, _configured(is_ready, refusal), missing, now)
+    return _legacy(compiled.written, is_ready, refusal, now) if isinstance(compiled.written, ClusterPolicy) else {}
+
+
+def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str) -> JSONObject:
+    rules = expand(policy)
+    count = dict.fromkeys(_COUNTED.values(), 0)
+    for rule in policy.spec.rules:
+        count[_COUNTED[type(rule.action)]] += 1
+    return {
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True" if is_ready else "False",
+                "reason": "Succeeded" if is_ready else "Failed",
+                "message": "Ready" if is_ready else _told("Not Ready", refusal),
+                "lastTransitionTime": now,
+            }
+        ],
+        "autogen": {"rules": _copies(rules)},
+        "rulecount": count,
+    }
+
+
+def _copies(rules: Iterable[Rule]) -> list[JSONObject]:
+    return [rule.raw for rule in rules if is_autogen_name(rule.name)]
+
+
+def _cel(policy: ScannedPolicy, configured: JSONObject, missing: Sequence[str], now: str) -> JSONObject:
+    evaluation = policy.spec.evaluation
+    is_scanned = isinstance(policy, GeneratingPolicy) or evaluation.background
+    readable = _readable(missing)
+    conditions = [readable]
+    if evaluation.admission or not (isinstance(policy, MutatingPolicy) or evaluation.background):
+        conditions.insert(0, configured)
+    for condition in conditions:
+        condition["lastTransitionTime"] = now
+    # without background scans nothing needs to be read; the condition only says what scans would lack
+    needed = conditions if is_scanned else [each for each in conditions if each is not readable]
+    is_ready = all(condition["status"] == "True" for condition in needed)
+    status: JSONObject = {"conditionStatus": {"ready": is_ready, "conditions": conditions, "message": ""}}
+    if isinstance(policy, ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy):
+        status["autogen"] = _autogen(policy)
+    return status
+
+
+def _told(text: str, refusal: str) -> str:
+    return f"{text.removesuffix('.')}: the API server refuses it: {refusal}" if refusal else text
+
+
+def _configured(is_configured: bool, refusal: str) -> JSONObject:
+    text = "Webhook configured." if is_configured else _told("Policy is not configured in the webhook.", refusal)
+    return _condition("WebhookConfigured", is_configured, text)
+
+
+def _readable(missing: Sequence[str]) -> JSONObject:
+    # COMPAT: recent versions of Kyverno word it in another way where there are no background scans; the policies that
+    # Kyverno publishes are tested for this text everywhere
+    text = "Policy is ready for reporting."
+    if missing:
+        text = f"Policy is not ready for reporting, missing permissions: {'; '.join(missing)}."
+    return _condition("RBACPermissionsGranted", not missing, text)
+
+
+def _condition(name: str, holds: bool, message: str) -> JSONObject:
+    reason = "Succeeded" if holds else "Failed"
+    return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": message}
+
+
+def _autogen(policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) -> JSONObject:
+    expand_any: Callable[..., Iterable[AutogenConfig[Any]]] = expand_cel
+    configs = {
+        config.name: {
+            "targets": [
+                {"group": each.group, "version": each.version, "resource": each.resource, "kind": each.kind}
+                for each in config.targets
+            ],
+            "spec": config.policy.spec.raw,
+        }
+        for config in expand_any(policy)
+    }
+    return {"configs": configs} if configs else {}
+
+
+def status_patch(found: JSONObject, wanted: JSONObject) -> JSONObject | None:
+    """Return the merge patch that makes a status what it should be, None when it is; times of old transitions stay."""
+    known = {each.get("type"): each for each in _conditions(found)}
+    for condition in _conditions(wanted):
+        before = known.get(condition["type"])
+        if before is not None and before.get("status") == condition["status"]:
+            condition["lastTransitionTime"] = before.get("lastTransitionTime", condition["lastTransitionTime"])
+    changed = create_merge_patch({key: found[key] for key in wanted if key in found}, wanted)
+    return {"status": changed} if changed else None
+
+
+def _conditions(status: JSONObject) -> list[JSONObject]:
+    found = status.get("conditions") or (status.get("conditionStatus") or {}).get("conditions") or ()
+    return [each for each in found if isinstance(each, dict)]

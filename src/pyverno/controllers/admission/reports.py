@@ -1,0 +1,238 @@
+"""Reports on admission requests: what rules said of objects that were let through, one EphemeralReport after another.
+
+An answer never waits for its report: what is to be reported is noted when it is sent, and written later. Reports that
+come faster than they can be written, or of which there are too many already, are dropped, counted, and told of in the
+log. This module must never aggregate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.runtime.circuitbreaker import CircuitBreaker
+from pyverno.controllers.runtime.objectcount import Count
+from pyverno.controllers.runtime.outbox import Outbox
+from pyverno.engine.engine import Review
+from pyverno.engine.request import Request
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType
+from pyverno.engine.rule import PolicyInfo
+from pyverno.kube.admissionreview import Question
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, admission_report
+from pyverno.value import dataclass, field
+from pyverno.webhook.admission import Judged
+
+if TYPE_CHECKING:
+    from pyverno.telemetry.metrics import Metrics
+
+__all__ = ["AdmissionReports", "ReportSettings"]
+
+_NAME: Final = "admission-reports"
+_ADMISSION: Final = "audit.kyverno.io/source=admission"
+_NOT_REPORTED: Final = "reports.kyverno.io/disabled"
+_EVENT_GROUPS: Final = ("", "events.k8s.io")
+_LEGACY: Final = frozenset({"ClusterPolicy", "Policy"})
+_TYPES: Final = {
+    RuleType.VALIDATION: "validate",
+    RuleType.MUTATION: "mutate",
+    RuleType.IMAGE_VERIFY: "imageVerify",
+}
+_TERMINATING: Final = "because it is being terminated"
+
+log = logging.getLogger("pyverno.reports")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """What is reported: nothing without `of_admission`, else these kinds of rules with these results.
+
+    There may be at most `most` reports on admission requests in the cluster; `most_waiting` may wait to be written.
+    """
+
+    of_admission: bool = True
+    types: frozenset[str] = field(
+        default_factory=lambda: frozenset({"validate", "mutate", "mutateExisting", "generate", "imageVerify"})
+    )
+    statuses: frozenset[str] = field(default_factory=lambda: frozenset({"pass", "fail", "error", "warn", "skip"}))
+    most: int = 10_000
+    most_waiting: int = 1000
+
+
+@dataclass(slots=True)
+class _Noted:
+    """What is to be reported of one answer; `left` are the results of each report that is not written yet.
+
+    They are sorted out when they are written: answers come faster than reports can be.
+    """
+
+    question: Question
+    review: Review
+    seconds: int
+    about: Reported | None = None
+    left: list[tuple[RuleResult, ...]] | None = None
+
+
+class AdmissionReports:
+    """An `Observer` of the webhook server; writes while `run` runs."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ReportSettings,
+        *,
+        kinds: Callable[[], KindTable],
+        version_of: Callable[[PolicyInfo], str],
+        metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Take the client, what flags say, what the cluster serves, and what knows versions of policies ("" = none)."""
+        self._metrics = metrics
+        self._client = client
+        self._settings = settings
+        self._kinds = kinds
+        self._version_of = version_of
+        self._clock = clock
+        self._count = Count(client, EPHEMERAL_REPORTS, selector=_ADMISSION)
+        self._breaker = CircuitBreaker(
+            "admission reports", lambda: self._count.value, most=settings.most, told=self._tell_breaker
+        )
+        self._outbox = Outbox(
+            self._write, lost=self._lose, most=settings.most_waiting, weigh=lambda noted: noted.question.size
+        )
+        self._is_served = True
+        self._seen: KindTable | None = None
+        self._has_lost = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing waits to be written."""
+        return not len(self._outbox)
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Note what is to be reported of one answer."""
+        review = judged.review
+        if review is None or not self._settings.of_admission or not judged.answer.allowed:
+            return
+        if question.is_dry_run or question.operation == "DELETE" or not review.results:
+            return
+        if self._has_kinds():
+            self._outbox.put(_Noted(question, review, int(self._clock())))
+
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Do the same for policies that were asked after the answer."""
+        self.answered(question, path, judged, seconds)
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """A request that was not answered has no results."""
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        if not self._settings.of_admission:
+            await asyncio.Event().wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._count.run())
+            group.create_task(self._outbox.run())
+
+    async def flush(self, seconds: float) -> None:
+        """Write what is left, for at most that long."""
+        await self._outbox.flush(seconds)
+
+    def _groups(
+        self, results: Sequence[RuleResult], question: Question, *, has_uid: bool
+    ) -> Iterator[tuple[RuleResult, ...]]:
+        """Yield the results that are reported, those of one report together.
+
+        Kyverno: rules that can deny and rules that only tell make separate reports; policies in CEL are not reported
+        while one of them can deny.
+        """
+        kept = [result for result in results if self._is_reported(result, question, has_uid=has_uid)]
+        legacy = [result for result in kept if result.rule.policy.kind in _LEGACY]
+        for rule_type in (RuleType.MUTATION, RuleType.IMAGE_VERIFY):
+            yield from _some(result for result in legacy if result.rule.type is rule_type)
+        validations = [result for result in legacy if result.rule.type is RuleType.VALIDATION]
+        for can_deny in (True, False):
+            yield from _some(result for result in validations if result.rule.can_deny is can_deny)
+        checks = [result for result in results if result.rule.policy.kind not in _LEGACY]
+        may_deny = any(result.action is FailureAction.ENFORCE for result in checks)
+        if not may_deny:
+            yield from _some(result for result in kept if result.rule.policy.kind not in _LEGACY)
+
+    def _is_reported(self, result: RuleResult, question: Question, *, has_uid: bool) -> bool:
+        kind = _TYPES.get(result.rule.type)
+        if kind not in self._settings.types or result.status.value not in self._settings.statuses:
+            return False
+        if kind == "imageVerify" and question.subresource:
+            return False
+        return (has_uid or kind == "mutate") and _NOT_REPORTED not in result.rule.policy.labels
+
+    def _has_kinds(self) -> bool:
+        kinds = self._kinds()
+        if kinds is self._seen:
+            return self._is_served
+        self._seen = kinds
+        is_served = all(kinds.by_resource(gvr) is not None for gvr in EPHEMERAL_REPORTS)
+        if self._is_served and not is_served:
+            log.error("there are no kinds of ephemeral reports: admission requests are not reported on")
+        self._is_served = is_served
+        return is_served
+
+    async def _write(self, noted: _Noted) -> None:
+        about = noted.about = noted.about or _about(noted.question, noted.review.request)
+        if about is None:
+            return
+        if noted.left is None:
+            noted.left = list(self._groups(noted.review.results, noted.question, has_uid=bool(about.uid)))
+        while noted.left:
+            await self._write_one(about, noted.left[0], noted.seconds)
+            noted.left.pop(0)
+
+    async def _write_one(self, about: Reported, results: tuple[RuleResult, ...], seconds: int) -> None:
+        if not self._breaker.passes():
+            return
+        body = admission_report(about, results, seconds, version_of=self._version_of)
+        namespace = about.resource.namespace
+        try:
+            await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)
+        except StatusError as error:
+            if error.status == 403 and _TERMINATING in error.message:
+                return  # with the namespace goes what the report is about
+            raise
+        self._has_lost = False
+
+    def _tell_breaker(self, name: str, is_open: bool) -> None:
+        if self._metrics is not None:
+            self._metrics.asked_breaker(name, is_open=is_open)
+
+    def _lose(self, noted: _Noted, reason: str) -> None:
+        """Count a report that is given up; the log is told of the first one since the last that was written."""
+        if self._metrics is not None:
+            self._metrics.gave_up(_NAME)
+        if not self._has_lost:
+            fields = {"resource": str(ResourceRef.of(noted.review.request.object)), "error": reason}
+            log.error("a report on an admission request could not be written", extra={"fields": fields})
+        self._has_lost = True
+
+
+def _some(results: Iterator[RuleResult]) -> Iterator[tuple[RuleResult, ...]]:
+    """Yield results as one group, unless there are none."""
+    found = tuple(results)
+    if found:
+        yield found
+
+
+def _about(question: Question, request: Request) -> Reported | None:
+    """Return what a report on a request is about; None for what is never reported on."""
+    kind = question.kind
+    if (kind.kind == "Event" and kind.group in _EVENT_GROUPS) or kind.group == REPORT_GROUP:
+        return None  # Kyverno: events own nothing; and a report on a report would have one, too
+    resource = ResourceRef.of(request.object)
+    if not resource.name or request.gvr is None:
+        return None
+    uid = request.object["metadata"].get("uid")
+    return Reported(resource, uid if isinstance(uid, str) else "", kind, request.gvr, question.uid)

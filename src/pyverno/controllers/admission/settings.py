@@ -1,0 +1,80 @@
+"""What the flags of the admission controller say, as one value.
+
+This module must never read a flag or the environment itself: the command line does.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyverno.controllers.admission.auditpass import AuditSettings
+from pyverno.controllers.admission.reports import ReportSettings
+from pyverno.controllers.certificates.secrets import CertificateSettings
+from pyverno.controllers.runtime.events import EventSettings
+from pyverno.controllers.state.hosts import SurroundingSettings
+from pyverno.controllers.webhooks.configurations import Settings
+from pyverno.value import dataclass, field, replace
+from pyverno.webhook.policyreviews import ExceptionSettings
+from pyverno.webhook.server import Limits
+from pyverno.webhook.tls import Clients
+
+__all__ = ["AdmissionSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionSettings:
+    """What the flags of the admission controller say.
+
+    `server` (`host:port`) is how the API server reaches us when we run outside of the cluster. `identity` names this
+    replica among the others, `deployment` is what it is a replica of ("" outside of a cluster). `reports_account` is
+    the user name of the service account that reports are made with: whether it may read what policies are about stands
+    in their status. `background_account` is that of the controller that changes existing objects: policies with targets
+    that it may not change are refused. Everything is looked at again every `resync_seconds`, also when nothing is known
+    to have changed; 0 is for never. With `shares_port` other processes of this replica listen at the same port.
+    """
+
+    namespace: str = "kyverno"
+    service: str = "kyverno-svc"
+    config_map: str = "kyverno"
+    metrics_config_map: str = "kyverno-metrics"
+    address: str = ""
+    port: int = 9443
+    server: str = ""
+    service_port: int = 443
+    identity: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
+    exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
+    webhooks: Settings = field(default_factory=Settings)
+    certificates: CertificateSettings = field(default_factory=CertificateSettings)
+    protects_managed: bool = False
+    lease_retry: float = 2.0
+    qps: float = 100
+    burst: int = 200
+    events_qps: float = 1000
+    events_burst: int = 2000
+    resync_seconds: float = 900.0
+    clients: Clients = field(default_factory=Clients)
+    limits: Limits = field(default_factory=Limits)
+    surroundings: SurroundingSettings = field(default_factory=SurroundingSettings)
+    removes_webhooks: bool = False
+    deployment: str = ""
+    generates_validating: bool = True
+    generates_mutating: bool = False
+    events: EventSettings = field(default_factory=EventSettings)
+    reports_account: str = ""
+    background_account: str = ""
+    reports: ReportSettings = field(default_factory=ReportSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
+    shares_port: bool = False
+
+    def share(self, number: int, of: int) -> AdmissionSettings:
+        """Return what one of several processes of a replica works by: a name of its own, and a part of the budgets."""
+        return replace(
+            self,
+            identity=f"{self.identity}-{number}",
+            qps=self.qps / of,
+            burst=max(self.burst // of, 1),
+            events_qps=self.events_qps / of,
+            events_burst=max(self.events_burst // of, 1),
+            limits=self.limits.share(of),
+            shares_port=True,
+        )

@@ -1,0 +1,315 @@
+"""Hands the work that admission requests set in motion to the background controller, as UpdateRequests.
+
+An answer never waits for it: what a request sets in motion is worked out after it was answered, and written then. A dry
+run and a refused request set nothing in motion. Work that can not be handed over is told of by an event, the log and a
+counter. This module must never do the work itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.admission.updaterequests import (
+    is_made_or_copied,
+    of_downstream,
+    source_selector,
+    update_requests,
+)
+from pyverno.controllers.runtime.objectcount import Count
+from pyverno.controllers.runtime.outbox import Outbox
+from pyverno.engine.host import Host
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Request
+from pyverno.engine.result import ResourceRef
+from pyverno.engine.triggers import Trigger, Triggers
+from pyverno.errors import HostError, HostUnavailableError
+from pyverno.kube.admissionreview import Question
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
+from pyverno.report.ephemeral import REPORT_GROUP
+from pyverno.value import dataclass
+from pyverno.webhook.admission import AskingHost, Judged
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.routes import Door, Route, read_route
+
+__all__ = ["Handover", "HandoverSettings"]
+
+UPDATE_REQUESTS: Final = GVR("kyverno.io", "v2", "updaterequests")
+_LEGACY: Final = frozenset({"ClusterPolicy", "Policy"})
+_SECONDS: Final = 30.0
+_MEMO_LIMIT: Final = 1024
+_GONE: Final = 404
+
+log = logging.getLogger("pyverno.handover")
+
+Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
+"""Is told of work that could not be handed over: for which policy if that is known, why, and on whose account."""
+
+
+class Surroundings(Protocol):
+    """What is known of the cluster."""
+
+    @property
+    def policies(self) -> Policies:
+        """The policies of this moment; raises HostUnavailableError while some are known to be missing."""
+        ...
+
+    @property
+    def configuration(self) -> Configuration:
+        """The ConfigMap of this moment."""
+        ...
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that the cluster serves."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverSettings:
+    """Where UpdateRequests are made, and who does the work: `account` is that user's name, "" when it is not known.
+
+    `workers` threads ask what rules need to know; `most_waiting` answered requests may wait to be looked at.
+    """
+
+    namespace: str = "kyverno"
+    account: str = ""
+    workers: int = 8
+    most_waiting: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A request that was let through, and the rules that it may set in motion."""
+
+    question: Question
+    request: Request
+    triggers: Triggers
+    is_background: bool
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Work to hand over, its share of the bytes of its request, and the UpdateRequest that was made for it so far."""
+
+    spec: UpdateRequestSpec
+    subject: ResourceRef
+    size: int
+    created: str = ""
+
+
+class Handover:
+    """An `Observer` of the webhook server; works while `run` runs."""
+
+    def __init__(
+        self,
+        client: Client,
+        world: Surroundings,
+        settings: HandoverSettings,
+        *,
+        host: Callable[[], Host],
+        lost: Lost,
+    ) -> None:
+        """Take the client, what is known of the cluster, what rules ask, and who is told of what was lost."""
+        self._client = client
+        self._world = world
+        self._settings = settings
+        self._host = host
+        self._lost = lost
+        self._memo: dict[Route, tuple[PolicySet, Triggers]] = {}
+        self._count = Count(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
+        self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="handover")
+        self._looking = Outbox(
+            self._look,
+            lost=self._lose_request,
+            most=settings.most_waiting,
+            writers=settings.workers,
+            weigh=lambda answered: answered.question.size,
+        )
+        self._writing = Outbox(
+            self._write, lost=self._lose_work, most=settings.most_waiting, weigh=lambda wanted: wanted.size
+        )
+        self._is_served = True
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Take note of one answer; most set nothing in motion."""
+        review = judged.review
+        if review is None or question.is_dry_run or not judged.answer.allowed:
+            return
+        request = review.request
+        is_background = bool(self._settings.account) and request.user.username == self._settings.account
+        triggers = self._triggers(path)
+        if triggers is None or request.gvk.group == REPORT_GROUP:  # what we write ourselves sets nothing in motion
+            return
+        is_ours = is_made_or_copied(request) and not is_background
+        if (is_ours or triggers.concerns(request)) and self._has_kind():
+            self._looking.put(_Answered(question, request, triggers, is_background))
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """A request that was not answered sets nothing in motion."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing waits to be looked at or written."""
+        return not len(self._looking) and not len(self._writing)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._count.run())
+                group.create_task(self._looking.run())
+                group.create_task(self._writing.run())
+        finally:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def flush(self, seconds: float) -> None:
+        """Hand over what is left, for at most that long; what is left then is told of."""
+        end = time.monotonic() + seconds
+        await self._looking.flush(seconds)
+        await self._writing.flush(max(end - time.monotonic(), 0.0))
+
+    # --------------------------------------------------------------------------------------------- what is to be done
+
+    def _triggers(self, path: str) -> Triggers | None:
+        """Return the rules behind a path that work after a request, None when there are none."""
+        route = read_route(path)
+        # what legacy policies have to do follows from the request as all mutations left it
+        if route is None or (route.door is Door.MUTATE and route.kinds <= _LEGACY):
+            return None
+        try:
+            policies = self._world.policies.on(route)
+        except HostUnavailableError:  # the request was answered by policies that were known a moment ago
+            known = self._memo.get(route)
+            return known[1] if known is not None else None
+        known = self._memo.get(route)
+        if known is None or known[0] is not policies:
+            if len(self._memo) >= _MEMO_LIMIT:  # paths are a caller's text: they must not fill the memory
+                self._memo = {}
+            known = self._memo[route] = policies, Triggers(policies)
+        return known[1] if len(known[1]) else None
+
+    def _has_kind(self) -> bool:
+        is_served = self._world.kinds.by_resource(UPDATE_REQUESTS) is not None
+        if self._is_served and not is_served:
+            log.error("there is no kind UpdateRequest: nothing is generated, and existing objects are not changed")
+        self._is_served = is_served
+        return is_served
+
+    async def _look(self, answered: _Answered) -> None:
+        """Work out what a request sets in motion, and have that written."""
+        request = answered.request
+        found = await self._ask(answered)
+        if answered.is_background:
+            found = tuple(trigger for trigger in found if not answered.triggers.skips_background(trigger.rule))
+        wanted = list(update_requests(found, request, answered.question.request))
+        if not answered.is_background and is_made_or_copied(request):
+            wanted.extend([spec async for spec in self._in_step(answered)])
+        subject = _subject(answered.question)
+        for trigger in found:
+            if trigger.error:
+                self._lost(_policy(trigger), trigger.error, subject)
+        for spec in wanted:
+            self._writing.put(_Wanted(spec, subject, answered.question.size // len(wanted)))
+
+    async def _ask(self, answered: _Answered) -> tuple[Trigger, ...]:
+        """Ask in a thread: nobody waits for it, and the loop has answers to give."""
+        triggers, request, host = answered.triggers, answered.request, self._host()
+        deadline = time.monotonic() + _SECONDS
+        asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, lambda: triggers.of(request, asked, deadline=deadline)
+        )
+
+    async def _in_step(self, answered: _Answered) -> AsyncIterator[UpdateRequestSpec]:
+        """Yield the work on what was made, and on the copies of what is copied, so that it is as its rule says."""
+        request, triggers = answered.request, answered.triggers
+        selector = source_selector(request)
+        copies = await self._copies(selector, request) if selector else [request.old]
+        deletes = bool(selector) and request.object is None
+        for labels in map(_labels, copies):
+            spec = of_downstream(labels, deletes=deletes)
+            if spec is None:
+                continue
+            kind = "Policy" if "/" in spec.policy else "ClusterPolicy"
+            if triggers.keeps_in_step(kind, spec.policy, spec.rule_context[0].rule, request):
+                yield spec
+
+    async def _copies(self, selector: Mapping[str, str], request: Request) -> Iterable[JSONObject]:
+        if request.gvr is None:
+            return ()
+        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in selector.items())}
+        listed = await self._client.list(request.gvr, query=query)
+        found: Iterable[JSONObject] = listed["items"]
+        return found
+
+    # --------------------------------------------------------------------------------------------------- handing over
+
+    async def _write(self, wanted: _Wanted) -> None:
+        """Create the UpdateRequest and mark it as pending: from then on it is worked on."""
+        namespace = self._settings.namespace
+        if not wanted.created:
+            count, threshold = self._count.value, self._world.configuration.update_request_threshold
+            if count is None:
+                raise HostError("it is not known how many UpdateRequests there are")
+            if count >= threshold:
+                raise StatusError(
+                    403, "Forbidden", f"there are {count} UpdateRequests; updateRequestThreshold allows {threshold}"
+                )
+            made = await self._client.create(UPDATE_REQUESTS, wanted.spec.to_json(namespace), namespace)
+            wanted.created = made["metadata"]["name"]
+        try:
+            pending = {"status": {"state": "Pending"}}
+            await self._client.patch(UPDATE_REQUESTS, wanted.created, pending, namespace, subresource="status")
+        except StatusError as error:
+            if error.status != _GONE:  # else somebody has done it already
+                raise
+
+    def _lose_request(self, answered: _Answered, reason: str) -> None:
+        self._lost(None, reason, _subject(answered.question))
+
+    def _lose_work(self, wanted: _Wanted, reason: str) -> None:
+        namespace, _, name = wanted.spec.policy.rpartition("/")
+        self._lost(_policy_of(wanted.spec.request_type, namespace, name), reason, wanted.subject)
+
+
+def _policy(trigger: Trigger) -> ResourceRef:
+    policy = trigger.rule.policy
+    return ResourceRef(policy.api_version, policy.kind, policy.namespace, policy.name)
+
+
+_KINDS: Final = {RequestType.CEL_GENERATE: "GeneratingPolicy", RequestType.CEL_MUTATE: "MutatingPolicy"}
+
+
+def _policy_of(request_type: RequestType, namespace: str, name: str) -> ResourceRef:
+    kind = _KINDS.get(request_type)
+    if kind is None:
+        return ResourceRef("kyverno.io/v1", "Policy" if namespace else "ClusterPolicy", namespace, name)
+    return ResourceRef("policies.kyverno.io/v1", f"Namespaced{kind}" if namespace else kind, namespace, name)
+
+
+def _subject(question: Question) -> ResourceRef:
+    kind = question.kind
+    named = ResourceRef.of(question.object if question.object is not None else question.old_object)
+    return ResourceRef(
+        f"{kind.group}/{kind.version}" if kind.group else kind.version,
+        kind.kind,
+        named.namespace or question.namespace,
+        question.name or named.name,
+    )
+
+
+def _labels(body: object) -> Mapping[str, str]:
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return labels if isinstance(labels, dict) else {}

@@ -1,0 +1,188 @@
+"""The certificates that a replica serves: read from the two Secrets, followed, and by the leader renewed.
+
+A new authority is published to the API server before any replica serves a certificate of it, and the old one goes on
+being trusted until all replicas had time to change. This module must never write a Secret itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.informer import Informer
+from pyverno.controllers.certificates.secrets import (
+    SECRETS,
+    CertificateController,
+    CertificateSettings,
+    KeyPair,
+    is_good_leaf,
+    read_pair,
+)
+from pyverno.errors import HostError
+from pyverno.kube.status import StatusError
+from pyverno.telemetry.metrics import Metrics
+from pyverno.webhook.tls import Clients, ServerTls
+
+__all__ = ["ServingCertificates"]
+
+_LOOK_SECONDS: Final = 12 * 3600.0
+_RETRY_SECONDS: Final = 5.0
+_OVERLAP_SECONDS: Final = 60.0
+_CONTROLLER: Final = "certmanager-controller"
+_PUBLISH_SECONDS: Final = 1.0
+"""How long an API server may take to hear of a new bundle."""
+
+log = logging.getLogger("pyverno.admission")
+
+
+class ServingCertificates:
+    """Authority and leaf of this moment; `tls` is what the server listens with once `start` is done.
+
+    `publish` makes the API server trust `bundle`; it is called by the leader only.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: CertificateSettings,
+        publish: Callable[[], Awaitable[None]],
+        metrics: Metrics | None = None,
+        clients: Clients | None = None,
+    ) -> None:
+        """Take where the Secrets are, what counts rounds, and who may ask; nothing is read before `start`."""
+        self._clients = clients or Clients()
+        self._metrics = metrics or Metrics()
+        self._metrics.instruments.gauge(
+            "kyverno_certificate_end_timestamp_seconds", "When certificates end.", ("secret",), self._ends
+        )
+        self._failures = 0
+        self._settings = settings
+        self._controller = CertificateController(client, settings)
+        self._publish = publish
+        self._authority: KeyPair | None = None
+        self._leaf: KeyPair | None = None
+        self._previous = b""
+        self._previous_until = 0.0
+        self._changed = asyncio.Event()
+        self._due = asyncio.Event()
+        self._leads = False
+        self._secrets = [
+            (Informer(client, SECRETS, namespace=settings.namespace, fields=f"metadata.name={name}"), name)
+            for name in (settings.ca_name, settings.tls_name)
+        ]
+        self.tls: ServerTls | None = None
+
+    @property
+    def bundle(self) -> bytes:
+        """The certificates (PEM) that the API server is to trust."""
+        current = b"" if self._authority is None else self._authority.certificates
+        return current + (self._previous if time.monotonic() < self._previous_until else b"")
+
+    def problem(self) -> str:
+        """Return why nobody should ask this replica, or the empty text."""
+        if self._leaf is None or self._leaf.parsed()[0].not_valid_after_utc <= datetime.now(UTC):
+            return "there is no valid certificate"
+        return ""
+
+    async def start(self) -> None:
+        """Read or make the certificates; raises HostError when that can not be done."""
+        authority, leaf = await self._controller.reconcile()
+        self._authority = authority
+        self._leaf = leaf
+        self.tls = ServerTls(leaf.certificates, leaf.key, clients=self._clients)
+
+    async def follow(self) -> None:
+        """Serve what stands in the Secrets, from the next handshake after it changed."""
+        async with asyncio.TaskGroup() as group:
+            for informer, _ in self._secrets:
+                informer.listen(lambda _notice, _body: self._wake())
+                group.create_task(informer.run())
+            group.create_task(self._adopt_for_ever())
+
+    async def lead(self) -> None:
+        """Renew what is missing or ends soon: when a Secret changes, and every few hours."""
+        self._due.set()
+        self._leads = True
+        try:
+            while True:
+                await self._wait_until_due()
+                self._due.clear()
+                self._metrics.reconciled(_CONTROLLER)
+                try:
+                    await self._renew()
+                    self._failures = 0
+                except (HostError, StatusError) as error:
+                    self._failures += 1
+                    self._metrics.requeued(_CONTROLLER, self._failures)
+                    log.warning("the certificates can not be renewed", extra={"fields": {"error": str(error)}})
+                    self._due.set()
+                    await asyncio.sleep(_RETRY_SECONDS)
+        finally:
+            self._leads = False
+
+    async def _renew(self) -> None:
+        _, leaf = await self._controller.reconcile(publish=self._trust)
+        self._serve(leaf)
+        if self._previous and time.monotonic() >= self._previous_until:
+            self._previous = b""
+            await self._publish()
+
+    async def _wait_until_due(self) -> None:
+        seconds = self._previous_until - time.monotonic() if self._previous else _LOOK_SECONDS
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await self._due.wait()
+        except TimeoutError:
+            return
+
+    async def _trust(self, authority: KeyPair) -> None:
+        """Let the API server trust an authority, and for a while the one before it, before its leaf is made."""
+        known = self._authority
+        if known is not None and known.certificates != authority.certificates:
+            self._previous, self._previous_until = known.certificates, time.monotonic() + _OVERLAP_SECONDS
+            self._authority = authority
+            await self._publish()
+            await asyncio.sleep(_PUBLISH_SECONDS)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._due.set()
+
+    async def _adopt_for_ever(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._leads:  # then `lead` sees to it
+                continue
+            authority, leaf = (
+                self._read(informer, name, is_authority=name == self._settings.ca_name)
+                for informer, name in self._secrets
+            )
+            if authority is None or leaf is None:
+                continue
+            if not is_good_leaf(leaf, authority, self._settings, datetime.now(UTC)):
+                continue  # one of them is still to be written
+            if authority != self._authority:
+                await asyncio.sleep(_PUBLISH_SECONDS)  # somebody else replaced both: the leader has to tell it first
+            self._authority = authority
+            self._serve(leaf)
+
+    def _read(self, informer: Informer, name: str, *, is_authority: bool) -> KeyPair | None:
+        secret = informer.get(name, self._settings.namespace)
+        return None if secret is None else read_pair(secret, is_authority=is_authority)
+
+    def _ends(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield for each Secret when the newest certificate in it ends, in seconds since 1970."""
+        for (_, name), pair in zip(self._secrets, (self._authority, self._leaf), strict=True):
+            if pair is not None:
+                yield (name,), pair.parsed()[0].not_valid_after_utc.timestamp()
+
+    def _serve(self, leaf: KeyPair) -> None:
+        if self.tls is not None and leaf != self._leaf:
+            self.tls.swap(leaf.certificates, leaf.key)
+            self._leaf = leaf

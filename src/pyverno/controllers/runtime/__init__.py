@@ -1,0 +1,3 @@
+"""What every controller process runs on: tasks, processes and peers, events, outbox, health, metrics port."""
+
+from __future__ import annotations

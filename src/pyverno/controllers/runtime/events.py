@@ -1,0 +1,296 @@
+"""Events about policies: what they refused, what they let pass though it breaks them, what was exempt.
+
+Events are made of answers that were sent already and are written in the background from a queue with an end: when
+answers come faster than events can be written, events are dropped, never answers. A dry run leaves none. This module
+must never delay an answer. (Kyverno: pkg/event)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.rule import PolicyInfo
+from pyverno.errors import HostError
+from pyverno.kube.admissionreview import Question
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.value import dataclass
+from pyverno.webhook.admission import Judged
+from pyverno.webhook.configuration import Configuration
+
+__all__ = ["Event", "EventSettings", "Events", "events_of"]
+
+_EVENTS: Final = GVR("events.k8s.io", "v1", "events")
+_SOURCE: Final = "kyverno-admission"
+_CEL_VERSION: Final = "policies.kyverno.io/v1beta1"
+_LONGEST_NOTE: Final = 1024
+_BAD: Final = (Status.FAIL, Status.ERROR)
+_NORMAL: Final = ("PolicyApplied", "PolicySkipped")
+_ODD: Final = re.compile(r"[^a-z0-9.-]")
+_ATTEMPTS: Final = 3
+_TELL_SECONDS: Final = 10.0
+_WORKERS: Final = 3
+_NOT_FOUND: Final = 404
+
+log = logging.getLogger("pyverno.events")
+
+
+@dataclass(frozen=True, slots=True)
+class EventSettings:
+    """How many events may wait (0 = there are no events), and the reasons that are left out."""
+
+    most_waiting: int = 1000
+    omitted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: `regarding` a policy, exception or resource, `related` to the resource that was asked about.
+
+    `source` is the part of Kyverno that tells it; `uid` is that of what it is regarding, where the teller knows it.
+    """
+
+    reason: str
+    action: str
+    note: str
+    regarding: ResourceRef
+    related: ResourceRef | None = None
+    source: str = _SOURCE
+    uid: str = ""
+
+    @classmethod
+    def of_error(
+        cls, policy: ResourceRef, error: str, related: ResourceRef, *, source: str = "kyverno-generate"
+    ) -> Event:
+        """Tell that work which a policy asks for could not be begun.
+
+        >>> policy = ResourceRef("kyverno.io/v1", "Policy", "team", "copy")
+        >>> Event.of_error(policy, "no room", ResourceRef("v1", "Pod", "team", "web")).note
+        'policy team/copy error: no room'
+        """
+        key = f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
+        return cls("PolicyError", "None", f"policy {key} error: {error}", policy, related, source)
+
+    def to_json(self, at: int, host: str, uid: str = "") -> JSONObject:
+        """Write the event for an instant in nanoseconds since 1970.
+
+        `host` names this process among others; `uid` is that of the object it is about, "" when it is not known.
+        """
+        moment = datetime.fromtimestamp(at / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        note = self.note.encode()
+        if len(note) > _LONGEST_NOTE:
+            note = note[: _LONGEST_NOTE - 3].decode(errors="ignore").encode() + b"..."
+        body: JSONObject = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{_as_name(self.regarding.name)}.{at:x}",
+                "namespace": self.regarding.namespace or "default",
+            },
+            "eventTime": moment,
+            "reason": self.reason,
+            "action": self.action,
+            "type": "Normal" if self.reason in _NORMAL else "Warning",
+            "note": note.decode(),
+            "regarding": {**_reference(self.regarding), **({"uid": uid} if uid else {})},
+            "reportingController": self.source,
+            "reportingInstance": f"{self.source}-{host}",
+        }
+        if self.related is not None:
+            body["related"] = _reference(self.related)
+        return body
+
+
+def events_of(results: Sequence[RuleResult], resource: ResourceRef, *, is_allowed: bool) -> Iterator[Event]:
+    """Yield the events of one answered request, policy by policy; without a name there is nothing to tell of."""
+    if not resource.name:
+        return
+    for policy, group in groupby(results, lambda result: result.rule.policy):
+        said = tuple(group)
+        if any(result.status in _BAD for result in said):
+            yield from _violations(policy, said, resource, is_allowed=is_allowed)
+        elif all(result.status is Status.SKIP for result in said):
+            yield from _skips(policy, said, resource)
+        elif is_allowed:
+            yield _applied(policy, said, resource)
+
+
+def _violations(
+    policy: PolicyInfo, said: Iterable[RuleResult], resource: ResourceRef, *, is_allowed: bool
+) -> Iterator[Event]:
+    said = tuple(said)
+    action = "Resource Passed" if is_allowed else "Resource Blocked"
+    blocked = "" if is_allowed else " (blocked)"
+    for result in said:
+        if result.status in _BAD:
+            message = f"; {result.message}" if result.message else ""
+            note = f"{_told(resource)}: [{result.rule.name}] {result.status.value}{blocked}{message}"
+            yield Event("PolicyViolation", action, note, _policy_ref(policy), resource)
+    for result in said if is_allowed else ():
+        note = f"policy {policy.key}/{result.rule.name} {result.status.value}: {result.message}"
+        yield Event("PolicyViolation", action, note, resource)
+
+
+def _skips(policy: PolicyInfo, said: Iterable[RuleResult], resource: ResourceRef) -> Iterator[Event]:
+    """Yield two events for what exceptions of legacy policies exempted; those of CEL policies tell nothing."""
+    if not policy.api_version.startswith("kyverno.io/"):
+        return
+    where = f"{resource.kind}/{resource.namespace}/{resource.name}"
+    for result in said:
+        for key in result.exceptions:
+            namespace, _, name = key.rpartition("/")
+            exception = ResourceRef("kyverno.io/v2", "PolicyException", namespace, name)
+            note = f"resource {where} was skipped from policy rule {policy.key}/{result.rule.name}"
+            yield Event("PolicySkipped", "Resource Passed", note, exception, resource)
+        if result.exceptions:
+            named = ", ".join(result.exceptions)
+            note = f"resource {where} was skipped from rule {result.rule.name} due to policy exceptions {named}"
+            yield Event("PolicySkipped", "Resource Passed", note, _policy_ref(policy), resource)
+
+
+def _applied(policy: PolicyInfo, said: Sequence[RuleResult], resource: ResourceRef) -> Event:
+    if any(result.rule.type is RuleType.MUTATION for result in said):
+        note, action = f"{_told(resource)} is successfully mutated", "Resource Mutated"
+    else:
+        note, action = f"{_told(resource)}: pass", "Resource Passed"
+    return Event("PolicyApplied", action, note, _policy_ref(policy), resource)
+
+
+class Events:
+    """Takes note of answers, an `Observer` of the webhook server, and writes their events while `run` runs."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: EventSettings,
+        *,
+        configuration: Callable[[], Configuration],
+        uid_of: Callable[[ResourceRef], str],
+        on_drop: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take the client, what flags say, the ConfigMap as it is, and what knows uids ("" = none).
+
+        `on_drop` is called for each event that could not be written, though it was tried several times.
+        """
+        self._client = client
+        self._settings = settings
+        self._configuration = configuration
+        self._uid_of = uid_of
+        self._waiting: asyncio.Queue[Event] = asyncio.Queue()
+        self._last = 0
+        self._host = socket.gethostname()
+        self._on_drop = on_drop
+        self._dropped = 0
+        self._told = -_TELL_SECONDS
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Queue the events of one answer; most answers have none."""
+        review = judged.review
+        if review is None or question.is_dry_run or not self._settings.most_waiting:
+            return
+        tells_success = self._configuration().generates_success_events
+        if not tells_success and all(result.status is Status.PASS for result in review.results):
+            return
+        subject = question.object if question.object is not None else question.old_object
+        named = ResourceRef.of(subject)
+        kind = question.kind
+        resource = ResourceRef(
+            f"{kind.group}/{kind.version}" if kind.group else kind.version,
+            kind.kind,
+            named.namespace or question.namespace,
+            question.name or named.name,
+        )
+        for event in events_of(review.results, resource, is_allowed=judged.answer.allowed):
+            self.tell(event)
+
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Do the same for policies that were asked after the answer."""
+        self.answered(question, path, judged, seconds)
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """A request that could not be read is no policy's affair."""
+
+    def tell(self, event: Event) -> None:
+        """Queue an event, unless it is of those that are left out, or too many are waiting."""
+        if not self._settings.most_waiting:
+            return
+        configuration = self._configuration()
+        if self._waiting.qsize() > self._settings.most_waiting or event.reason in self._settings.omitted:
+            return
+        if event.reason == "PolicyApplied":
+            actions = configuration.success_event_actions
+            if not configuration.generates_success_events or (actions and event.action not in actions):
+                return
+        self._waiting.put_nowait(event)
+
+    async def run(self) -> None:
+        """Write events until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_WORKERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            event = await self._waiting.get()
+            body = self._written(event)
+            for attempt in range(_ATTEMPTS):
+                try:
+                    await self._client.create(_EVENTS, body, body["metadata"]["namespace"])
+                    break
+                except (StatusError, HostError) as error:
+                    if isinstance(error, StatusError) and error.status == _NOT_FOUND:
+                        break  # the namespace is gone, and with it what the event is about
+                    if attempt == _ATTEMPTS - 1:
+                        self._drop(error)
+
+    def _drop(self, error: Exception) -> None:
+        """Count an event that is lost; the log tells of many at once, because an API server that is away loses all."""
+        self._on_drop()
+        self._dropped += 1
+        if time.monotonic() - self._told >= _TELL_SECONDS:
+            fields = {"count": self._dropped, "error": str(error)}
+            log.warning("events could not be written", extra={"fields": fields})
+            self._dropped, self._told = 0, time.monotonic()
+
+    def _written(self, event: Event) -> JSONObject:
+        self._last = max(time.time_ns(), self._last + 1)  # two events of one object must not share a name
+        return event.to_json(self._last, self._host, event.uid or self._uid_of(event.regarding))
+
+
+def _as_name(name: str) -> str:
+    """Return a name of an object as the beginning of an event's name."""
+    found = _ODD.sub("-", name.lower())
+    head = "" if found[:1].isalnum() else "a"
+    return head + found + ("" if found[-1:].isalnum() else "z")
+
+
+def _told(resource: ResourceRef) -> str:
+    place = f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
+    return f"{resource.kind} {place}"
+
+
+def _policy_ref(policy: PolicyInfo) -> ResourceRef:
+    # COMPAT: Kyverno names policies in CEL by this version, whichever is stored
+    version = _CEL_VERSION if policy.api_version.startswith("policies.kyverno.io/") else policy.api_version
+    return ResourceRef(version, policy.kind, policy.namespace, policy.name)
+
+
+def _reference(found: ResourceRef) -> JSONObject:
+    parts = {
+        "apiVersion": found.api_version,
+        "kind": found.kind,
+        "namespace": found.namespace,
+        "name": found.name,
+    }
+    return {key: value for key, value in parts.items() if value}

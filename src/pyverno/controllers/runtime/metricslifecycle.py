@@ -1,0 +1,62 @@
+"""The metrics of a controller while it runs: settings before anything is counted, counters that begin anew, queries.
+
+This module must never know what an instrument counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.queries import client_query
+from pyverno.kube.gvk import GVR
+from pyverno.kube.status import StatusError
+from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.metricsettings import MetricSettings
+
+__all__ = ["begin_metrics", "refresh_metrics", "tell_problems", "tell_queries"]
+
+_CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+_NOT_FOUND: Final = 404
+
+log = logging.getLogger("pyverno.admission")
+
+
+async def begin_metrics(client: Client, name: str, namespace: str, metrics: Metrics) -> None:
+    """Begin to count as the ConfigMap says; without one, by default. Raises HostError and StatusError."""
+    try:
+        found = await client.get(_CONFIG_MAPS, name, namespace)
+    except StatusError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        found = {}
+    metrics.settings = MetricSettings.read(found.get("data") or {})
+    tell_problems(metrics.settings.problems)
+    metrics.begin()
+
+
+async def refresh_metrics(metrics: Metrics, seconds: float) -> None:
+    """Begin anew after so many seconds, again and again, with the settings of each moment."""
+    while True:
+        await asyncio.sleep(seconds)
+        metrics.begin()
+
+
+def tell_queries(metrics: Metrics) -> Callable[[str, str], None]:
+    """Return what counts the requests of a client."""
+
+    def tell(method: str, path: str) -> None:
+        query = client_query(method, path)
+        if query is not None:
+            metrics.queried(*query)
+
+    return tell
+
+
+def tell_problems(problems: Iterable[str]) -> None:
+    """Log what can not be read of a ConfigMap."""
+    for problem in problems:
+        log.error("a setting of a ConfigMap can not be read", extra={"fields": {"problem": problem}})

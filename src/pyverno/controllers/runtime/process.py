@@ -1,0 +1,123 @@
+"""A controller as a process: signals, what is served beside it, and an event loop that is fast where that is installed.
+
+This module must never know what a controller does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Final
+
+from aiohttp import web
+
+from pyverno.controllers.runtime.gctuning import keep_collections_short
+from pyverno.errors import HostError
+from pyverno.webhook.connections import MalformedRequestError, PatientServer, PatientSite
+from pyverno.webhook.throttle import Throttle
+
+__all__ = ["Service", "loop_factory", "run_process", "serve_http"]
+
+_HEAD_SECONDS: Final = 5.0
+_MOST_CONNECTIONS: Final = 100
+_LAST_SECONDS: Final = 1.0
+"""How long answers that have begun may take when everything ends."""
+
+_SWITCH_SECONDS: Final = 0.0005
+"""How long a thread may compute while others wait; with the default of 5 ms the loop waits too long behind a few."""
+
+log = logging.getLogger("pyverno.admission")
+
+Service = AbstractAsyncContextManager[object]
+"""Something that is served from before the work begins until after it ended."""
+
+
+def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], services: Sequence[Service] = ()) -> None:
+    """Run until the work ends or a signal (SIGTERM, SIGINT) sets its event; a second signal ends it at once.
+
+    Whatever the work raises is raised.
+    """
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_run(work, services))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes a fast event loop, None where the usual one has to do."""
+    try:
+        import uvloop  # type: ignore[import-not-found, unused-ignore]  # an extra of this package
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], services: Sequence[Service]) -> None:
+    stop = asyncio.Event()
+    running = asyncio.ensure_future(_serve_and_work(work, services, stop))
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if stop.is_set():
+            running.cancel()
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    collecting = asyncio.ensure_future(keep_collections_short())
+    try:
+        await running
+    finally:
+        collecting.cancel()
+
+
+async def _serve_and_work(
+    work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], services: Sequence[Service], stop: asyncio.Event
+) -> None:
+    async with AsyncExitStack() as stack:
+        for service in services:
+            await stack.enter_async_context(service)
+        await work(stop)
+
+
+async def serve_http(
+    handle: Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]],
+    address: str,
+    port: int,
+    **options: Any,
+) -> web.ServerRunner:
+    """Listen for HTTP and return what is to be cleaned up at the end; `options` are those of `aiohttp.web.TCPSite`.
+
+    Connections that make no request are closed, and malformed requests are logged, as at the port of the webhook.
+
+    Raises HostError where nobody can listen, because somebody else does, say.
+    """
+
+    async def noted(request: web.BaseRequest) -> web.StreamResponse:
+        server.note(request)
+        return await handle(request)
+
+    throttle = Throttle()
+
+    def complain(error: MalformedRequestError) -> None:
+        held_back = throttle.held_back("malformed")
+        if held_back is not None:
+            fields = {"port": port, "error": error.message, "held_back": held_back}
+            log.info("request refused", extra={"fields": fields})
+
+    server = PatientServer(
+        noted, head_seconds=_HEAD_SECONDS, most_connections=_MOST_CONNECTIONS, complain=complain, keepalive_timeout=75.0
+    )
+    runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
+    await runner.setup()
+    try:
+        await PatientSite(runner, address or None, port, handshake_seconds=_HEAD_SECONDS, **options).start()
+    except OSError as error:
+        await runner.cleanup()
+        where = f"{address or '*'}:{port}"
+        raise HostError(f"nobody can listen at `{where}`: {(error.strerror or str(error)).lower()}") from None
+    return runner

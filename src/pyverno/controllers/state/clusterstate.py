@@ -1,0 +1,425 @@
+"""What a replica knows of its cluster: kinds, namespaces, policies, roles, the ConfigMap; watches keep it up to date.
+
+The webhook reads it as its `World`, the leader writes what follows from it. This module must never judge, and never
+write to the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.informer import Informer, Notice, slim
+from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.runtime.metricslifecycle import tell_problems
+from pyverno.controllers.servedkinds import ServedKinds
+from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
+from pyverno.controllers.state.hosts import Surroundings
+from pyverno.controllers.state.policyinfo import PolicyInfo
+from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS, Identity, PolicyStore, identity_of
+from pyverno.controllers.state.roles import RoleIndex
+from pyverno.engine.request import User
+from pyverno.errors import HostError, HostUnavailableError, UsageError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.telemetry.metricsettings import MetricSettings
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.policies import Policies
+
+if TYPE_CHECKING:
+    from pyverno.telemetry.metrics import Metrics
+
+__all__ = ["ClusterWorld"]
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
+_CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+_DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
+_CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+_REQUIRED: Final = (POLICY_KINDS[0], POLICY_KINDS[1])
+_CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
+_SETTLE_SECONDS: Final = 0.1
+_RETRY_SHARE: Final = 1 / 15
+_SILENT_SHARE: Final = 1 / 3
+_LOOK_SHARE: Final = 2 / 3
+"""How often we look what is served, as a share of the bound: other servers come and go without a definition."""
+
+_CATCH_UP_SECONDS: Final = 0.1
+_PATIENCE_SECONDS: Final = 5.0
+
+log = logging.getLogger("pyverno.admission")
+
+Start = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+"""Starts something that is to run as long as the controller does."""
+
+
+class ClusterWorld:
+    """The cluster in memory (`webhook.admission.World`), and the informers that feed it.
+
+    `changed` is set whenever something changed from which webhook configurations or status follow.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: AdmissionSettings,
+        surroundings: Surroundings,
+        start: Start,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Take the client, the settings, what rules ask, how parts are started, and metrics that tell of policies."""
+        self.configuration = Configuration()
+        self.own_namespace = settings.namespace
+        self.protects_managed = settings.protects_managed
+        self.store = PolicyStore(
+            settings.exceptions,
+            http_in_namespaces=settings.surroundings.allows_http_in_namespaces,
+            forces_ignore=settings.webhooks.forces_ignore,
+            background_account=settings.background_account,
+        )
+        self.changed = asyncio.Event()
+        self.touched = asyncio.Event()
+        """Set when something of a policy changed that is not what it asks for: its status."""
+        self._touched: set[Identity] = set()
+        self._client = client
+        self._settings = settings
+        self._surroundings = surroundings
+        self._start = start
+        self._metrics = metrics
+        self._roles = RoleIndex()
+        self._namespaces: Informer | None = None
+        self._informers: dict[GVR, Informer] = {}
+        self._running: dict[GVR, asyncio.Task[None]] = {}
+        self._definitions: Informer | None = None
+        self._served = ServedKinds(client, settings.surroundings.stale_seconds)
+        self._late: tuple[Informer, ...] = ()
+        self._definitions_changed = asyncio.Event()
+        self._info: PolicyInfo | None = None
+        if metrics is not None:
+            metrics.instruments.gauge(
+                "kyverno_cache_stale_seconds",
+                "For how long what is kept in memory of a resource has not followed the cluster.",
+                ("resource",),
+                self.stale_seconds,
+            )
+            metrics.instruments.gauge(
+                "kyverno_globalcontext_entry_unavailable",
+                "Whether rules get an error from a global context entry (1) or its data (0).",
+                ("entry",),
+                surroundings.status.unavailable,
+            )
+            self._info = PolicyInfo(
+                metrics.instruments,
+                lambda: tuple(self.store.compiled().values()),
+                lambda: metrics.settings.namespaces,
+            )
+
+    # ------------------------------------------------------------------------------------------- what the webhook reads
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that the cluster serves."""
+        return self._served.kinds
+
+    @property
+    def policies(self) -> Policies:
+        """The policies of this moment; raises HostUnavailableError while there are kinds that have not arrived."""
+        if self._late:
+            self._late = tuple(informer for informer in self._late if not informer.synced.is_set())
+            if self._late:
+                raise HostUnavailableError(f"{self._late[0].gvr.resource} are not known yet")
+        return self.store.policies
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Return a namespace, None when it is unknown; raises HostError when namespaces can not be known."""
+        if self._namespaces is None or not self._namespaces.synced.is_set():
+            raise HostUnavailableError("the namespaces of the cluster are not known yet")
+        return self._namespaces.get(name)
+
+    def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the roles (`ns:name`) and cluster roles that bindings give to a user."""
+        return self._roles.roles_of(user, namespace)
+
+    # ------------------------------------------------------------------------------------------------------- freshness
+
+    def problem(self) -> str:
+        """Return which cache is not there yet or has not followed the cluster for long; the empty text when none."""
+        for informer in self._informers.values():
+            problem = informer.problem()
+            if problem:
+                return problem
+        return self._served.problem()
+
+    def stale_seconds(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield for every resource that is followed for how long it has not been; 0 while it is."""
+        for gvr, informer in tuple(self._informers.items()):
+            yield (f"{gvr.resource}.{gvr.group}" if gvr.group else gvr.resource,), informer.stale_seconds
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether nothing is known that has still to be looked at."""
+        return not self.changed.is_set() and not self._definitions_changed.is_set()
+
+    def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:
+        """Tell whether the watches have brought an object in this version or a later one, or with "" that it is gone.
+
+        What is not watched is taken as seen.
+        """
+        informer = next((each for each in self._informers.values() if _same_objects(each.gvr, gvr)), None)
+        if informer is None or (informer.gvr == _CONFIG_MAPS and namespace != self._settings.namespace):
+            return True
+        found = informer.get(name, namespace)
+        if found is None or not version:
+            return found is None and not version
+        return int(found["metadata"]["resourceVersion"]) >= int(version)
+
+    def policy_resource(self, body: JSONObject) -> GVR | None:
+        """Return the resource that a policy is written by; None when the cluster does not serve it."""
+        for gvr in POLICY_KINDS:
+            info = self.kinds.by_resource(gvr)
+            if info is not None and (info.api_version, info.kind) == (body.get("apiVersion"), body.get("kind")):
+                return gvr
+        return None
+
+    def watches(self, gvr: GVR) -> bool:
+        """Tell whether the objects of a resource are followed."""
+        return gvr in self._informers
+
+    def watched(self, gvr: GVR, name: str, namespace: str) -> JSONObject | None:
+        """Return an object as the watch brought it last; None when it is gone or not watched."""
+        return self._informers[gvr].get(name, namespace) if gvr in self._informers else None
+
+    def current(self, body: JSONObject) -> JSONObject:
+        """Return a policy as the watch brought it last, with its status; the given one where it is not watched."""
+        gvr, metadata = self.policy_resource(body), body["metadata"]
+        found = None if gvr is None else self.watched(gvr, metadata["name"], metadata.get("namespace") or "")
+        return body if found is None else found
+
+    def take_touched(self) -> set[Identity]:
+        """Return the policies that were touched since the last time."""
+        self.touched.clear()
+        found, self._touched = self._touched, set()
+        return found
+
+    # ------------------------------------------------------------------------------------------------------ the watches
+
+    async def learn(self) -> None:
+        """Find out what the cluster serves, start the watches and wait until each has brought everything.
+
+        Raises UsageError when the cluster lacks what we need, HostError when it can not be reached.
+        """
+        await self._served.look()
+        self._check_definitions()
+        self._definitions = self._watch(_DEFINITIONS, self._take_definition, shrink=_without_schema)
+        await self._wait_for(self._definitions)
+        self._watch_everything()
+        await self.wait_until_whole()
+        known = {gvr.resource: len(informer) for gvr, informer in self._informers.items()}
+        log.info("everything has arrived", extra={"fields": known})
+
+    async def wait_until_whole(self) -> None:
+        """Wait until every watch that was begun has brought everything; the log tells what takes long."""
+        for informer in tuple(self._informers.values()):
+            await self._wait_for(informer)
+
+    async def _wait_for(self, informer: Informer) -> None:
+        while not informer.synced.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await informer.synced.wait()
+                return
+            log.warning("still waiting", extra={"fields": {"for": informer.gvr.resource, "reason": informer.trouble}})
+
+    async def catch_up(self) -> None:
+        """Wait until the watches have brought every policy that is in the cluster now.
+
+        Whoever takes over from another replica must not know less than that one did. Raises StatusError and HostError.
+        """
+        for gvr in POLICY_KINDS:
+            while gvr in self._informers:
+                listed = await self._client.list(gvr)
+                if all(self.has_seen(gvr, *_place_and_version(item)) for item in listed["items"]):
+                    break
+                await asyncio.sleep(_CATCH_UP_SECONDS)
+
+    async def resync(self, seconds: float) -> None:
+        """Have everything looked at again after so many seconds, again and again."""
+        while True:
+            await asyncio.sleep(seconds)
+            self.changed.set()
+
+    async def follow_definitions(self) -> None:
+        """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
+        bound = self._settings.surroundings.stale_seconds
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(bound * (_SILENT_SHARE if self._served.silent else _LOOK_SHARE)):
+                    await self._definitions_changed.wait()
+            await asyncio.sleep(_SETTLE_SECONDS)
+            was_told = self._definitions_changed.is_set()
+            self._definitions_changed.clear()
+            try:
+                has_changed = await self._served.look()
+            except (HostError, StatusError) as error:
+                log.warning("what the cluster serves can not be found out", extra={"fields": {"error": str(error)}})
+                await asyncio.sleep(bound * _RETRY_SHARE)
+                self._definitions_changed.set()
+                continue
+            self._watch_policies()
+            await self._leave_what_is_gone()
+            if was_told or has_changed:
+                self._wake()
+                self.changed.set()
+
+    def _wake(self) -> None:
+        """Let everything that could not be followed try again: what was missing may be served now."""
+        self._surroundings.entries.wake()
+        for informer in self._informers.values():
+            informer.wake()
+
+    def _check_definitions(self) -> None:
+        missing = [str(gvr) for gvr in _REQUIRED if self.kinds.by_resource(gvr) is None]
+        if missing:
+            raise UsageError(
+                f"the cluster does not serve {', '.join(missing)}: "
+                "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
+            )
+
+    def _watch_everything(self) -> None:
+        self._namespaces = self._watch(_NAMESPACES, self._take_namespace)
+        for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
+            self._watch(bindings, self._take_binding)
+        self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
+        cached = self._surroundings.config_maps()
+        if cached is not None:
+            self._start(cached.run())  # while it is not there the API server is asked, so nothing waits for it
+        self._watch_policies()
+
+    def _watch_policies(self) -> None:
+        for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
+            if gvr not in self._informers and self._exists(gvr):
+                self._late = (*self._late, self._watch(gvr, self._take_policy))
+        entries = self._surroundings.entry_resource()
+        if entries is not None and not any(_same_objects(entries, known) for known in self._informers):
+            self._watch(entries, self._surroundings.take_entry)
+
+    def _exists(self, gvr: GVR) -> bool:
+        """Tell whether a kind is served, or is defined and therefore about to be.
+
+        Discovery alone must not decide: it leaves out what is late, and policies that nobody watches stop nothing.
+        """
+        if self.kinds.by_resource(gvr) is not None:
+            return True
+        found = None if self._definitions is None else self._definitions.get(f"{gvr.resource}.{gvr.group}")
+        return found is not None and gvr.version in found["spec"]["served"]
+
+    async def _leave_what_is_gone(self) -> None:
+        """Stop watching kinds whose definition was taken away; their objects went with it."""
+        takers = {
+            **dict.fromkeys((*POLICY_KINDS, *EXCEPTION_KINDS), self._take_policy),
+            **dict.fromkeys(ENTRY_VERSIONS, self._surroundings.take_entry),
+        }
+        for gvr, take in takers.items():
+            if gvr not in self._informers or gvr in _REQUIRED or self._exists(gvr):
+                continue
+            informer, running = self._informers.pop(gvr), self._running.pop(gvr)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            self._late = tuple(each for each in self._late if each is not informer)
+            for body in tuple(informer.all()):
+                take(Notice.DELETED, body)
+
+    def _watch(
+        self,
+        gvr: GVR,
+        listener: Callable[[Notice, JSONObject], None],
+        *,
+        namespace: str = "",
+        shrink: Callable[[JSONObject], JSONObject] = slim,
+    ) -> Informer:
+        bound = self._settings.surroundings.stale_seconds
+        informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink, bound=bound)
+        informer.listen(listener)
+        self._informers[gvr] = informer
+        self._running[gvr] = self._start(informer.run())
+        return informer
+
+    def _take_definition(self, _notice: Notice, _body: JSONObject) -> None:
+        self._definitions_changed.set()
+
+    def _take_namespace(self, notice: Notice, body: JSONObject) -> None:
+        if self._metrics is not None:
+            self._metrics.note_namespace(body["metadata"]["name"], is_gone=notice is Notice.DELETED)
+
+    def _take_binding(self, notice: Notice, body: JSONObject) -> None:
+        if notice is Notice.DELETED:
+            self._roles.remove(body)
+        else:
+            self._roles.put(body)
+
+    def _take_config(self, notice: Notice, body: JSONObject) -> None:
+        name = body["metadata"]["name"]
+        if name == self._settings.metrics_config_map and self._metrics is not None:
+            self._metrics.settings = MetricSettings.read({} if notice is Notice.DELETED else body.get("data") or {})
+            tell_problems(self._metrics.settings.problems)
+        if name != self._settings.config_map:
+            return
+        self.configuration = Configuration.read({} if notice is Notice.DELETED else body.get("data") or {})
+        tell_problems(self.configuration.problems)
+        self.changed.set()
+
+    def _take_policy(self, notice: Notice, body: JSONObject) -> None:
+        before = self.store.policies
+        if notice is Notice.DELETED:
+            compiled = self.store.remove(body)
+        else:
+            compiled = self.store.put(body)
+            for error in compiled.errors:
+                fields = {"policy": body["metadata"]["name"], "error": f"{error.path}: {error.message}"}
+                log.error("a policy is not valid", extra={"fields": fields})
+        if self.store.policies is before:
+            self._touched.add(identity_of(body))
+            self.touched.set()
+        else:
+            self.changed.set()
+            if log.isEnabledFor(logging.DEBUG):
+                log.debug("a policy has changed", extra={"fields": self._told(notice, body)})
+            if compiled is not None and self._info is not None:
+                self._info.note(compiled, _CHANGES[notice])
+
+    def _told(self, notice: Notice, body: JSONObject) -> JSONObject:
+        """Return what tells later, beside an answer, which policies were known when it was given."""
+        metadata = body["metadata"]
+        key = "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)
+        version = metadata.get("resourceVersion", "")
+        return {"policy": key, "change": notice, "resourceVersion": version, "policies": len(self.store.policies.all)}
+
+
+def _same_objects(one: GVR, other: GVR) -> bool:
+    """Tell whether two resources are versions of the same one."""
+    return (one.group, one.resource) == (other.group, other.resource)
+
+
+def _without_schema(body: JSONObject) -> JSONObject:
+    """Keep of a definition what tells it from its other states, and its versions: schemas can be a megabyte."""
+    metadata = body.get("metadata") or {}
+    kept = {key: metadata.get(key) for key in ("name", "uid", "resourceVersion", "generation")}
+    versions = (body.get("spec") or {}).get("versions") or ()
+    served = [version.get("name") for version in versions if version.get("served")]
+    return {
+        "apiVersion": body.get("apiVersion"),
+        "kind": body.get("kind"),
+        "metadata": kept,
+        "spec": {"served": served},
+    }
+
+
+def _place_and_version(body: JSONObject) -> tuple[str, str, str]:
+    metadata = body["metadata"]
+    return metadata["name"], metadata.get("namespace") or "", metadata["resourceVersion"]

@@ -1,0 +1,193 @@
+"""The global context: what GlobalContextEntry objects name, kept in memory for rules to look up.
+
+What is not there, not there yet or failed is an error, never an empty answer. All methods belong to the event loop's
+thread but `get` and `is_at_hand`. This module must never judge, and never write to the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.egress import Egress
+from pyverno.cluster.informer import STALE_SECONDS, Notice
+from pyverno.compiler.compile import compile_document
+from pyverno.controllers.state.globalentries import Entry, InvalidEntry, ListedEntry, PolledEntry
+from pyverno.engine.host import HttpCall
+from pyverno.engine.result import ResourceRef
+from pyverno.errors import HostError, HostUnavailableError
+from pyverno.kube.apipath import parse_api_path
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document
+from pyverno.offline.projection import compile_projection
+from pyverno.policy.globalcontext import ExternalApiCall, GlobalContextEntry
+
+__all__ = ["ENTRY_VERSIONS", "GlobalContext"]
+
+ENTRY_VERSIONS: Final = tuple(
+    GVR("kyverno.io", version, "globalcontextentries") for version in ("v2", "v2beta1", "v2alpha1")
+)
+"""The versions of the kind, the best first; one of those that a cluster serves is watched."""
+
+log = logging.getLogger("pyverno.globalcontext")
+
+
+def _nobody(entry: ResourceRef, uid: str) -> None:
+    """Tell nobody."""
+
+
+def _no_one(entry: ResourceRef, uid: str, error: str) -> None:
+    """Tell nobody."""
+
+
+class GlobalContext:
+    """Keeps the entries; `take` is fed by a watch of them, `get` answers rules from any thread."""
+
+    def __init__(
+        self,
+        client: Client,
+        egress: Egress,
+        *,
+        most: int = 0,
+        bound: float = STALE_SECONDS,
+        refreshed: Callable[[ResourceRef, str], None] = _nobody,
+        told: Callable[[ResourceRef, str, str], None] = _no_one,
+    ) -> None:
+        """Take what entries are read with, how many there may be (0 = no limit), and who is told of entries.
+
+        Data that are `bound` seconds older than they should be are none. `refreshed` is called with an entry (and its
+        uid) whose API answered, `told` with one that has no data and the reason, or the empty text for one that has.
+        """
+        self._client = client
+        self._egress = egress
+        self._most = most
+        self._bound = bound
+        self._refreshed = refreshed
+        self._told = told
+        self._specs: dict[str, JSON] = {}
+        self._entries: Mapping[str, Entry] = {}
+        self._waiting: dict[str, JSONObject] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def take(self, notice: Notice, body: JSONObject) -> None:
+        """Take an entry that was made, changed or deleted; a change of its status is none."""
+        name = body["metadata"]["name"]
+        if notice is Notice.DELETED:
+            self._remove(name)
+        elif name not in self._specs and self._most and len(self._specs) >= self._most:
+            if name not in self._waiting:
+                log.error("there are too many global context entries", extra={"fields": {"entry": name}})
+                entry, uid = _reference(body)
+                self._told(entry, uid, f"there are already {self._most} global context entries")
+            self._waiting[name] = body
+        elif name not in self._specs or self._specs[name] != body.get("spec"):
+            self._put(name, body)
+
+    def get(self, name: str) -> JSON:
+        """Return the data of `entry` or `entry.projection`.
+
+        Raises HostUnavailableError when there is no such entry, HostError with the reason when its data are not there.
+        """
+        found = self._find(name)
+        if found is not None:
+            entry, projection = found
+            return entry.read(projection)
+        refused = next((entry for entry, _ in _readings(name) if entry in self._waiting), None)
+        if refused is not None:
+            raise HostError(f"global context entry `{refused}` was not taken: there are already {self._most} of them")
+        raise HostUnavailableError(f"failed to fetch entry key={name}")
+
+    def is_at_hand(self, name: str) -> bool:
+        """Tell whether `get` answers at once."""
+        found = self._find(name)
+        return found is None or found[0].is_at_hand(found[1])
+
+    def wake(self) -> None:
+        """Try again at once what could not be read: the cluster serves something else than before."""
+        for entry in self._entries.values():
+            entry.wake()
+
+    async def close(self) -> None:
+        """Stop following the cluster."""
+        entries, self._entries = self._entries, {}
+        await asyncio.gather(*(entry.stop() for entry in entries.values()), *self._ending)
+
+    def _find(self, name: str) -> tuple[Entry, str] | None:
+        entries = self._entries
+        return next(
+            ((entries[entry], projection) for entry, projection in _readings(name) if entry in entries),
+            None,
+        )
+
+    def _put(self, name: str, body: JSONObject) -> None:
+        self._stop(name)
+        self._specs[name] = body.get("spec")
+        self._entries = {**self._entries, name: self._made(body)}
+
+    def _remove(self, name: str) -> None:
+        self._waiting.pop(name, None)
+        if self._specs.pop(name, None) is None:
+            return
+        self._stop(name)
+        self._entries = {other: entry for other, entry in self._entries.items() if other != name}
+        if self._waiting:
+            following = next(iter(self._waiting))
+            self._put(following, self._waiting.pop(following))
+
+    def _stop(self, name: str) -> None:
+        if name in self._entries:
+            ending = asyncio.create_task(self._entries[name].stop())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+    def _made(self, body: JSONObject) -> Entry:
+        entry, uid = _reference(body)
+        refreshed, told = partial(self._refreshed, entry, uid), partial(self._told, entry, uid)
+        compiled = compile_document(Document(body, ""))
+        written = compiled.written
+        if compiled.errors or not isinstance(written, GlobalContextEntry):
+            reason = "; ".join(f"{error.path}: {error.message}" for error in compiled.errors)
+            return InvalidEntry(f"global context entry `{entry.name}` is not valid: {reason}", told)
+        projections = {each.name: compile_projection(each.jmes_path) for each in written.spec.projections}
+        if written.spec.kubernetes_resource is not None:
+            resource = written.spec.kubernetes_resource
+            return ListedEntry(written.name, self._client, resource, projections, told=told, bound=self._bound)
+        assert written.spec.api_call is not None  # noqa: S101 - valid entries have one of the two
+        return PolledEntry(
+            written.name,
+            self._fetch,
+            written.spec.api_call,
+            projections,
+            refreshed=refreshed,
+            told=told,
+            bound=self._bound,
+        )
+
+    async def _fetch(self, call: ExternalApiCall) -> JSON:
+        body = {each.key: each.value for each in call.data}
+        method = call.method.value
+        if call.service is None:
+            path = parse_api_path(call.url_path)
+            sent = body if method == "POST" else None
+            return await self._client.request(method, path.path, query=path.query, body=sent)
+        headers = {each.key: each.value for each in call.service.headers}
+        return await self._egress.fetch(HttpCall(method, call.service.url, headers, body, call.service.ca_bundle))
+
+
+def _reference(body: JSONObject) -> tuple[ResourceRef, str]:
+    """Return what names an entry, and its uid."""
+    return ResourceRef.of(body), str(body["metadata"].get("uid") or "")
+
+
+def _readings(name: str) -> Iterator[tuple[str, str]]:
+    """Yield what a reference may mean as (entry, projection): names of both may have dots."""
+    yield name, ""
+    entry, dot, _ = name.rpartition(".")
+    while dot:
+        yield entry, name[len(entry) + 1 :]
+        entry, dot, _ = entry.rpartition(".")

@@ -1,0 +1,199 @@
+"""The policies of a cluster, compiled, as the webhook asks them: fed by watches, swapped as one value.
+
+A policy that can not be compiled stays in the set, as rules that yield errors, so that its failurePolicy decides and
+not its absence. This module must never write to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from pyverno.compiler.compile import Compiled, compile_document
+from pyverno.controllers.admissionpolicies.reconciler import is_generated
+from pyverno.controllers.webhooks.configurations import own_paths
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.result import ResourceRef
+from pyverno.engine.rule import PolicyInfo
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document
+from pyverno.policy.cel.policies import CelPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.value import replace
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.policyreviews import ExceptionSettings
+
+__all__ = ["EXCEPTION_KINDS", "POLICY_KINDS", "Identity", "PolicyStore", "identity_of"]
+
+_LEGACY: Final = ("clusterpolicies", "policies")
+_LEGACY_KINDS: Final = frozenset({"ClusterPolicy", "Policy"})
+_CEL: Final = ("validatingpolicies", "mutatingpolicies", "generatingpolicies", "imagevalidatingpolicies")
+
+POLICY_KINDS: Final = (
+    *(GVR("kyverno.io", "v1", name) for name in _LEGACY),
+    *(GVR("policies.kyverno.io", "v1", name) for name in _CEL),
+    *(GVR("policies.kyverno.io", "v1", f"namespaced{name}") for name in _CEL),
+)
+"""What is watched for policies that take part in admission."""
+
+EXCEPTION_KINDS: Final = (
+    GVR("kyverno.io", "v2", "policyexceptions"),
+    GVR("policies.kyverno.io", "v1", "policyexceptions"),
+)
+"""What is watched for exceptions."""
+
+Identity = tuple[str, str, str]
+"""Group and kind, namespace and name."""
+
+_MOST_GONE: Final = 10_000
+
+
+class PolicyStore:
+    """Compiles what it is told and keeps `policies` up to date; listeners are called after every change."""
+
+    def __init__(
+        self,
+        exceptions: ExceptionSettings | None = None,
+        *,
+        http_in_namespaces: bool = False,
+        forces_ignore: bool = False,
+        background_account: str = "",
+    ) -> None:
+        """Take where exceptions may live (none are used by default), and whether namespaced policies may use HTTP.
+
+        With `forces_ignore` every policy is judged as one with failurePolicy `Ignore`; `background_account` is the user
+        that changes objects on account of policies.
+        """
+        self._background_account = background_account
+        self._forces_ignore = forces_ignore
+        self.policies = Policies(knows=self.knows)
+        self._exceptions = exceptions or ExceptionSettings()
+        self._http_in_namespaces = http_in_namespaces
+        self._compiled: dict[Identity, Compiled] = {}
+        self._gone: dict[Identity, None] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Be called whenever the set changed."""
+        self._listeners.append(listener)
+
+    def put(self, body: JSONObject) -> Compiled:
+        """Take a new or changed document; a change that is none (status, labels of others) costs no rebuild."""
+        identity = identity_of(body)
+        known = self._compiled.get(identity)
+        if known is not None and _essence(known.document.value) == _essence(body):
+            return known
+        compiled = self._compile(body)
+        if self._forces_ignore and compiled.policy is not None and "Generating" not in body["kind"]:
+            compiled = replace(compiled, policy=self._compile(_with_ignore(body)).policy or compiled.policy)
+        self._compiled[identity] = compiled
+        self._gone.pop(identity, None)
+        self._rebuild()
+        return compiled
+
+    def _compile(self, body: JSONObject) -> Compiled:
+        return compile_document(Document(body, ""), http_in_namespaces=self._http_in_namespaces)
+
+    def remove(self, body: JSONObject) -> Compiled | None:
+        """Forget a document; return what was known of it."""
+        identity = identity_of(body)
+        known = self._compiled.pop(identity, None)
+        if known is not None:
+            if len(self._gone) >= _MOST_GONE:
+                del self._gone[next(iter(self._gone))]
+            self._gone[identity] = None
+            self._rebuild()
+        return known
+
+    def knows(self, kind: str, namespace: str, name: str) -> bool:
+        """Tell whether a policy is here, asked or not, or was here and its deletion has been seen."""
+        group = "kyverno.io" if kind in _LEGACY_KINDS else "policies.kyverno.io"
+        identity = (f"{group}/{kind}", namespace, name)
+        return identity in self._compiled or identity in self._gone
+
+    def compiled(self) -> Mapping[Identity, Compiled]:
+        """Return everything that is known, by kind, namespace and name."""
+        return self._compiled
+
+    def in_use(self) -> tuple[Compiled, ...]:
+        """Return the same without exceptions that are not used."""
+        return tuple(item for item in self._compiled.values() if item.exception is None or self._is_used(item))
+
+    def uid_of(self, found: ResourceRef) -> str:
+        """Return the uid of a policy or exception, "" when it is not known."""
+        group = found.api_version.partition("/")[0]
+        known = self._compiled.get((f"{group}/{found.kind}", found.namespace, found.name))
+        return str(known.document.value["metadata"].get("uid", "")) if known is not None else ""
+
+    def version_of(self, policy: PolicyInfo) -> str:
+        """Return the resource version in which a policy is judged, "" when it is not known."""
+        group = policy.api_version.partition("/")[0]
+        known = self._compiled.get((f"{group}/{policy.kind}", policy.namespace, policy.name))
+        return str(known.document.value["metadata"].get("resourceVersion", "")) if known is not None else ""
+
+    def legacy(self) -> tuple[ClusterPolicy, ...]:
+        """Return the valid policies of the legacy kinds that the webhook is asked about."""
+        return tuple(item.written for item in self._valid() if isinstance(item.written, ClusterPolicy))
+
+    def cel(self) -> tuple[CelPolicy, ...]:
+        """Return the valid policies of the CEL kinds that the webhook is asked about."""
+        return tuple(item.written for item in self._valid() if isinstance(item.written, CelPolicy))
+
+    def _valid(self) -> Iterable[Compiled]:
+        return (item for item in self._asked() if not item.errors)
+
+    def _asked(self) -> Iterable[Compiled]:
+        """Return what is judged here, in order: not the policies that the API server has a copy of."""
+        items = (self._compiled[identity] for identity in sorted(self._compiled))
+        return (item for item in items if not is_generated(item.document.value))
+
+    def _rebuild(self) -> None:
+        items = tuple(self._asked())
+        policies = [item.policy for item in items if item.policy is not None]
+        exceptions = [item.exception for item in items if item.exception is not None and self._is_used(item)]
+        written = [item.written for item in items if isinstance(item.written, ClusterPolicy)]
+        self.policies = Policies(
+            PolicySet(policies, exceptions),
+            own_paths(written),
+            self.knows,
+            background_account=self._background_account,
+        )
+        for listener in self._listeners:
+            listener()
+
+    def _is_used(self, item: Compiled) -> bool:
+        settings = self._exceptions
+        if not settings.enabled or item.errors or item.written is None:
+            return False
+        namespace = item.written.namespace
+        if settings.namespace in ("*", namespace):
+            return True
+        # Kyverno: exceptions for policies in CEL count everywhere while no namespace is set
+        return not settings.namespace and item.written.api_version.startswith("policies.kyverno.io/")
+
+
+def identity_of(body: JSONObject) -> Identity:
+    """Return what a policy or exception is known by, whatever its version."""
+    metadata = body.get("metadata") or {}
+    group = str(body.get("apiVersion", "")).partition("/")[0]
+    return f"{group}/{body.get('kind')}", str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _with_ignore(body: JSONObject) -> JSONObject:
+    """Return a policy whose own errors let requests pass, whatever was written."""
+    spec: JSONObject = {**body["spec"], "failurePolicy": "Ignore"}
+    if isinstance(spec.get("webhookConfiguration"), dict) and "failurePolicy" in spec["webhookConfiguration"]:
+        spec["webhookConfiguration"] = {**spec["webhookConfiguration"], "failurePolicy": "Ignore"}
+    return {**body, "spec": spec}
+
+
+def _essence(body: JSONObject) -> object:
+    metadata = body.get("metadata") or {}
+    return (
+        body.get("apiVersion"),
+        body.get("spec"),
+        metadata.get("labels"),
+        metadata.get("annotations"),
+        is_generated(body),
+    )

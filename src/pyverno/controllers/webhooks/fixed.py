@@ -1,0 +1,140 @@
+"""The webhook configurations that do not follow from policies: for Kyverno's kinds, the heartbeat and times to live.
+
+A policy that can not be checked is not stored (failurePolicy Fail). This module must never talk to a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyverno.controllers.webhooks.sources import Endpoint
+from pyverno.kube.json import JSONObject
+from pyverno.webhook.cleanupreviews import TTL_LABEL, TTL_PATH
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.heartbeat import HEARTBEAT_PATH
+
+__all__ = ["CLEANUP_PATH", "cleanup_configurations", "document_configurations"]
+
+CLEANUP_PATH: Final = "/cleanuppolicyvalidate"
+"""Where the admission controller answers about cleanup policies; `/validate` is taken."""
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_MANAGED: Final = "webhook.kyverno.io/managed-by"
+_LEGACY_VERSIONS: Final = ("v1", "v2beta1")
+_LATER_VERSIONS: Final = ("v2", "v2beta1")
+_CEL_VERSIONS: Final = ("v1", "v1alpha1", "v1beta1")
+_CEL_POLICIES: Final = (
+    "deletingpolicies",
+    "generatingpolicies",
+    "imagevalidatingpolicies",
+    "mutatingpolicies",
+    "validatingpolicies",
+)
+
+
+def document_configurations(endpoint: Endpoint, configuration: Configuration, timeout: int) -> tuple[JSONObject, ...]:
+    """Return the configurations for policies, exceptions, global context entries and the heartbeat.
+
+    They never change with the policies; `timeout` in seconds is for policies and the heartbeat.
+    """
+    legacy = _rule("kyverno.io", _LEGACY_VERSIONS, ("clusterpolicies", "policies"))
+    policies = [
+        legacy,
+        _rule("policies.kyverno.io", _CEL_VERSIONS, _CEL_POLICIES),
+        _rule("policies.kyverno.io", ("v1", "v1beta1"), tuple(f"namespaced{name}" for name in _CEL_POLICIES)),
+    ]
+    exceptions = [_rule("kyverno.io", _LATER_VERSIONS, ("policyexceptions",))]
+    cel_exceptions = [_rule("policies.kyverno.io", _CEL_VERSIONS, ("policyexceptions",))]
+    entries = [_rule("kyverno.io", (*_LATER_VERSIONS, "v2alpha1"), ("globalcontextentries",))]
+    rows = (
+        ("exception", "/exceptionvalidate", exceptions),
+        ("cel-exception", "/celexception/validate", cel_exceptions),
+        ("global-context", "/globalcontextvalidate", entries),
+    )
+    policy_hook = {
+        **_hook(endpoint, "/policyvalidate", policies, name="validate-policy.kyverno.svc"),
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": timeout,
+    }
+    # Kyverno: it changes nothing, but whoever looks whether everything is in place expects it
+    changing_hook = {
+        **_hook(endpoint, "/policymutate", [legacy], name="mutate-policy.kyverno.svc"),
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": timeout,
+        "reinvocationPolicy": "IfNeeded",
+    }
+    return (
+        _configuration("Validating", "policy", policy_hook, configuration),
+        _configuration("Mutating", "policy", changing_hook, configuration),
+        *(
+            _configuration("Validating", word, _hook(endpoint, path, rules), configuration)
+            for word, path, rules in rows
+        ),
+        _configuration("Mutating", "verify", _heartbeat(endpoint, timeout), configuration),
+    )
+
+
+def cleanup_configurations(
+    endpoint: Endpoint, configuration: Configuration, *, policy_path: str = CLEANUP_PATH
+) -> tuple[JSONObject, ...]:
+    """Return the configurations for cleanup policies and for the label that gives an object a time to live."""
+    policies = [_rule("kyverno.io", _LATER_VERSIONS, ("cleanuppolicies", "clustercleanuppolicies"))]
+    labelled = {
+        **_hook(endpoint, TTL_PATH, [_rule("*", ("*",), ("*",))]),
+        "failurePolicy": "Ignore",
+        "objectSelector": {"matchExpressions": [{"key": TTL_LABEL, "operator": "Exists"}]},
+    }
+    return (
+        _configuration("Validating", "cleanup", _hook(endpoint, policy_path, policies), configuration),
+        _configuration("Validating", "ttl", labelled, configuration),
+    )
+
+
+def _heartbeat(endpoint: Endpoint, timeout: int) -> JSONObject:
+    leases = {**_rule("coordination.k8s.io", ("v1",), ("leases",)), "operations": ["UPDATE"]}
+    return {
+        **_hook(endpoint, HEARTBEAT_PATH, [leases], name="monitor-webhooks.kyverno.svc"),
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": timeout,
+        "reinvocationPolicy": "IfNeeded",
+        "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kyverno"}},
+    }
+
+
+def _hook(endpoint: Endpoint, path: str, rules: list[JSONObject], *, name: str = "") -> JSONObject:
+    return {
+        "name": name or f"{endpoint.service}.{endpoint.namespace}.svc",
+        "clientConfig": endpoint.client_config(path),
+        "rules": rules,
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _configuration(door: str, word: str, hook: JSONObject, configuration: Configuration) -> JSONObject:
+    metadata: JSONObject = {
+        "name": f"kyverno-{word}-{door.lower()}-webhook-cfg",
+        "labels": {**configuration.webhook_labels, _MANAGED: "kyverno"},
+    }
+    if configuration.webhook_annotations:
+        metadata["annotations"] = dict(configuration.webhook_annotations)
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": f"{door}WebhookConfiguration",
+        "metadata": metadata,
+        "webhooks": [hook],
+    }
+
+
+def _rule(group: str, versions: tuple[str, ...], resources: tuple[str, ...]) -> JSONObject:
+    return {
+        "apiGroups": [group],
+        "apiVersions": list(versions),
+        "operations": ["CREATE", "UPDATE"],
+        "resources": list(resources),
+        "scope": "*",
+    }

@@ -1,0 +1,339 @@
+"""The manifests that install the controllers in a cluster: definitions, identities, and what runs.
+
+Roles hold what the controllers use and nothing else; further kinds are added by ClusterRoles with the aggregation
+label. This module must never apply anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS
+from pyverno.install.definitions import definitions
+from pyverno.kube.json import JSONObject, encode
+from pyverno.telemetry.instruments import DEFAULT_BUCKETS
+from pyverno.value import dataclass
+from pyverno.version import __version__
+
+__all__ = ["InstallSettings", "manifests"]
+
+_ADMISSION: Final = "kyverno-admission-controller"
+_ROLE: Final = "kyverno:admission-controller"
+_AGGREGATION: Final = "rbac.kyverno.io/aggregate-to-admission-controller"
+_ENTRIES: Final = "globalcontextentries"
+_MADE: Final = ("validating", "mutating")
+_READ: Final = ["get", "list", "watch"]
+_WRITE: Final = ["get", "list", "create", "update", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSettings:
+    """Where and what: the namespace, the image, how many replicas, and further arguments of the controller.
+
+    `secrets` are the names of further Secrets of the namespace that these arguments speak of. `user_namespaces` gives
+    the pods a user namespace of their own, which not every node can do.
+    """
+
+    namespace: str = "kyverno"
+    image: str = f"pyverno:{__version__}"
+    replicas: int = 1
+    arguments: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    user_namespaces: bool = False
+
+
+def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
+    """Yield everything in the order in which it has to be applied.
+
+    >>> kinds = [each["kind"] for each in manifests(InstallSettings())]
+    >>> kinds[0], kinds.count("Deployment")
+    ('Namespace', 1)
+    """
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
+    yield from definitions()
+    yield from _identity(settings)
+    yield _config_map(settings)
+    yield _metrics_config_map(settings)
+    yield from _running(settings)
+
+
+def _metadata(name: str, settings: InstallSettings | None, **labels: str) -> JSONObject:
+    found: JSONObject = {"name": name, "labels": {**_LABELS, **labels}}
+    if settings is not None:
+        found["namespace"] = settings.namespace
+    return found
+
+
+_LABELS: Final = {
+    "app.kubernetes.io/part-of": "kyverno",
+    "app.kubernetes.io/component": "admission-controller",
+    "app.kubernetes.io/name": "kyverno",
+}
+_POD_LABELS: Final = {"app.kubernetes.io/part-of": "kyverno", "app.kubernetes.io/component": "admission-controller"}
+_RBAC: Final = "rbac.authorization.k8s.io"
+_TOKENS: Final = "/var/run/secrets"
+_TOKEN_SECONDS: Final = 3600
+_LESS_LABELS: Final = {
+    "kyverno_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
+    "kyverno_validating_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
+    "kyverno_mutating_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
+    "kyverno_admission_review_duration_seconds": ("resource_namespace",),
+}
+"""Histograms are many series each; these labels would multiply them."""
+
+
+def _rule(groups: list[str], resources: list[str], verbs: list[str], names: list[str] | None = None) -> JSONObject:
+    rule: JSONObject = {"apiGroups": groups, "resources": resources, "verbs": verbs}
+    if names:
+        rule["resourceNames"] = names
+    return rule
+
+
+def _core_rules() -> list[JSONObject]:
+    return [
+        _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], _READ),
+        _rule(
+            ["admissionregistration.k8s.io"],
+            ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+            [*_WRITE, "watch"],
+        ),
+        _rule(
+            ["admissionregistration.k8s.io"],
+            [f"{word}admissionpolicies" for word in _MADE] + [f"{word}admissionpolicybindings" for word in _MADE],
+            _WRITE,
+        ),
+        _rule([_RBAC], ["rolebindings", "clusterrolebindings"], _READ),
+        _rule(["kyverno.io"], [*_watched("kyverno.io"), _ENTRIES], _READ),
+        _rule(["policies.kyverno.io"], _watched("policies.kyverno.io"), _READ),
+        _rule(
+            ["kyverno.io"],
+            ["clusterpolicies/status", "policies/status", f"{_ENTRIES}/status"],
+            ["patch"],
+        ),
+        _rule(
+            ["policies.kyverno.io"],
+            [f"{gvr.resource}/status" for gvr in POLICY_KINDS if gvr.group == "policies.kyverno.io"],
+            ["patch"],
+        ),
+        _rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], ["list", "watch", "create"]),
+        _rule([""], ["namespaces", "configmaps"], _READ),
+        _rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
+        _rule(["events.k8s.io"], ["events"], ["create"]),
+    ]
+
+
+def _watched(group: str) -> list[str]:
+    """Return the resources of a group that take part in admission, each once."""
+    return list(dict.fromkeys(gvr.resource for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS) if gvr.group == group))
+
+
+def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
+    service = f"kyverno-svc.{settings.namespace}.svc"
+    secrets = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", *settings.secrets]
+    return [
+        _rule([""], ["secrets"], ["create"]),
+        _rule([""], ["secrets"], ["get", "list", "watch", "update"], secrets),
+        _rule(["kyverno.io"], ["updaterequests"], ["list", "watch", "create"]),
+        _rule(["kyverno.io"], ["updaterequests/status"], ["patch"]),
+        _rule(["coordination.k8s.io"], ["leases"], ["create"]),
+        _rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno", "kyverno-health"]),
+        _rule(["coordination.k8s.io"], ["leases"], ["delete"], ["kyverno-health", "kyvernopre-lock"]),
+        _rule(["apps"], ["deployments"], ["get"], [_ADMISSION]),
+    ]
+
+
+def _identity(settings: InstallSettings) -> Iterator[JSONObject]:
+    account = {"kind": "ServiceAccount", "name": _ADMISSION, "namespace": settings.namespace}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(_ADMISSION, settings)}
+    yield {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": _metadata(_ROLE, None),
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {_AGGREGATION: "true"}}]},
+    }
+    yield {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": _metadata(f"{_ROLE}:core", None, **{_AGGREGATION: "true"}),
+        "rules": _core_rules(),
+    }
+    yield _binding("ClusterRoleBinding", _metadata(_ROLE, None), "ClusterRole", _ROLE, account)
+    # what policies look up in the cluster; without secrets
+    yield _binding("ClusterRoleBinding", _metadata(f"{_ROLE}:view", None), "ClusterRole", "view", account)
+    yield {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "Role",
+        "metadata": _metadata(_ROLE, settings),
+        "rules": _namespace_rules(settings),
+    }
+    yield _binding("RoleBinding", _metadata(_ROLE, settings), "Role", _ROLE, account)
+
+
+def _binding(kind: str, metadata: JSONObject, role_kind: str, role: str, account: JSONObject) -> JSONObject:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "roleRef": {"apiGroup": _RBAC, "kind": role_kind, "name": role},
+        "subjects": [account],
+    }
+
+
+def _config_map(settings: InstallSettings) -> JSONObject:
+    filters = [f"[*/*,{settings.namespace},*]", *(f"[*/*,{name},*]" for name in ("kube-system", "kube-public"))]
+    filters += ["[*/*,kube-node-lease,*]", "[Event,*,*]", "[Node,*,*]", "[Node/?*,*,*]", "[APIService,*,*]"]
+    filters += ["[TokenReview,*,*]", "[SubjectAccessReview,*,*]", "[SelfSubjectAccessReview,*,*]"]
+    filters += ["[Binding,*,*]", "[Pod/binding,*,*]", "[ReplicaSet,*,*]", "[ReplicaSet/?*,*,*]"]
+    filters += ["[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]"]
+    excluded = ", ".join(
+        f'{{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["{name}"]}}'
+        for name in ("kube-system", settings.namespace)
+    )
+    selector = f'{{"matchExpressions": [{excluded}]}}'
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata("kyverno", settings),
+        "data": {
+            "resourceFilters": "\n".join(filters),
+            "excludeGroups": "system:nodes",
+            "webhooks": f'{{"namespaceSelector": {selector}}}',
+            "webhookAnnotations": '{"admissions.enforcer/disabled": "true"}',
+        },
+    }
+
+
+def _metrics_config_map(settings: InstallSettings) -> JSONObject:
+    exposure = {name: {"disabledLabelDimensions": list(labels)} for name, labels in _LESS_LABELS.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata("kyverno-metrics", settings),
+        "data": {
+            "namespaces": '{"include": [], "exclude": []}',
+            "bucketBoundaries": ", ".join(f"{bound:g}" for bound in DEFAULT_BUCKETS),
+            "metricsExposure": encode(exposure),
+        },
+    }
+
+
+def _running(settings: InstallSettings) -> Iterator[JSONObject]:
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata("kyverno-svc", settings),
+        "spec": {"selector": _POD_LABELS, "ports": [{"name": "https", "port": 443, "targetPort": "https"}]},
+    }
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata("kyverno-svc-metrics", settings),
+        "spec": {"selector": _POD_LABELS, "ports": [{"name": "metrics-port", "port": 8000, "targetPort": "metrics"}]},
+    }
+    yield _deployment(settings)
+    yield {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(_ADMISSION, settings),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _POD_LABELS}},
+    }
+    ingress = [{"ports": [{"port": port, "protocol": "TCP"} for port in (9443, 8000)]}]
+    yield {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _metadata(_ADMISSION, settings),
+        "spec": {"podSelector": {"matchLabels": _POD_LABELS}, "policyTypes": ["Ingress"], "ingress": ingress},
+    }
+
+
+def _deployment(settings: InstallSettings) -> JSONObject:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(_ADMISSION, settings),
+        "spec": {
+            "replicas": settings.replicas,
+            "revisionHistoryLimit": 10,
+            # a new pod serves before an old one goes
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "selector": {"matchLabels": _POD_LABELS},
+            "template": {"metadata": {"labels": _LABELS}, "spec": _pod(settings)},
+        },
+    }
+
+
+def _pod(settings: InstallSettings) -> JSONObject:
+    name = {"fieldRef": {"fieldPath": "metadata.name"}}
+    namespace = {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    return {
+        "serviceAccountName": _ADMISSION,
+        "automountServiceAccountToken": False,
+        **({"hostUsers": False} if settings.user_namespaces else {}),
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_apart()]}},
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "kyverno",
+                "image": settings.image,
+                "args": ["controller", "admission", "--loggingFormat=json", *settings.arguments],
+                "env": [
+                    {"name": "KYVERNO_NAMESPACE", "valueFrom": namespace},
+                    {"name": "KYVERNO_POD_NAME", "valueFrom": name},
+                    {"name": "KYVERNO_SERVICEACCOUNT_NAME", "value": _ADMISSION},
+                    {"name": "KYVERNO_DEPLOYMENT", "value": _ADMISSION},
+                    {"name": "INIT_CONFIG", "value": "kyverno"},
+                    {"name": "METRICS_CONFIG", "value": "kyverno-metrics"},
+                    {"name": "KYVERNO_SVC", "value": "kyverno-svc"},
+                ],
+                "ports": [{"name": "https", "containerPort": 9443}, {"name": "metrics", "containerPort": 8000}],
+                "startupProbe": {**_probe("readiness"), "failureThreshold": 30, "periodSeconds": 2},
+                "livenessProbe": {**_probe("liveness"), "periodSeconds": 30, "timeoutSeconds": 10},
+                "readinessProbe": {**_probe("readiness"), "periodSeconds": 5, "failureThreshold": 3},
+                "resources": {"requests": {"cpu": "100m", "memory": "96Mi"}, "limits": {"memory": "512Mi"}},
+                "volumeMounts": [
+                    {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - an empty volume in the pod
+                    {"name": "access", "mountPath": f"{_TOKENS}/kubernetes.io/serviceaccount", "readOnly": True},
+                    {"name": "apicall", "mountPath": f"{_TOKENS}/kyverno/apicall", "readOnly": True},
+                ],
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "runAsUser": 65534,
+                    "runAsGroup": 65534,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+        "volumes": [
+            {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+            {"name": "access", "projected": {"sources": _access_sources()}},
+            {"name": "apicall", "projected": {"sources": [_token(audience="kyverno-svc.kyverno.io")]}},
+        ],
+    }
+
+
+def _apart() -> JSONObject:
+    """Return the wish that replicas run on different nodes."""
+    selector = {"matchLabels": _POD_LABELS}
+    return {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}}
+
+
+def _access_sources() -> list[JSONObject]:
+    """Return what a pod gets of its service account, where it asks for it instead of being given it."""
+    # with what the API server would add, so that applying it again changes nothing
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    return [
+        _token(),
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+
+
+def _token(**settings: str) -> JSONObject:
+    return {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS, **settings}}
+
+
+def _probe(path: str) -> JSONObject:
+    return {"httpGet": {"path": f"/health/{path}", "port": "https", "scheme": "HTTPS"}}

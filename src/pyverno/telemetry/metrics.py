@@ -1,0 +1,398 @@
+"""Metrics of admission and of the controllers, with Kyverno's names and labels.
+
+Results of rules that passed are the same objects in every review; how often they came is counted by review and brought
+to their series when somebody reads. This module must never open a port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyverno.engine.result import FailureAction, RuleResult, RuleType
+from pyverno.kube.admissionreview import Question
+from pyverno.telemetry.instruments import Counter, Histogram, Instruments, Reading, Spread
+from pyverno.telemetry.metricsettings import MetricSettings
+from pyverno.telemetry.snapshots import joined
+from pyverno.version import __version__
+from pyverno.webhook.admission import Judged
+from pyverno.webhook.routes import read_route
+from pyverno.webhook.sharing import Shared
+
+if TYPE_CHECKING:
+    from pyverno.telemetry.exposition import Exposition
+
+__all__ = ["Metrics"]
+
+_REQUEST: Final = (
+    "resource_kind",
+    "resource_namespace",
+    "resource_request_operation",
+    "request_allowed",
+    "request_webhook",
+)
+_RESULT: Final = (
+    "policy_validation_mode",
+    "policy_type",
+    "policy_background_mode",
+    "policy_namespace",
+    "policy_name",
+    "resource_kind",
+    "resource_namespace",
+    "resource_request_operation",
+    "rule_name",
+    "rule_result",
+    "rule_type",
+    "rule_execution_cause",
+    "dry_run",
+)
+_CEL_RESULT: Final = (
+    "policy_validation_mode",
+    "policy_background_mode",
+    "policy_name",
+    "policy_namespace",
+    "resource_kind",
+    "resource_namespace",
+    "resource_request_operation",
+    "execution_cause",
+    "result",
+)
+_RULE_TYPES: Final = {
+    RuleType.VALIDATION: "validate",
+    RuleType.MUTATION: "mutate",
+    RuleType.GENERATION: "generate",
+    RuleType.IMAGE_VERIFY: "imageVerify",
+    RuleType.DELETION: "delete",
+}
+_CEL_FAMILIES: Final = {
+    "ValidatingPolicy": "validating",
+    "MutatingPolicy": "mutating",
+    "GeneratingPolicy": "generating",
+    "ImageValidatingPolicy": "image_validating",
+}
+_CEL_LEFT_OUT: Final = {"mutating": 1, "generating": 2}
+"""How many of the first labels the results of a family go without."""
+_CAUSE: Final = "admission_request"
+_BACKGROUND: Final = "background_scan"
+_MOST_BATCHES: Final = 256
+_OF_NAMESPACES: Final = ("resource_namespace", "policy_namespace")
+
+log = logging.getLogger("pyverno.webhook")
+
+
+class _About(NamedTuple):
+    """What the labels of a result say of the request."""
+
+    kind: str
+    namespace: str
+    operation: str
+    is_dry_run: bool
+
+
+class _Batch:
+    """The results of reviews that said the same, how many they were, and how long each of their rules took."""
+
+    __slots__ = ("about", "results", "spreads", "times")
+
+    def __init__(self, about: _About, results: Sequence[RuleResult], bounds: set[tuple[float, ...]]) -> None:
+        self.about = about
+        self.results = results
+        self.times = 0
+        self.spreads = {each: Spread(len(each)) for each in bounds}
+
+    def add(self, seconds: float) -> None:
+        """Count one more of these reviews."""
+        self.times += 1
+        share = seconds / len(self.results)
+        for bounds, spread in self.spreads.items():
+            spread.add(bounds, share)
+
+
+class _Family(NamedTuple):
+    """The two instruments of results, how many and how long they took, and what makes their labels."""
+
+    results: Counter
+    durations: Histogram
+    labels: Callable[[RuleResult, _About], tuple[str, ...]]
+
+
+class Metrics:
+    """Counts answers (an `Observer` of the webhook server) and what controllers do."""
+
+    def __init__(self) -> None:
+        """Make all instruments."""
+        self.settings = MetricSettings()
+        """The ConfigMap of this moment: namespaces count at once, everything else from the next `begin` on."""
+        self.begun = time.time_ns()
+        """Since when is counted, in nanoseconds since 1970."""
+        self.instruments = made = Instruments(on_full=_tell_full)
+        self.overdue: Callable[[], int] = lambda: 0
+        """Looks up how many threads go on with reviews after their deadline."""
+        self._scrapes = Shared(self._write)
+        self._exposition: Exposition | None = None
+        self._requests = made.counter("kyverno_admission_requests", "Admission requests.", _REQUEST)
+        self._durations = made.histogram(
+            "kyverno_admission_review_duration_seconds", "Seconds that admission reviews took.", _REQUEST
+        )
+        self._rules = _rule_family(made)
+        self._cel = {kind: _cel_family(made, word) for kind, word in _CEL_FAMILIES.items()}
+        http = ("http_method", "http_url")
+        self._http = made.counter("kyverno_http_requests", "Requests by method and first part of the path.", http)
+        self._http_durations = made.histogram(
+            "kyverno_http_requests_duration_seconds", "Seconds that requests took.", http
+        )
+        self._faults = made.counter(
+            "kyverno_rule_faults", "Rules that a bug ended with an error, by the kind of fault.", ("code",)
+        )
+        self._failures = made.counter("kyverno_http_failures", "Requests that were refused.", ("reason",))
+        made.gauge("kyverno_info", "The version that runs.", ("version",), lambda: (((__version__,), 1),))
+        self._reconciled = made.counter(
+            "kyverno_controller_reconcile", "Rounds that controllers went.", ("controller_name",)
+        )
+        self._requeued = made.counter(
+            "kyverno_controller_requeue",
+            "Rounds that have to be gone again, by how often in a row.",
+            ("controller_name", "num_requeues"),
+        )
+        self._dropped = made.counter("kyverno_controller_drop", "Work that was given up.", ("controller_name",))
+        self._queries = made.counter(
+            "kyverno_client_queries",
+            "Requests to the API server.",
+            ("operation", "client_type", "resource_kind", "resource_namespace"),
+        )
+        self._events = made.counter("kyverno_events_dropped", "Events that could not be written.")
+        self._asked = made.counter("kyverno_breaker_total", "How often a breaker was asked.", ("circuit_name",))
+        self._broken = made.counter("kyverno_breaker_drops", "How often a breaker was open.", ("circuit_name",))
+        made.gauge(
+            "kyverno_metrics_series_refused",
+            "What was counted as _other because there are too many series.",
+            (),
+            lambda: (((), made.refused),),
+        )
+        made.gauge(
+            "kyverno_admission_reviews_overdue",
+            "Reviews that go on in their thread after their deadline.",
+            (),
+            lambda: (((), self.overdue()),),
+        )
+        self._batches: dict[tuple[object, ...], _Batch] = {}
+
+    # ------------------------------------------------------------------------------------------------------- answers
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Count one answer."""
+        webhook = "MutatingWebhookConfiguration" if "mutate" in path else "ValidatingWebhookConfiguration"
+        about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
+        if self.settings.namespaces.counts(about.namespace):
+            labels = (*about[:3], _flag(judged.answer.allowed), webhook)
+            self._requests.add(labels)
+            self._durations.observe(labels, seconds)
+        where = ("POST", _door(path))
+        self._http.add(where)
+        self._http_durations.observe(where, seconds)
+        self._count_faults(judged)
+        if judged.review is not None:
+            self._count_results(judged.review.results, about, seconds)
+
+    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Count the results of policies that were asked after the answer."""
+        self._count_faults(judged)
+        if judged.review is not None:
+            about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
+            self._count_results(judged.review.results, about, seconds)
+
+    def _count_faults(self, judged: Judged) -> None:
+        if judged.fault is not None:
+            self._faults.add((judged.fault.code,))
+        for _, fault in judged.review.faults if judged.review is not None else ():
+            self._faults.add((fault.code,))
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """Count one refusal; paths that do not exist are a caller's text and counted as one."""
+        self._failures.add((type(error).__name__,))
+        self._http.add(("POST", _door(path) if read_route(path) is not None else "other"))
+
+    # --------------------------------------------------------------------------------------------------- controllers
+
+    def reconciled(self, controller: str) -> None:
+        """Count one round of a controller."""
+        self._reconciled.add((controller,))
+
+    def requeued(self, controller: str, times: int) -> None:
+        """Count a round that has to be gone again, after so many in a row."""
+        self._requeued.add((controller, str(times)))
+
+    def gave_up(self, controller: str) -> None:
+        """Count work that a controller does not try again."""
+        self._dropped.add((controller,))
+
+    def note_namespace(self, name: str, *, is_gone: bool) -> None:
+        """Let the series of a namespace that was deleted go a while later."""
+        follow = self.instruments.depart if is_gone else self.instruments.stay
+        for label in _OF_NAMESPACES:
+            follow(((label, name),))
+
+    def queried(self, operation: str, resource: str, namespace: str) -> None:
+        """Count a request to the API server (`create`, `get`, `list`, `watch`, `update_status` and so on)."""
+        self._queries.add((operation, "dynamic", resource, namespace))
+
+    def dropped_event(self) -> None:
+        """Count an event that could not be written."""
+        self._events.add()
+
+    def asked_breaker(self, name: str, *, is_open: bool) -> None:
+        """Count a question to a circuit breaker, and whether that kept something from being done."""
+        self._asked.add((name,))
+        if is_open:
+            self._broken.add((name,))
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def begin(self) -> None:
+        """Forget everything and begin anew with the metrics, labels and buckets of the settings of this moment."""
+        self._batches = {}
+        self.begun = time.time_ns()
+        self.instruments.begin(self.settings)
+
+    def read(self) -> Iterator[Reading]:
+        """Yield what was counted."""
+        self._count_batches()
+        return self.instruments.read()
+
+    async def gather(self) -> Sequence[Reading]:
+        """Return what was counted, as a replica of several processes does; requests are answered in between."""
+        self._count_batches()
+        found: list[Reading] = []
+        for reading in self.instruments.slices():
+            found.append(reading)
+            await asyncio.sleep(0)
+        return joined(found)
+
+    def exposition(self) -> bytes:
+        """Return everything in Prometheus' text format."""
+        return self._writer().to_bytes(self.read())
+
+    async def scrape(self) -> Sequence[bytes]:
+        """Return the same in pieces, made once for all who ask; requests are answered in between."""
+        return await self._scrapes.get()
+
+    async def _write(self) -> Sequence[bytes]:
+        self._count_batches()
+        found: list[bytes] = []
+        for piece in self._writer().pieces(self.instruments.slices()):
+            found.append(piece)
+            await asyncio.sleep(0)
+        return found
+
+    def _writer(self) -> Exposition:
+        if self._exposition is None:
+            from pyverno.telemetry.exposition import Exposition  # a sandbox counts and is never asked
+
+            self._exposition = Exposition()
+        return self._exposition
+
+    def _count_results(self, results: Sequence[RuleResult], about: _About, seconds: float) -> None:
+        """Put results off to be counted: those of rules that pass are the same objects in every review.
+
+        The results are kept until then, so no other has the id of one of them. A review is timed as a whole, because
+        rules that pass are judged together; each rule is taken to have used an equal part.
+        """
+        if not results:
+            return
+        key = about, *map(id, results)
+        found = self._batches.get(key)
+        if found is None:
+            if len(self._batches) >= _MOST_BATCHES:
+                self._count_batches()
+            bounds = {self._family_of(result).durations.bounds for result in results}
+            found = self._batches[key] = _Batch(about, results, bounds)
+        found.add(seconds)
+
+    def _count_batches(self) -> None:
+        """Bring what was put off into the counters."""
+        batches, self._batches = self._batches, {}
+        for batch in batches.values():
+            for result in batch.results:
+                self._count_result(result, batch)
+
+    def _count_result(self, result: RuleResult, batch: _Batch) -> None:
+        family = self._family_of(result)
+        # Kyverno: the metrics of policies in CEL count every namespace, the others go by that of the policy
+        if family is not self._rules or self.settings.namespaces.counts(result.rule.policy.namespace):
+            labels = family.labels(result, batch.about)
+            family.results.add(labels, batch.times)
+            family.durations.merge(labels, batch.spreads[family.durations.bounds])
+
+    def _family_of(self, result: RuleResult) -> _Family:
+        return self._cel.get(result.rule.policy.kind.removeprefix("Namespaced"), self._rules)
+
+
+def _rule_family(made: Instruments) -> _Family:
+    return _Family(
+        made.counter("kyverno_policy_results", "Results of rules.", _RESULT),
+        made.histogram("kyverno_policy_execution_duration_seconds", "Seconds that rules took.", _RESULT),
+        _labels,
+    )
+
+
+def _cel_family(made: Instruments, word: str) -> _Family:
+    left_out = _CEL_LEFT_OUT.get(word, 0)
+    names = _CEL_RESULT[left_out:]
+    cause = _BACKGROUND if word == "generating" else _CAUSE  # Kyverno: the same in every process
+    what = word.replace("_", " ")
+    return _Family(
+        made.counter(f"kyverno_{word}_policy_results", f"Results of {what} policies.", names),
+        made.histogram(
+            f"kyverno_{word}_policy_execution_duration_seconds", f"Seconds that {what} policies took.", names
+        ),
+        lambda result, about: _cel_labels(result, about, cause)[left_out:],
+    )
+
+
+def _tell_full() -> None:
+    log.warning("there are too many series of metrics: new ones are counted as _other")
+
+
+def _door(path: str) -> str:
+    return "/" + path.split("/", 2)[1]
+
+
+def _labels(result: RuleResult, about: _About) -> tuple[str, ...]:
+    policy = result.rule.policy
+    return (
+        "enforce" if result.action is FailureAction.ENFORCE else "audit",
+        "namespaced" if policy.namespace else "cluster",
+        _flag(policy.background),
+        policy.namespace or "-",
+        policy.name,
+        about.kind,
+        about.namespace,
+        about.operation,
+        result.rule.name,
+        result.status.value,
+        _RULE_TYPES[result.rule.type],
+        _CAUSE,
+        _flag(about.is_dry_run),
+    )
+
+
+def _cel_labels(result: RuleResult, about: _About, cause: str) -> tuple[str, ...]:
+    policy = result.rule.policy
+    return (
+        "Deny" if result.action is FailureAction.ENFORCE else "Audit",
+        _flag(policy.background),
+        policy.name,
+        policy.namespace,
+        about.kind,
+        about.namespace,
+        about.operation,
+        cause,
+        result.status.value,
+    )
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

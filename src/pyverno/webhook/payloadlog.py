@@ -1,0 +1,89 @@
+"""Whole requests and answers in the log, for those who look for a fault; what stands in a Secret is taken out.
+
+Nothing is told unless somebody asked for it by a flag. This module must never be used by default.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyverno.kube.admissionreview import Question
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.webhook.admission import Judged
+
+__all__ = ["PayloadLog", "is_secret", "redacted", "redacted_patch"]
+
+_HIDDEN: Final = "**REDACTED**"
+_SECRET_MAPS: Final = ("data", "stringData")
+_ANNOTATIONS: Final = "annotations"
+log = logging.getLogger("pyverno.webhook")
+
+
+def is_secret(question: Question) -> bool:
+    """Tell whether a request is about a Secret, by the kind of the request or of the object in any group."""
+    kinds = [question.kind.kind]
+    kinds += [str(each.get("kind")) for each in (question.object, question.old_object) if isinstance(each, dict)]
+    return any(kind.lower() == "secret" for kind in kinds)
+
+
+def redacted(value: JSON) -> JSON:
+    """Return a Secret without its values; annotations go as well, because a copy of the object may be in them.
+
+    >>> redacted({"kind": "Secret", "data": {"password": "YQ=="}})
+    {'kind': 'Secret', 'data': {'password': '**REDACTED**'}}
+    """
+    if not isinstance(value, dict):
+        return value
+    found = {name: _emptied(part) if name in _SECRET_MAPS else part for name, part in value.items()}
+    metadata = found.get("metadata")
+    if isinstance(metadata, dict) and metadata.get(_ANNOTATIONS):
+        found["metadata"] = {**metadata, _ANNOTATIONS: _emptied(metadata[_ANNOTATIONS])}
+    return found
+
+
+def redacted_patch(patch: Sequence[JSONObject]) -> list[JSONObject]:
+    """Return the operations of a patch of a Secret without what they write."""
+    return [{**each, "value": _HIDDEN} if "value" in each else dict(each) for each in patch]
+
+
+class PayloadLog:
+    """An `Observer` of the webhook server that tells requests with their answers, patches, or both."""
+
+    def __init__(self, *, payloads: bool = False, patches: bool = False) -> None:
+        """Take what is to be told."""
+        self._payloads = payloads
+        self._patches = patches
+
+    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        """Write what was asked for."""
+        hides = is_secret(question)
+        patch = redacted_patch(judged.answer.patch) if hides else list(judged.answer.patch)
+        if self._patches and patch:
+            _tell("generated patches", {"uid": question.uid, "path": path, "patch": patch})
+        if self._payloads:
+            request = {**question.request}
+            if hides:
+                request |= {name: redacted(request[name]) for name in ("object", "oldObject") if name in request}
+            fields = {"path": path, "admission.request": request, "admission.response": _response(judged, patch, hides)}
+            _tell("admission request dump", fields)
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """Tell nothing: the request may not even have been read."""
+
+
+def _response(judged: Judged, patch: list[JSONObject], hides: bool) -> JSONObject:
+    answer = judged.answer
+    found: JSONObject = {"allowed": answer.allowed, "patch": patch}
+    if hides:  # texts of rules may quote what they looked at
+        return found
+    return {**found, "message": answer.message, "warnings": list(answer.warnings)}
+
+
+def _emptied(value: JSON) -> JSON:
+    return dict.fromkeys(value, _HIDDEN) if isinstance(value, Mapping) else _HIDDEN
+
+
+def _tell(event: str, fields: Mapping[str, object]) -> None:
+    log.info(event, extra={"fields": dict(fields)})

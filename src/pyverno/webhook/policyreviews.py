@@ -1,0 +1,114 @@
+"""What the webhook says to those who write policies, exceptions and global context entries: compiling is validating.
+
+A policy that does not compile is refused with the field at fault and what was expected there; what its author should
+know comes as warnings. This module must never judge an ordinary object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyverno.compiler.compile import Compiled, compile_document
+from pyverno.compiler.lints import deprecation_warning, exception_warnings
+from pyverno.errors import PolicyError
+from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.yaml.documents import Document
+from pyverno.policy.cleanup import CleanupPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.exception import PolicyException
+from pyverno.webhook.server import Special
+
+__all__ = ["DocumentReviews", "ExceptionSettings"]
+
+_DEPRECATED = (ClusterPolicy, CleanupPolicy, PolicyException)
+_DISABLED = "PolicyException resources would not be processed until it is enabled."
+
+
+Refusals = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
+"""Asks what speaks against a policy of the legacy kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionSettings:
+    """Whether exceptions are used, and the one namespace that they must live in (`*` = any, "" = none)."""
+
+    enabled: bool = False
+    namespace: str = ""
+
+
+class DocumentReviews:
+    """Answers the paths of Kyverno's own kinds; `kinds` tells what the cluster serves at this moment."""
+
+    def __init__(
+        self,
+        kinds: Callable[[], KindTable],
+        exceptions: ExceptionSettings,
+        refusals: Refusals | None = None,
+        *,
+        http_in_namespaces: bool = False,
+    ) -> None:
+        """Take what is needed to tell an author about kinds that do not exist and exceptions that have no effect.
+
+        `refusals` says what else speaks against a valid policy, such as permissions that its rules would need;
+        `http_in_namespaces` lets policies of a namespace call services.
+        """
+        self._kinds = kinds
+        self._exceptions = exceptions
+        self._refusals = refusals
+        self._http_in_namespaces = http_in_namespaces
+
+    def paths(self) -> Mapping[str, Special]:
+        """Return what answers which path."""
+        return {
+            "/policyvalidate": self.review,
+            "/policymutate": self.leave,
+            "/exceptionvalidate": self.review,
+            "/celexception/validate": self.review,
+            "/globalcontextvalidate": self.review,
+        }
+
+    async def leave(self, question: Question) -> Answer:
+        """Change nothing: policies are stored as their authors wrote them."""
+        return Answer()
+
+    async def review(self, question: Question) -> Answer:
+        """Compile the object; refuse what is not valid, warn about what is not wise."""
+        if question.subresource or question.object is None:
+            return Answer()
+        compiled = await asyncio.to_thread(self._compile, question)
+        warnings = tuple(dict.fromkeys(self._warnings(compiled)))
+        if compiled.errors:
+            return Answer(allowed=False, message=_told(compiled.errors), warnings=warnings)
+        if self._refusals is not None and isinstance(compiled.written, ClusterPolicy):
+            refusals = await self._refusals(compiled.written)
+            if refusals:
+                return Answer(allowed=False, message="\n".join(refusals), warnings=warnings)
+        return Answer(warnings=warnings)
+
+    def _compile(self, question: Question) -> Compiled:
+        old = None if question.old_object is None else Document(question.old_object, "")
+        return compile_document(
+            Document(question.object, ""), old=old, kinds=self._kinds(), http_in_namespaces=self._http_in_namespaces
+        )
+
+    def _warnings(self, compiled: Compiled) -> Iterable[str]:
+        written = compiled.written
+        yield from compiled.warnings
+        if isinstance(written, PolicyException):
+            settings = self._exceptions
+            yield from exception_warnings(written, enabled=settings.enabled, namespace=settings.namespace)
+        elif written is not None and written.kind == "PolicyException" and not self._exceptions.enabled:
+            yield _DISABLED
+        if isinstance(written, _DEPRECATED):
+            warning = deprecation_warning(written)
+            if warning:
+                yield warning
+
+
+def _told(errors: Iterable[PolicyError]) -> str:
+    """Return all errors as one text, each with its field; there is no file that a line could be told of."""
+    texts = dict.fromkeys(f"{error.path}: {error.message}" if error.path else error.message for error in errors)
+    return "\n".join(texts)

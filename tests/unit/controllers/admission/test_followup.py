@@ -1,0 +1,357 @@
+"""What follows answers in a cluster: reports on what was let through, and work for the background controller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.admission.controller import AdmissionSettings
+from pyverno.controllers.admission.reports import ReportSettings
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.testing import PolicySandbox
+from pyverno.webhook.observers import Observers
+
+POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
+VALIDATING = GVR("policies.kyverno.io", "v1", "validatingpolicies")
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+SECRETS = GVR("", "v1", "secrets")
+WORK = GVR("kyverno.io", "v2", "updaterequests")
+REPORTS = GVR("reports.kyverno.io", "v1", "ephemeralreports")
+EVENTS = GVR("events.k8s.io", "v1", "events")
+BACKGROUND = "system:serviceaccount:kyverno:kyverno-background-controller"
+GENERATE = "generate.kyverno.io/"
+
+
+def config_map(name: str, **data: str) -> JSONObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": data,
+    }
+
+
+def rule(name: str, **action: Any) -> JSONObject:
+    return {"name": name, "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, **action}
+
+
+def policy(name: str, *rules: JSONObject, **labels: str) -> JSONObject:
+    metadata = {"name": name, "labels": labels}
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": metadata,
+        "spec": {"rules": list(rules)},
+    }
+
+
+def check(action: str, key: str) -> JSONObject:
+    return {"failureAction": action, "message": f"{key} is needed", "pattern": {"data": {key: "?*"}}}
+
+
+class World:
+    """A sandbox with policies at work, and what is in it."""
+
+    def __init__(self, sandbox: PolicySandbox, client: Client) -> None:
+        self.sandbox = sandbox
+        self.client = client
+
+    async def idle(self) -> None:
+        """Wait until everything that follows from answers is written."""
+        async with asyncio.timeout(20):
+            while not self.sandbox.controller.is_idle:
+                await asyncio.sleep(0.01)
+
+    async def make(self, gvr: GVR, *bodies: JSONObject) -> None:
+        """Write policies and wait until they are at work."""
+        for body in bodies:
+            await self.client.create(gvr, body)
+        await self.sandbox.settle()
+
+    async def work(self) -> list[JSONObject]:
+        """Return the specs of all UpdateRequests, in order of their making, without the context."""
+        await self.idle()
+        found = (await self.client.list(WORK, "kyverno"))["items"]
+        assert {"Pending"} >= {each["status"]["state"] for each in found}
+        ordered = sorted(found, key=lambda each: int(each["metadata"]["resourceVersion"]))
+        return [{key: value for key, value in each["spec"].items() if key != "context"} for each in ordered]
+
+    async def results(self) -> list[list[tuple[str, str]]]:
+        """Return policy and result of every report on ConfigMaps that tests make."""
+        await self.idle()
+        found = (await self.client.list(REPORTS, "default"))["items"]
+        ordered = sorted(found, key=lambda each: int(each["metadata"]["resourceVersion"]))
+        named = "audit.kyverno.io/resource.name"
+        own = [each for each in ordered if each["metadata"]["annotations"][named] != "kube-root-ca.crt"]
+        return [[(each["policy"], each["result"]) for each in body["spec"]["results"]] for body in own]
+
+    async def forget(self) -> None:
+        """Delete all UpdateRequests."""
+        for each in (await self.client.list(WORK, "kyverno"))["items"]:
+            await self.client.delete(WORK, each["metadata"]["name"], "kyverno")
+
+
+def in_cluster(act: Callable[[World], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        sandbox = Sandbox(Settings(controllers=False))
+        wanted = AdmissionSettings(port=0, lease_retry=60, qps=0, **settings)
+        async with PolicySandbox(sandbox, Observers(), wanted) as installed:
+            client = Client(load_kubeconfig(sandbox.kubeconfig), qps=0)
+            await act(World(installed, client))
+            await client.close()
+
+    asyncio.run(run())
+
+
+def test_what_was_let_through_is_reported_on() -> None:
+    """Rules that deny and rules that only tell in two reports; a dry run, a denial and a deletion in none."""
+
+    async def act(world: World) -> None:
+        await world.make(
+            POLICIES,
+            policy("tells", rule("x", validate=check("Audit", "x"))),
+            policy("denies", rule("y", validate=check("Enforce", "y"))),
+            policy("silent", rule("z", validate=check("Audit", "z")), **{"reports.kyverno.io/disabled": ""}),
+        )
+        await world.client.create(CONFIG_MAPS, config_map("one", y="1"), "default")
+        expected = [[("denies", "pass")], [("tells", "fail")]]
+        assert expected == sorted(await world.results())
+        await world.client.create(CONFIG_MAPS, config_map("two", y="1"), "default", query={"dryRun": "All"})
+        try:
+            await world.client.create(CONFIG_MAPS, config_map("three"), "default")
+        except StatusError as error:
+            assert "y is needed" in error.message
+        await world.client.delete(CONFIG_MAPS, "one", "default")
+        assert expected == sorted(await world.results())
+
+    in_cluster(act)
+
+
+def test_policies_in_cel_are_reported_on_unless_one_of_them_can_deny() -> None:
+    """Whatever they said; kinds of rules and results can be left out."""
+
+    def validating(name: str, action: str) -> JSONObject:
+        about = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+        return {
+            "apiVersion": "policies.kyverno.io/v1",
+            "kind": "ValidatingPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "validationActions": [action],
+                "matchConstraints": {"resourceRules": [about]},
+                "validations": [{"expression": "'x' in object.data"}],
+            },
+        }
+
+    async def act(world: World) -> None:
+        await world.make(VALIDATING, validating("tells", "Audit"))
+        await world.client.create(CONFIG_MAPS, config_map("one", y="1"), "default")
+        await world.client.create(CONFIG_MAPS, config_map("fine", x="1"), "default")
+        assert [[("tells", "fail")]] == await world.results()
+        await world.make(VALIDATING, validating("denies", "Deny"))
+        await world.client.create(CONFIG_MAPS, config_map("two", x="1"), "default")
+        assert [[("tells", "fail")]] == await world.results()
+
+    in_cluster(act, reports=ReportSettings(statuses=frozenset({"fail"})))
+
+
+def test_no_more_reports_are_made_than_allowed() -> None:
+    """The breaker lets them through again when there are fewer."""
+
+    async def act(world: World) -> None:
+        await world.make(POLICIES, policy("tells", rule("x", validate=check("Audit", "x"))))
+        for name in "abcd":
+            await world.client.create(CONFIG_MAPS, config_map(name), "default")
+            await world.idle()
+            await asyncio.sleep(0.1)  # until the count has followed
+        assert 2 == len(await world.results())
+
+    in_cluster(act, reports=ReportSettings(most=1))
+
+
+def test_policies_that_only_tell_are_asked_after_the_answer_where_that_takes_time() -> None:
+    """What they say is reported and has its events; a policy that can deny is asked before."""
+    looked_up = [{"name": "settings", "configMap": {"name": "settings", "namespace": "default"}}]
+
+    def asking(name: str, action: str) -> JSONObject:
+        deny = {"conditions": {"any": [{"key": "{{ settings.data.strict }}", "operator": "Equals", "value": "yes"}]}}
+        validate = {"failureAction": action, "message": f"{name} says no", "deny": deny}
+        return policy(name, rule("ask", context=looked_up, validate=validate))
+
+    async def act(world: World) -> None:
+        await world.client.create(CONFIG_MAPS, config_map("settings", strict="yes"), "default")
+        await world.make(POLICIES, asking("tells", "Audit"))
+        await world.client.create(CONFIG_MAPS, config_map("one"), "default")
+        assert [[("tells", "fail")]] == await world.results()
+        async with asyncio.timeout(10):
+            while (
+                len((await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyViolation"}))["items"]) < 2
+            ):
+                await asyncio.sleep(0.02)
+        await world.make(POLICIES, asking("denies", "Enforce"))
+        try:
+            await world.client.create(CONFIG_MAPS, config_map("two"), "default")
+        except StatusError as error:
+            assert "denies says no" in error.message
+            assert "tells says no" not in error.message
+        assert [[("tells", "fail")]] == await world.results()
+
+    in_cluster(act)
+
+
+def test_work_follows_requests() -> None:
+    """One request for each policy that makes things, and for each rule that changes existing ones."""
+    made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
+    targets = [{"apiVersion": "v1", "kind": "Secret", "name": "one", "namespace": "default"}]
+    patch = {"metadata": {"labels": {"a": "b"}}}
+
+    async def act(world: World) -> None:
+        await world.make(
+            POLICIES,
+            policy("make", rule("keep", generate={**made, "synchronize": True}), rule("once", generate=made)),
+            policy("touch", rule("label", mutate={"targets": targets, "patchStrategicMerge": patch})),
+        )
+        stored = await world.client.create(CONFIG_MAPS, config_map("one"), "default")
+        trigger = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "namespace": "default",
+            "name": "one",
+            "uid": stored["metadata"]["uid"],
+        }
+        found = {each["policy"]: each for each in await world.work()}
+        assert {"make", "touch"} == set(found)
+        assert ("generate", {}) == (found["make"]["requestType"], found["make"]["resource"])
+        contexts = [{"rule": name, "deleteDownstream": False, "trigger": trigger} for name in ("keep", "once")]
+        assert contexts == found["make"]["ruleContext"]
+        assert ("mutate", "label", trigger) == tuple(found["touch"][key] for key in ("requestType", "rule", "resource"))
+        await world.forget()
+        await world.client.create(CONFIG_MAPS, config_map("two"), "default", query={"dryRun": "All"})
+        assert [] == await world.work()
+        await world.client.delete(CONFIG_MAPS, "one", "default")
+        (found_,) = await world.work()
+        assert [{"rule": "keep", "deleteDownstream": True, "trigger": trigger}] == found_["ruleContext"]
+
+    in_cluster(act)
+
+
+def test_what_a_rule_made_or_copies_is_kept_in_step() -> None:
+    """A change by anybody but the account that does the work; a source that goes takes its copies along."""
+    copied = {"apiVersion": "v1", "kind": "Secret", "name": "copy", "namespace": "default"}
+    keep = rule("keep", generate={**copied, "synchronize": True, "clone": {"name": "source", "namespace": "default"}})
+    labels = {
+        "app.kubernetes.io/managed-by": "kyverno",
+        f"{GENERATE}policy-name": "copy",
+        f"{GENERATE}policy-namespace": "",
+        f"{GENERATE}rule-name": "keep",
+        f"{GENERATE}trigger-kind": "ConfigMap",
+        f"{GENERATE}trigger-version": "v1",
+        f"{GENERATE}trigger-group": "",
+        f"{GENERATE}trigger-namespace": "default",
+        f"{GENERATE}trigger-uid": "7",
+    }
+    trigger = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "uid": "7"}
+
+    def secret(name: str, **extra: str) -> JSONObject:
+        metadata = {"name": name, "namespace": "default", "labels": extra}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+
+    async def act(world: World) -> None:
+        source = await world.client.create(SECRETS, secret("source", **{f"{GENERATE}clone-source": ""}), "default")
+        of_source = {
+            f"{GENERATE}source-uid": source["metadata"]["uid"],
+            f"{GENERATE}source-kind": "Secret",
+            f"{GENERATE}source-version": "v1",
+            f"{GENERATE}source-group": "",
+            f"{GENERATE}source-namespace": "default",
+        }
+        await world.client.create(SECRETS, secret("copy", **labels, **of_source), "default")
+        await world.make(POLICIES, policy("copy", keep))
+        await world.client.patch(SECRETS, "copy", {"stringData": {"a": "b"}}, "default")
+        expected = {"rule": "keep", "deleteDownstream": False, "trigger": trigger}
+        assert [[expected]] == [each["ruleContext"] for each in await world.work()]
+        await world.forget()
+        await world.client.patch(SECRETS, "source", {"stringData": {"a": "b"}}, "default")
+        assert [[expected]] == [each["ruleContext"] for each in await world.work()]
+        await world.forget()
+        await world.client.delete(SECRETS, "source", "default")
+        assert [[{**expected, "deleteDownstream": True}]] == [each["ruleContext"] for each in await world.work()]
+
+    in_cluster(act)
+
+
+def test_the_account_that_does_the_work_sets_nothing_in_motion() -> None:
+    """Its own objects would set rules in motion for ever."""
+    made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
+
+    async def act(world: World) -> None:
+        always = {**rule("always", generate=made), "skipBackgroundRequests": False}
+        await world.make(POLICIES, policy("make", rule("usual", generate=made), always))
+        access = load_kubeconfig(world.sandbox.sandbox.kubeconfig)
+        access.impersonate.update({"as": BACKGROUND, "as-groups": ["system:masters"]})
+        async with Client(access, qps=0) as client:
+            await client.create(CONFIG_MAPS, config_map("one"), "default")
+        (found,) = await world.work()
+        assert ["always"] == [each["rule"] for each in found["ruleContext"]]
+
+    in_cluster(act, background_account=BACKGROUND)
+
+
+def test_work_beyond_the_threshold_is_refused_and_told_of() -> None:
+    """An event says which policy did not get its way."""
+    made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
+
+    async def act(world: World) -> None:
+        threshold = {"data": {"updateRequestThreshold": "0"}}
+        await world.client.patch(CONFIG_MAPS, "kyverno", threshold, "kyverno")
+        await world.make(POLICIES, policy("make", rule("usual", generate=made)))
+        await world.client.create(CONFIG_MAPS, config_map("one"), "default")
+        assert [] == await world.work()
+        async with asyncio.timeout(10):
+            while not (
+                found := (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
+            ):
+                await asyncio.sleep(0.02)
+        assert "policy make error: there are 0 UpdateRequests; updateRequestThreshold allows 0" == found[0]["note"]
+        assert ("make", "one") == (found[0]["regarding"]["name"], found[0]["related"]["name"])
+
+    in_cluster(act)
+
+
+def test_an_entry_of_the_global_context_without_data_says_so() -> None:
+    """By an event and in its status, until it has data."""
+    entries = GVR("kyverno.io", "v2", "globalcontextentries")
+    call = {"urlPath": "/apis/none.example.com/v1/things", "refreshInterval": "200ms", "retryLimit": 1}
+
+    async def status(world: World, ready: str) -> JSONObject:
+        async with asyncio.timeout(20):
+            while True:
+                found: JSONObject = (await world.client.get(entries, "things")).get("status") or {}
+                if ready in [each["status"] for each in found.get("conditions") or ()]:
+                    return found
+                await asyncio.sleep(0.02)
+
+    async def act(world: World) -> None:
+        body = {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": "things"}}
+        made = await world.client.create(entries, {**body, "spec": {"apiCall": call}})
+        found = await status(world, "False")
+        assert ("Ready", "Failed", False) == (
+            found["conditions"][0]["type"],
+            found["conditions"][0]["reason"],
+            "lastRefreshTime" in found,
+        )
+        told = (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
+        assert [("Retrying", "globalcontext-controller", made["metadata"]["uid"])] == [
+            (each["action"], each["reportingController"], each["regarding"]["uid"]) for each in told
+        ]
+        better = {"spec": {"apiCall": {"urlPath": "/api/v1/namespaces"}}}
+        await world.client.patch(entries, "things", better)
+        assert "lastRefreshTime" in await status(world, "True")
+
+    in_cluster(act)

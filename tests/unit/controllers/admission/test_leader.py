@@ -1,0 +1,262 @@
+"""What only the leader does: keeping the webhooks in place, and taking them away when nobody comes after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.cluster.informer import Informer, Notice
+from pyverno.cluster.leases import LEASES
+from pyverno.controllers.admission.leader import Leader
+from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.runtime.heartbeat import Heartbeat
+from pyverno.controllers.runtime.tasks import Parts
+from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.state.hosts import Surroundings
+from pyverno.controllers.webhooks.reconciler import WebhookController
+from pyverno.controllers.webhooks.registration import WebhookRegistration
+from pyverno.controllers.webhooks.sources import PolicyKey, Sources
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
+from pyverno.telemetry.metrics import Metrics
+from pyverno.testing import PolicySandbox
+from pyverno.webhook.observers import Observers
+
+VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
+MUTATING = GVR("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
+POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
+DEPLOYMENTS = GVR("apps", "v1", "deployments")
+RESOURCES = "kyverno-resource-validating-webhook-cfg"
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for something that is about to happen."""
+    async with asyncio.timeout(30):
+        while not await holds():
+            await asyncio.sleep(0.05)
+
+
+def test_webhooks_that_somebody_takes_away_or_changes_come_back() -> None:
+    """At once, whatever they are for."""
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            await client.delete(VALIDATING, RESOURCES)
+            await client.delete(MUTATING, "kyverno-verify-mutating-webhook-cfg")
+            policies = await client.get(VALIDATING, "kyverno-policy-validating-webhook-cfg")
+            policies["webhooks"][0]["failurePolicy"] = "Ignore"
+            await client.update(VALIDATING, policies)
+
+            async def are_back() -> bool:
+                named = {item["metadata"]["name"]: item for item in (await client.list(VALIDATING))["items"]}
+                others = {item["metadata"]["name"] for item in (await client.list(MUTATING))["items"]}
+                found = named["kyverno-policy-validating-webhook-cfg"]["webhooks"][0]["failurePolicy"]
+                return RESOURCES in named and "kyverno-verify-mutating-webhook-cfg" in others and found == "Fail"
+
+            await until(are_back)
+
+    asyncio.run(run())
+
+
+def test_the_heartbeat_goes_through_the_webhook() -> None:
+    """The time in the lease is the webhook's: it comes also where somebody else writes the lease."""
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            lease = await client.get(LEASES, "kyverno-health", "kyverno")
+            lease["metadata"]["annotations"]["kyverno.io/last-request-time"] = "2000-01-01T00:00:00Z"
+            stored = await client.update(LEASES, lease, "kyverno")
+            assert "2000-01-01T00:00:00Z" != stored["metadata"]["annotations"]["kyverno.io/last-request-time"]
+
+    asyncio.run(run())
+
+
+def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader whose watches are late would take away the webhook of a policy that it has not heard of."""
+    steps: list[str] = []
+    catch_up, register = ClusterWorld.catch_up, WebhookRegistration.register
+
+    async def caught_up(world: ClusterWorld) -> None:
+        await catch_up(world)
+        steps.append("caught up")
+
+    async def registered(registration: WebhookRegistration, sources: Sources) -> Mapping[PolicyKey, str]:
+        steps.append("registered")
+        return await register(registration, sources)
+
+    monkeypatch.setattr(ClusterWorld, "catch_up", caught_up)
+    monkeypatch.setattr(WebhookRegistration, "register", registered)
+
+    async def run() -> None:
+        async with PolicySandbox(Sandbox(Settings(controllers=False)), Observers()):
+            assert ["caught up", "registered"] == steps[:2]
+
+    asyncio.run(run())
+
+
+def test_a_policy_that_comes_while_webhooks_are_written_is_not_ready_before_its_own_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who waits for it would be told too early."""
+    said: list[object] = []
+    register = WebhookRegistration.register
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+
+            async def registered(registration: WebhookRegistration, sources: Sources) -> Mapping[PolicyKey, str]:
+                names = [policy.name for policy in sources.legacy]
+                if "late" in names:
+                    said.append((await client.get(POLICIES, "late")).get("status"))
+                elif "first" in names and not said:
+                    made = await client.create(POLICIES, named("late"))
+                    version = made["metadata"]["resourceVersion"]
+                    await until(lambda: _seen(cluster, "late", version))
+                return await register(registration, sources)
+
+            monkeypatch.setattr(WebhookRegistration, "register", registered)
+            await client.create(POLICIES, named("first"))
+
+            async def is_ready() -> bool:
+                return bool((await client.get(POLICIES, "first")).get("status")) and bool(said)
+
+            await until(is_ready)
+
+    asyncio.run(run())
+    assert [None] == said[:1]
+
+
+async def _seen(cluster: PolicySandbox, name: str, version: str) -> bool:
+    return cluster.controller.has_seen(POLICIES, name, "", version)
+
+
+def named(name: str) -> JSONObject:
+    """Return a policy that everything passes."""
+    match = {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}
+    check = {"name": "rule", "match": match, "validate": {"pattern": {"metadata": {"name": "?*"}}}}
+    metadata = {"name": name}
+    return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {"rules": [check]}}
+
+
+def test_a_configuration_is_changed_and_never_made_anew() -> None:
+    """Between its end and its beginning everything would pass."""
+    notices: list[Notice] = []
+
+    async def run() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            informer = Informer(client, VALIDATING, fields=f"metadata.name={RESOURCES}")
+            informer.listen(lambda notice, _: notices.append(notice))
+            watching = asyncio.create_task(informer.run())
+            await informer.synced.wait()
+            for name in ("a", "b"):
+                await client.create(POLICIES, named(name))
+                await cluster.settle()
+            await client.delete(POLICIES, "a")
+            await client.delete(POLICIES, "b")
+            await cluster.settle()
+
+            async def is_empty() -> bool:
+                return not (await client.get(VALIDATING, RESOURCES)).get("webhooks")
+
+            await until(is_empty)
+            watching.cancel()
+
+    asyncio.run(run())
+    assert {Notice.ADDED, Notice.MODIFIED} == set(notices)
+    assert 1 == notices.count(Notice.ADDED)
+
+
+@asynccontextmanager
+async def leaving(server: str = "") -> AsyncIterator[tuple[Client, Leader]]:
+    """Make a replica of the Deployment `us` that has never led, with webhooks and a heartbeat in its cluster."""
+    parts, given = Parts(), AdmissionSettings(namespace="default", deployment="us", server=server)
+    async with (
+        Sandbox(Settings(controllers=False)) as sandbox,
+        Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+    ):
+        surroundings = Surroundings(client, given.surroundings, KindTable)
+        world = ClusterWorld(client, given, surroundings, parts.start)
+        await Heartbeat(client, "default").beat()
+        for kind in ("Validating", "Mutating"):
+            body = {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": f"{kind}WebhookConfiguration",
+                "metadata": {"name": "ours", "labels": {"webhook.kyverno.io/managed-by": "kyverno"}},
+            }
+            await WebhookController(client).apply({**body, "webhooks": []})
+            await WebhookController(client).apply({**body, "metadata": {"name": "foreign"}, "webhooks": []})
+        yield client, Leader(client, given, world, Metrics())
+        await surroundings.close()
+
+
+def deployment(replicas: int) -> JSONObject:
+    """Return the Deployment that the replica belongs to."""
+    container = {"name": "a", "image": "a"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "us", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+async def left(client: Client) -> tuple[list[str], bool]:
+    """Return the names of the webhook configurations that are left, and whether the heartbeat is."""
+    names = [item["metadata"]["name"] for gvr in (VALIDATING, MUTATING) for item in (await client.list(gvr))["items"]]
+    try:
+        await client.get(LEASES, "kyverno-health", "default")
+    except StatusError:
+        return names, False
+    return names, True
+
+
+@pytest.mark.parametrize("replicas", [None, 0])
+def test_the_last_replica_takes_the_webhooks_away(replicas: int | None) -> None:
+    """When the Deployment is gone or scaled to 0: nothing would answer, and with Fail nothing could be written."""
+
+    async def run() -> None:
+        async with leaving() as (client, leader):
+            if replicas is not None:
+                await client.create(DEPLOYMENTS, deployment(replicas), "default")
+            await leader.end(asyncio.create_task(asyncio.sleep(0)))
+            assert (["foreign", "foreign"], False) == await left(client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("server", ["", "127.0.0.1:9443"])
+def test_a_replica_that_others_come_after_leaves_them(server: str) -> None:
+    """So does one outside of the cluster, which has no Deployment."""
+
+    async def run() -> None:
+        async with leaving(server) as (client, leader):
+            if not server:
+                await client.create(DEPLOYMENTS, deployment(1), "default")
+            await leader.end(asyncio.create_task(asyncio.sleep(0)))
+            assert (["foreign", "ours", "foreign", "ours"], True) == await left(client)
+
+    asyncio.run(run())

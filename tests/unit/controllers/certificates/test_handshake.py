@@ -1,0 +1,118 @@
+"""A replica that asks its own port as the API server does: what it complains of, and when it is content again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from pyverno.controllers.certificates import handshake as ownhandshake
+from pyverno.controllers.certificates.handshake import OwnHandshake
+from pyverno.controllers.certificates.secrets import CertificateSettings, make_authority, make_leaf
+from pyverno.webhook.tls import ServerTls
+from tests.unit.controllers.state.test_clusterstate import until
+
+SETTINGS = CertificateSettings()
+NOW = datetime.now(UTC)
+AUTHORITY, OTHER = (make_authority("ECDSA", NOW) for _ in range(2))
+LEAF = make_leaf(AUTHORITY, SETTINGS, NOW)
+
+
+def play(scene: Callable[[OwnHandshake, list[bytes], ServerTls, int], Awaitable[None]], name: str) -> None:
+    """Look every few milliseconds at a server with a good leaf; the list is what the API server trusts."""
+
+    async def run() -> None:
+        tls, bundle = ServerTls(LEAF.certificates, LEAF.key), [AUTHORITY.certificates]
+        server = await asyncio.start_server(_answer, "127.0.0.1", 0, ssl=tls.listening)
+        port = server.sockets[0].getsockname()[1]
+        handshake = OwnHandshake(name, lambda: bundle[0], 0.01)
+        task = asyncio.create_task(handshake.run("", port))
+        try:
+            await scene(handshake, bundle, tls, port)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            server.close()
+            await server.wait_closed()
+
+    asyncio.run(run())
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        await reader.read()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownhandshake, "_AGAIN_SECONDS", 0.01)
+
+
+def test_a_chain_that_holds_and_one_that_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    """The bundle is another authority's for a while: it is said once, and taken back."""
+
+    async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:
+        await asyncio.sleep(0.1)
+        assert "" == handshake.problem()
+        bundle[0] = OTHER.certificates
+        await until(lambda: "certificate is not good for `kyverno-svc.kyverno.svc`: " in handshake.problem())
+        bundle[0] = OTHER.certificates + AUTHORITY.certificates
+        await until(lambda: not handshake.problem())
+
+    play(scene, SETTINGS.asked_name)
+    assert 1 == caplog.text.count("the API server would not trust this replica")
+
+
+def test_a_certificate_for_another_name() -> None:
+    """The chain holds, but the API server asks for another service."""
+
+    async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:
+        await until(lambda: "not good for `other.kyverno.svc`: Hostname mismatch" in handshake.problem())
+
+    play(scene, "other.kyverno.svc")
+
+
+def test_a_certificate_that_has_ended() -> None:
+    """A leaf of two years ago."""
+
+    async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:
+        before = NOW.replace(year=NOW.year - 3)
+        old = make_leaf(make_authority("ECDSA", before), SETTINGS, before)
+        tls.swap(old.certificates, old.key)
+        await until(lambda: "certificate is not good" in handshake.problem())
+
+    play(scene, SETTINGS.asked_name)
+
+
+@pytest.mark.parametrize("bundle", [b"", b"no certificate", b"\xff"])
+def test_a_bundle_that_is_none(bundle: bytes) -> None:
+    """That is a problem like any other, and the next look is made."""
+
+    async def scene(handshake: OwnHandshake, trusted: list[bytes], tls: ServerTls, port: int) -> None:
+        trusted[0] = bundle
+        await until(
+            lambda: "no handshake with its own port" in handshake.problem() or "not good" in handshake.problem()
+        )
+        trusted[0] = AUTHORITY.certificates
+        await until(lambda: not handshake.problem())
+
+    play(scene, SETTINGS.asked_name)
+
+
+def test_nobody_listens() -> None:
+    """The port is closed: it is said, and nothing breaks."""
+
+    async def run() -> None:
+        handshake = OwnHandshake("a", lambda: AUTHORITY.certificates, 0.01)
+        task = asyncio.create_task(handshake.run("127.0.0.1", 1))
+        await until(lambda: "no handshake with its own port 1: " in handshake.problem())
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())

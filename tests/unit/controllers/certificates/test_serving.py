@@ -1,0 +1,158 @@
+"""The certificates that a replica serves: followed by all, renewed by the leader, trusted before they are served."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from cryptography import x509
+
+from kubesandbox import Sandbox
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.certificates.secrets import SECRETS, CertificateSettings, make_leaf
+from pyverno.controllers.certificates.serving import ServingCertificates
+
+SETTINGS = CertificateSettings(namespace="default")
+
+
+class _Replica:
+    """Serving certificates, and the bundles that were published for it."""
+
+    def __init__(self, client: Client) -> None:
+        self.published: list[bytes] = []
+        self.certificates = ServingCertificates(client, SETTINGS, self._publish)
+
+    async def _publish(self) -> None:
+        self.published.append(self.certificates.bundle)
+
+    @property
+    def leaf(self) -> bytes:
+        """What is served now."""
+        found = self.certificates._leaf
+        return b"" if found is None else found.certificates
+
+
+def play(scene: Callable[[Client, _Replica, _Replica], Awaitable[None]]) -> None:
+    """Play a scene with a leader and a follower."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            leader, follower = _Replica(client), _Replica(client)
+            for each in (leader, follower):
+                await each.certificates.start()
+            tasks = [asyncio.create_task(each.certificates.follow()) for each in (leader, follower)]
+            tasks.append(asyncio.create_task(leader.certificates.lead()))
+            try:
+                async with asyncio.timeout(30):
+                    await scene(client, leader, follower)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+async def _until(holds: Callable[[], object]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)
+
+
+def test_replicas_share_a_leaf_and_follow_a_new_one() -> None:
+    """A leaf that is gone is made again by the leader, and nothing has to be published for that."""
+
+    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+        first = leader.leaf
+        assert first
+        assert first == follower.leaf
+        assert ("", "") == (leader.certificates.problem(), follower.certificates.problem())
+        await client.delete(SECRETS, SETTINGS.tls_name, "default")
+        await _until(lambda: leader.leaf != first and leader.leaf == follower.leaf)
+        assert [] == leader.published
+
+    play(scene)
+
+
+def test_a_leaf_that_does_not_name_the_address_that_serves_is_renewed_at_once() -> None:
+    """At the start of a replica and by the leader: it has months to live, but no API server would trust it."""
+    elsewhere = replace(SETTINGS, server="192.0.2.1:9443", tls_secret=SETTINGS.tls_name, ca_secret=SETTINGS.ca_name)
+
+    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+        first = leader.leaf
+        moved = ServingCertificates(client, elsewhere, leader._publish)
+        await moved.start()
+        assert "192.0.2.1" in str(_addresses(moved))
+        # the leader was told of no such address, and what it does not ask for does no harm
+        await _until(lambda: leader.leaf == follower.leaf != first)
+        authority = leader.certificates._authority
+        assert authority is not None
+        foreign = make_leaf(authority, CertificateSettings(namespace="elsewhere"), datetime.now(UTC))
+        secret = await client.get(SECRETS, SETTINGS.tls_name, "default")
+        data = {"tls.crt": foreign.certificates, "tls.key": foreign.key}
+        coded = {name: base64.b64encode(text).decode() for name, text in data.items()}
+        await client.update(SECRETS, {**secret, "data": coded}, "default")
+        second = leader.leaf
+        await _until(lambda: leader.leaf == follower.leaf != second)
+        assert foreign.certificates != leader.leaf
+
+    play(scene)
+
+
+def _addresses(certificates: ServingCertificates) -> list[object]:
+    leaf = certificates._leaf
+    assert leaf is not None
+    names = leaf.parsed()[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return list(names.get_values_for_type(x509.IPAddress))
+
+
+def test_a_new_authority_is_published_before_it_is_served() -> None:
+    """Together with the old one, which replicas still serve; the follower publishes nothing."""
+
+    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+        before, leaf = leader.certificates.bundle, leader.leaf
+        served: list[bytes] = []
+        publish = leader.certificates._publish
+
+        async def note() -> None:
+            served.append(leader.leaf)
+            await publish()
+
+        leader.certificates._publish = note
+        await client.delete(SECRETS, SETTINGS.ca_name, "default")
+        await client.delete(SECRETS, SETTINGS.tls_name, "default")
+        await _until(lambda: leader.leaf != leaf and leader.leaf == follower.leaf)
+        assert [leaf] == served
+        [bundle] = leader.published
+        assert bundle.endswith(before)
+        assert len(bundle) > len(before)
+        assert [] == follower.published
+
+    play(scene)
+
+
+def test_when_certificates_end_is_told() -> None:
+    """One series for each Secret, the authority never before its leaf; rounds of the leader are counted."""
+
+    async def scene(client: Client, leader: _Replica, _: _Replica) -> None:
+        metrics = leader.certificates._metrics
+        found = {reading.name: reading.numbers for reading in metrics.read()}
+        ends = found["kyverno_certificate_end_timestamp_seconds"]
+        assert {(SETTINGS.ca_name,), (SETTINGS.tls_name,)} == set(ends)
+        now = time.time()
+        assert now < ends[(SETTINGS.tls_name,)] <= ends[(SETTINGS.ca_name,)]
+        await _until(lambda: ("certmanager-controller",) in _rounds(leader))
+
+    play(scene)
+
+
+def _rounds(replica: _Replica) -> set[tuple[str, ...]]:
+    read = replica.certificates._metrics.read()
+    return set(next(each for each in read if each.name == "kyverno_controller_reconcile").numbers)

@@ -1,0 +1,178 @@
+"""Events about policies: which, in which words, and none that would delay or repeat an answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import Access, load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.admission.controller import AdmissionSettings
+from pyverno.controllers.runtime.events import Event, Events, EventSettings, events_of
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.testing import PolicySandbox
+from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.observers import Observers
+
+POD = ResourceRef("v1", "Pod", "shop", "web")
+POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+EVENTS = GVR("events.k8s.io", "v1", "events")
+
+
+def result(
+    rule: str,
+    status: Status,
+    message: str = "",
+    policy: str = "p",
+    kind: RuleType = RuleType.VALIDATION,
+    exceptions: tuple[str, ...] = (),
+) -> RuleResult:
+    """Return the result of a rule of a ClusterPolicy."""
+    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", policy), rule, kind)
+    return RuleResult(info, FailureAction.ENFORCE, status, message, exceptions=exceptions)
+
+
+def told(*results: RuleResult, is_allowed: bool = True) -> list[tuple[str, str, str, str]]:
+    """Return reason, action, note and what the event is about."""
+    found = events_of(results, POD, is_allowed=is_allowed)
+    return [(each.reason, each.action, each.note, each.regarding.name) for each in found]
+
+
+def test_a_denial_is_told_of_its_policy() -> None:
+    """Once for each rule that failed; the resource is not there, so it gets no event."""
+    events = told(result("a", Status.FAIL, "no"), result("b", Status.PASS), is_allowed=False)
+    assert [("PolicyViolation", "Resource Blocked", "Pod shop/web: [a] fail (blocked); no", "p")] == events
+
+
+def test_an_audited_failure_is_told_of_the_resource_as_well() -> None:
+    """There for every rule of the policy, also for those that pass."""
+    assert [
+        ("PolicyViolation", "Resource Passed", "Pod shop/web: [a] fail; no", "p"),
+        ("PolicyViolation", "Resource Passed", "policy p/a fail: no", "web"),
+        ("PolicyViolation", "Resource Passed", "policy p/b pass: ", "web"),
+    ] == told(result("a", Status.FAIL, "no"), result("b", Status.PASS))
+
+
+def test_an_exception_is_told_of_both() -> None:
+    """Of the exception that was used and of the policy that it is from."""
+    assert [
+        ("PolicySkipped", "Resource Passed", "resource Pod/shop/web was skipped from policy rule p/a", "e"),
+        (
+            "PolicySkipped",
+            "Resource Passed",
+            "resource Pod/shop/web was skipped from rule a due to policy exceptions team/e",
+            "p",
+        ),
+    ] == told(result("a", Status.SKIP, exceptions=("team/e",)))
+
+
+def test_success_is_told_once_a_policy() -> None:
+    """Whether it is told at all says the ConfigMap."""
+    assert [
+        ("PolicyApplied", "Resource Passed", "Pod shop/web: pass", "p"),
+        ("PolicyApplied", "Resource Mutated", "Pod shop/web is successfully mutated", "q"),
+    ] == told(
+        result("a", Status.PASS),
+        result("b", Status.PASS),
+        result("c", Status.PASS, policy="q", kind=RuleType.MUTATION),
+    )
+
+
+def test_what_has_no_name_has_no_events() -> None:
+    """An object whose name the API server still makes can not be referred to."""
+    nameless = ResourceRef("v1", "Pod", "shop", "")
+    assert [] == list(events_of([result("a", Status.FAIL)], nameless, is_allowed=False))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Web:a", "web-a.ff"), ("system:node-", "system-node-z.ff"), (":a", "a-a.ff"), ("web", "web.ff")],
+)
+def test_names_of_events_are_valid_names(name: str, expected: str) -> None:
+    """Whatever characters the name of the object has."""
+    event = Event("PolicyViolation", "Resource Passed", "note", ResourceRef("v1", "Pod", "", name))
+    assert expected == event.to_json(255, "host")["metadata"]["name"]
+    assert "default" == event.to_json(255, "host")["metadata"]["namespace"]
+
+
+def test_long_notes_are_cut_between_characters() -> None:
+    """The API server takes 1024 bytes."""
+    written = Event("PolicyViolation", "Resource Passed", "é" * 1000, POD).to_json(1, "host")["note"]
+    assert "é" * 510 + "..." == written
+
+
+def policy() -> JSONObject:
+    """Return a policy that refuses config maps without an owner."""
+    rule = {
+        "name": "owner",
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+        "validate": {
+            "failureAction": "Enforce",
+            "message": "owner",
+            "pattern": {"metadata": {"labels": {"owner": "?*"}}},
+        },
+    }
+    head = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "owners"}}
+    return {**head, "spec": {"rules": [rule]}}
+
+
+@pytest.mark.parametrize(("omitted", "expected"), [((), ["owners"]), (("PolicyViolation",), [])])
+def test_a_denied_request_leaves_its_event_in_the_cluster(omitted: tuple[str, ...], expected: list[str]) -> None:
+    """A dry run leaves none, nor does a reason that is left out; the event knows the policy's uid."""
+
+    async def play() -> None:
+        settings = AdmissionSettings(events=EventSettings(omitted=omitted))
+        async with (
+            PolicySandbox(Sandbox(Settings(kubelet=False)), Observers(), settings) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig)) as client,
+        ):
+            made = await client.create(POLICIES, policy())
+            await cluster.settle()
+            bare = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bare"}}
+            for query in ([("dryRun", "All")], []):
+                with pytest.raises(StatusError):
+                    await client.create(CONFIG_MAPS, bare, "default", query=query)
+            found: list[JSONObject] = []
+            for _ in range(50):
+                listed = await client.list(EVENTS, "default")
+                found = [each for each in listed["items"] if each["reason"] == "PolicyViolation"]
+                if found:
+                    break
+                await asyncio.sleep(0.01)
+            assert expected == [each["regarding"]["name"] for each in found]
+            assert [made["metadata"]["uid"]] * len(found) == [each["regarding"]["uid"] for each in found]
+
+    asyncio.run(play())
+
+
+def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Every lost event is counted; thousands of them must not fill the log."""
+    lost: list[int] = []
+
+    async def play() -> None:
+        async with Client(Access("http://127.0.0.1:9"), qps=0) as client:
+            events = Events(
+                client,
+                EventSettings(),
+                configuration=Configuration,
+                uid_of=lambda _ref: "",
+                on_drop=lambda: lost.append(1),
+            )
+            for number in range(30):
+                events.tell(Event("PolicyViolation", "Resource Blocked", str(number), POD, POD))
+            running = asyncio.create_task(events.run())
+            async with asyncio.timeout(20):
+                while len(lost) < 30:
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(play())
+    assert ["events could not be written"] == [each.message for each in caplog.records if "event" in each.message]

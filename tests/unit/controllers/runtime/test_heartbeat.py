@@ -1,0 +1,107 @@
+"""The heartbeat of the leader: a lease, its age, and that it goes with the last replica."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LEASES
+from pyverno.controllers.runtime.heartbeat import Heartbeat
+from pyverno.kube.status import StatusError
+
+START = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.time = START
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
+def play(scene: Callable[[Client, Heartbeat, Clock], Awaitable[None]]) -> None:
+    """Play a scene in a fresh cluster."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(Settings(controllers=False)) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            clock = Clock()
+            await scene(client, Heartbeat(client, "default", seconds=0.01, now=clock), clock)
+
+    asyncio.run(run())
+
+
+def test_a_beat_makes_the_lease_and_then_moves_its_time() -> None:
+    """With the label by which the webhook is asked about it."""
+
+    async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
+        for minutes in (0, 1):
+            clock.time = START + timedelta(minutes=minutes)
+            await heartbeat.beat()
+            lease = await client.get(LEASES, "kyverno-health", "default")
+            assert {"app.kubernetes.io/name": "kyverno"} == lease["metadata"]["labels"]
+            said = lease["metadata"]["annotations"]["kyverno.io/last-request-time"]
+            assert f"2026-11-22T10:0{minutes}:00Z" == said
+
+    play(scene)
+
+
+def test_a_lease_is_young_for_a_hundred_seconds() -> None:
+    """One that is not there, or says no time, tells nothing good."""
+
+    async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
+        assert "the lease kyverno-health tells no time" == await heartbeat.problem()
+        await heartbeat.beat()
+        clock.time = START + timedelta(seconds=99)
+        assert "" == await heartbeat.problem()
+        clock.time = START + timedelta(seconds=100)
+        assert "the lease kyverno-health is 100 seconds old" == await heartbeat.problem()
+        await client.patch(
+            LEASES, "kyverno-health", {"metadata": {"annotations": {"kyverno.io/last-request-time": "now"}}}, "default"
+        )
+        assert "the lease kyverno-health tells no time" == await heartbeat.problem()
+
+    play(scene)
+
+
+def test_whoever_waits_is_told_after_every_beat_also_one_that_failed() -> None:
+    """Webhooks must be looked after then, too."""
+
+    async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
+        lost = Heartbeat(client, "nowhere", seconds=0.01, now=clock)
+        for each in (heartbeat, lost):
+            told = asyncio.Event()
+            running = asyncio.create_task(each.run(told.set))
+            await asyncio.wait_for(told.wait(), 10)
+            told.clear()
+            await asyncio.wait_for(told.wait(), 10)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    play(scene)
+
+
+def test_the_lease_is_taken_away_whether_it_is_there_or_not() -> None:
+    """That of Kyverno's own start as well."""
+
+    async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
+        await heartbeat.remove()
+        await heartbeat.beat()
+        await heartbeat.remove()
+        try:
+            await client.get(LEASES, "kyverno-health", "default")
+        except StatusError as error:
+            assert 404 == error.status
+        else:
+            raise AssertionError("the lease is still there")
+
+    play(scene)

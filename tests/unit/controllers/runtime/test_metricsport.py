@@ -1,0 +1,83 @@
+"""The port of the metrics: plain, or with certificates of its own in a sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+
+import aiohttp
+import pytest
+from cryptography import x509
+
+from kubesandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.certificates.secrets import SECRETS, CertificateSettings
+from pyverno.controllers.runtime.metricsport import MetricsPort, MetricsTls
+from pyverno.errors import HostError
+
+TEXT = b"# TYPE a counter\na_total 1.0\n"
+
+
+async def text() -> list[bytes]:
+    """Return what is served."""
+    return [TEXT[:5], TEXT[5:]]
+
+
+def test_metrics_are_text_at_their_path() -> None:
+    """And nothing is anywhere else."""
+
+    async def run() -> None:
+        async with MetricsPort(text, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port.port}/metrics") as reply:
+                assert (200, TEXT) == (reply.status, await reply.read())
+                assert "text/plain; version=0.0.4; charset=utf-8" == reply.headers["Content-Type"]
+            async with session.get(f"http://127.0.0.1:{port.port}/") as reply:
+                assert 404 == reply.status
+
+    asyncio.run(run())
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    """Before any work begins."""
+
+    async def run() -> None:
+        async with MetricsPort(text, "127.0.0.1", 0) as port:
+            with pytest.raises(HostError, match=f"nobody can listen at `127.0.0.1:{port.port}`: .*already in use"):
+                async with MetricsPort(text, "127.0.0.1", port.port):
+                    pass
+
+    asyncio.run(run())
+
+
+def test_with_certificates_metrics_are_read_by_https() -> None:
+    """The Secrets are made; who trusts the authority reads by the names of the services and the address."""
+
+    async def run() -> None:
+        async with Sandbox(Settings(namespaces=("kyverno",))) as sandbox:
+            access = load_kubeconfig(sandbox.kubeconfig)
+            settings = CertificateSettings(
+                ca_secret="metrics-ca",  # noqa: S106 - a name
+                tls_secret="metrics-tls",  # noqa: S106 - a name
+                server="127.0.0.1",
+                more_services=("kyverno-svc-metrics",),
+            )
+            async with (
+                MetricsPort(text, "127.0.0.1", 0, MetricsTls(access, settings)) as port,
+                Client(access) as client,
+                aiohttp.ClientSession() as session,
+            ):
+                secret = await client.get(SECRETS, "metrics-ca", "kyverno")
+                context = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["tls.crt"]).decode())
+                async with session.get(f"https://127.0.0.1:{port.port}/metrics", ssl=context) as reply:
+                    assert TEXT == await reply.read()
+                with pytest.raises(aiohttp.ClientError):
+                    await session.get(f"http://127.0.0.1:{port.port}/metrics")
+                leaf = base64.b64decode((await client.get(SECRETS, "metrics-tls", "kyverno"))["data"]["tls.crt"])
+        names = x509.load_pem_x509_certificate(leaf).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        assert {"kyverno-svc.kyverno.svc", "kyverno-svc-metrics.kyverno.svc"} <= set(
+            names.value.get_values_for_type(x509.DNSName)
+        )
+
+    asyncio.run(run())

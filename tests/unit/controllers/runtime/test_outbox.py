@@ -1,0 +1,163 @@
+"""What is to be written is written, however long the API server is away; what is not is told of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pyverno.controllers.runtime import outbox
+from pyverno.controllers.runtime.outbox import Outbox
+from pyverno.errors import HostError
+from pyverno.kube.status import StatusError
+
+
+class Desk:
+    """Writes what it is given, after as many refusals as it is told to make."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        self.refusals = list(refusals)
+        self.written: list[str] = []
+        self.lost: list[tuple[str, str]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def write(self, item: str) -> None:
+        await self.gate.wait()
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.written.append(item)
+
+    def lose(self, item: str, reason: str) -> None:
+        self.lost.append((item, reason))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "_FIRST_PAUSE", 0.001)
+
+
+def work(desk: Desk, act: Callable[[Outbox[str]], Awaitable[None]], **settings: float) -> None:
+    async def run() -> None:
+        box = Outbox(desk.write, lost=desk.lose, **settings)  # type: ignore[arg-type]  # numbers of either kind
+        running = asyncio.create_task(box.run())
+        await act(box)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_an_item_is_tried_until_the_server_is_back() -> None:
+    """Neither an outage nor a server that asks to come back later loses anything."""
+    desk = Desk(
+        HostError("away"), StatusError(503, "ServiceUnavailable", "later"), StatusError(409, "Conflict", "again")
+    )
+
+    async def act(box: Outbox[str]) -> None:
+        assert box.put("a")
+        await box.flush(10)
+        assert 0 == len(box)
+
+    work(desk, act)
+    assert (["a"], []) == (desk.written, desk.lost)
+
+
+def test_a_refusal_that_will_not_change_is_told_at_once() -> None:
+    """Others go on."""
+    desk = Desk(StatusError(403, "Forbidden", "you may not"))
+
+    async def act(box: Outbox[str]) -> None:
+        box.put("a")
+        box.put("b")
+        await box.flush(10)
+
+    work(desk, act, writers=1)
+    assert (["b"], [("a", "you may not")]) == (desk.written, desk.lost)
+
+
+def test_patience_ends() -> None:
+    """What is too old is told of with the last reason."""
+    desk = Desk(*[HostError("away")] * 50)
+
+    async def act(box: Outbox[str]) -> None:
+        box.put("a")
+        await box.flush(10)
+
+    work(desk, act, patience=0.0)
+    assert ([], [("a", "away")]) == (desk.written, desk.lost)
+
+
+def test_a_full_box_takes_nothing_more() -> None:
+    """Who puts something in never waits, but is told."""
+    desk = Desk()
+    desk.gate.clear()
+
+    async def act(box: Outbox[str]) -> None:
+        taken = [box.put(name) for name in "abc"]
+        assert [True, True, False] == taken
+        desk.gate.set()
+        await box.flush(10)
+
+    work(desk, act, most=2)
+    assert (["a", "b"], [("c", "too many are waiting to be written")]) == (desk.written, desk.lost)
+
+
+def test_a_box_holds_no_more_bytes_than_it_may() -> None:
+    """Large requests must not fill the memory; one alone is taken however large it is, and room comes back."""
+    desk = Desk()
+    desk.gate.clear()
+    weights = {"large": 11, "a": 4, "b": 6, "c": 1}
+
+    async def act(box: Outbox[str]) -> None:
+        assert [True, False] == [box.put("large"), box.put("c")]
+        desk.gate.set()
+        await box.flush(10)
+        desk.gate.clear()
+        assert [True, True] == [box.put("a"), box.put("b")]
+        await asyncio.sleep(0)  # what is being written is held as well
+        assert not box.put("c")
+        desk.gate.set()
+        await box.flush(10)
+        assert box.put("c")
+        await box.flush(10)
+
+    async def run() -> None:
+        box = Outbox(desk.write, lost=desk.lose, weigh=weights.__getitem__, most_bytes=10)
+        running = asyncio.create_task(box.run())
+        await act(box)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+    assert ["large", "a", "b", "c"] == desk.written
+    assert [("c", "too many are waiting to be written")] * 2 == desk.lost
+
+
+def test_what_is_left_at_the_end_is_told_of() -> None:
+    """What is being written as well as what waits."""
+    desk = Desk()
+    desk.gate.clear()
+
+    async def act(box: Outbox[str]) -> None:
+        box.put("a")
+        box.put("b")
+        await asyncio.sleep(0)
+        await box.flush(0.01)
+
+    work(desk, act, writers=1)
+    assert [("b", "the process ends"), ("a", "the process ends")] == desk.lost
+
+
+def test_a_mistake_of_ours_costs_one_item() -> None:
+    """The writer goes on."""
+    desk = Desk(ValueError("oops"))
+
+    async def act(box: Outbox[str]) -> None:
+        box.put("a")
+        box.put("b")
+        await box.flush(10)
+
+    work(desk, act, writers=1)
+    assert (["b"], [("a", "an internal error occurred; see the log")]) == (desk.written, desk.lost)

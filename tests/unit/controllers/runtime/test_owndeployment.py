@@ -1,0 +1,82 @@
+"""What our own Deployment says: whether replicas are being replaced, and whether nobody comes after us."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pyverno.controllers.runtime.owndeployment import OwnDeployment
+from pyverno.kube.status import StatusError
+from tests.unit.cluster.apiserver import serving, status
+
+PATH = "GET /apis/apps/v1/namespaces/kyverno/deployments/us"
+
+
+def deployment(replicas: int | None, running: int, **metadata: Any) -> dict[str, Any]:
+    """Return a Deployment."""
+    spec = {} if replicas is None else {"replicas": replicas}
+    return {"metadata": {"name": "us", **metadata}, "spec": spec, "status": {"replicas": running}}
+
+
+def asked(answer: Any) -> tuple[bool, bool]:
+    """Return whether it is rolling and whether it is going."""
+
+    async def run() -> tuple[bool, bool]:
+        async with serving() as (script, client):
+            script.on(PATH, answer)
+            own = OwnDeployment(client, "kyverno", "us")
+            return await own.is_rolling(), await own.is_going()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (deployment(3, 3), (False, False)),
+        (deployment(3, 4), (True, False)),
+        (deployment(None, 1), (False, False)),
+        (deployment(None, 2), (True, False)),
+        (deployment(0, 1), (True, True)),
+        (deployment(3, 3, deletionTimestamp="2026-11-22T10:00:00Z"), (False, True)),
+        (status(404, "NotFound"), (False, True)),
+    ],
+)
+def test_the_deployment_tells(answer: Any, expected: tuple[bool, bool]) -> None:
+    """More replicas than wanted, none wanted, being deleted, gone."""
+    assert expected == asked(answer)
+
+
+def test_what_we_may_not_see_is_neither_rolling_nor_gone() -> None:
+    """Nothing is taken away because a permission is missing; nothing waits for ever either.
+
+    Register: eb49d4c4.
+    """
+
+    async def run() -> None:
+        async with serving() as (script, client):
+            script.on(PATH, status(403, "Forbidden"))
+            own = OwnDeployment(client, "kyverno", "us")
+            assert not await own.is_rolling()
+            with pytest.raises(StatusError, match="Forbidden"):
+                await own.is_going()
+            script.on(PATH, status(500, "InternalError"))
+            for question in (own.is_rolling, own.is_going):
+                with pytest.raises(StatusError, match="InternalError"):
+                    await question()
+
+    asyncio.run(run())
+
+
+def test_outside_of_a_cluster_there_is_no_deployment() -> None:
+    """Nothing is asked."""
+
+    async def run() -> None:
+        async with serving() as (script, client):
+            own = OwnDeployment(client, "kyverno", "")
+            assert (False, False) == (await own.is_rolling(), await own.is_going())
+            assert [] == script.asked
+
+    asyncio.run(run())

@@ -1,0 +1,201 @@
+"""Several processes of one replica: how they are started, watched, started again and ended, with stand-ins for them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from pyverno.controllers.runtime import peers as companions
+from pyverno.controllers.runtime import processes
+from pyverno.controllers.runtime.channel import Channel
+from pyverno.controllers.runtime.peers import Companions
+from pyverno.controllers.runtime.processes import Processes
+from pyverno.errors import HostError
+from pyverno.telemetry.instruments import Instruments
+from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.snapshots import packed
+from tests.unit.controllers.state.test_clusterstate import until
+
+STAND_IN = """
+import json, os, signal, socket, sys, threading, time
+end = socket.socket(fileno=int(sys.argv[-1])).makefile("rwb", buffering=0)
+errand = json.loads(end.readline())
+say = lambda **message: end.write(json.dumps(message).encode() + b"\\n")
+signal.signal(signal.SIGTERM, lambda *_: os._exit(errand.get("code", 0)))
+heard = lambda: [json.loads(line) for line in iter(end.readline, b"")]
+"""
+"""What a stand-in begins with; the last argument is the number of its socket."""
+
+GOOD = "say(problem='')\nfor line in iter(end.readline, b''):\n    pass\n"
+COUNTING = """
+say(problem="")
+for line in iter(end.readline, b""):
+    if json.loads(line).get("ask") == "metrics":
+        say(readings=errand["readings"])
+    elif errand["number"] == 1 and not os.path.exists(errand["marker"]):
+        open(errand["marker"], "w").close()
+        os._exit(9)
+"""
+
+
+def made(program: str, count: int = 2, **errand: object) -> Processes:
+    return Processes([sys.executable, "-c", STAND_IN + program], errand, count)
+
+
+def told(running: Processes) -> dict[int, str]:
+    """Return what each process was last told of the others."""
+    return dict(running._told)
+
+
+async def run(running: Processes, until_what: Callable[[], bool]) -> None:
+    """Run until something holds, then end in order."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(running.run(stop))
+    try:
+        await until(lambda: task.done() or until_what())
+    finally:
+        stop.set()
+        await task
+
+
+def test_each_is_told_of_the_others_and_all_end_together() -> None:
+    """As soon as all are fit to answer nobody has anything to complain of."""
+    running = made(GOOD, 3)
+    asyncio.run(run(running, lambda: told(running) == {1: "", 2: "", 3: ""}))
+    assert [] == running._pids()
+
+
+def test_one_that_is_not_fit_is_told_to_all_others() -> None:
+    """With its number and its reason; it is not told of itself."""
+    running = made("say(problem='' if errand['number'] == 1 else 'a watch is old')\nheard()\n")
+    asyncio.run(run(running, lambda: told(running) == {1: "process 2 of 2: a watch is old", 2: ""}))
+
+
+def test_one_that_can_not_start_ends_all() -> None:
+    """The error names it; what it has to say stands in the log."""
+    running = made("sys.exit(3) if errand['number'] == 2 else (say(problem=''), heard())\n")
+    with pytest.raises(HostError, match="process 2 of 2 ended with 3 before it was ready; the log says why"):
+        asyncio.run(running.run(asyncio.Event()))
+    assert [] == running._pids()
+
+
+def test_a_command_that_is_not_there() -> None:
+    """The error is about the process, not a traceback."""
+    with pytest.raises(HostError, match="a process can not be started: no such file or directory"):
+        asyncio.run(Processes(["/nowhere/python"], {}, 2).run(asyncio.Event()))
+
+
+def test_an_end_that_is_not_in_order_is_told() -> None:
+    """All processes were asked to end, and one ended with another code than 0."""
+    running = made(GOOD, code=4)
+    with pytest.raises(HostError, match="process 1 of 2 ended with 4; the log says why"):
+        asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
+
+
+def test_one_that_is_told_to_end_while_it_starts() -> None:
+    """It has no ear for signals yet, and the system ends it: that is an end in order."""
+    running = made("signal.signal(signal.SIGTERM, signal.SIG_DFL)\n" + GOOD)
+    asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
+
+
+def test_one_that_ends_comes_back_and_what_it_counted_stays(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second process has the first one's place and counts from nothing; the sum never gets smaller."""
+    monkeypatch.setattr(processes, "_PAUSES", (0.01,))
+    instruments = Instruments()
+    instruments.counter("asked", "").add((), 5)
+    instruments.counter("changed", "", is_common=True).add((), 2)
+    readings = packed(instruments.read())
+    running = made(COUNTING, readings=readings, marker=f"{tmp_path}/marker")
+
+    async def scene() -> None:
+        stop = asyncio.Event()
+        task = asyncio.create_task(running.run(stop))
+        await until(lambda: told(running) == {1: "", 2: ""} and len(running._pids()) == 2)
+        found: list[dict[str, float]] = []
+
+        async def is_counted() -> bool:
+            counted = {each.name: each.numbers[()] for each in await running.gather()}
+            found.append(counted)
+            return counted.get("asked", 0) >= 10
+
+        while not await is_counted():
+            await asyncio.sleep(0.01)
+        assert 2 == found[-1]["changed"]
+        assert b"asked_total" in b"".join(await running.scrape())
+        stop.set()
+        await task
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
+    assert "a process ended and is started again" in caplog.text
+
+
+def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """It said once that it is well and nothing since; it does not even hear SIGTERM."""
+    monkeypatch.setattr(processes, "_HANGING_SECONDS", 0.3)
+    monkeypatch.setattr(processes, "_LATE_SECONDS", 0.1)
+    monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(processes, "_PAUSES", (0.01,))
+    running = made(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsay(problem='')\n"
+        "while errand['number'] == 1: time.sleep(1)\n"
+        "while True: say(problem=''); time.sleep(0.02)\n"
+    )
+
+    async def scene() -> None:
+        task = asyncio.create_task(running.run(asyncio.Event()))
+        await until(lambda: "has said nothing for" in told(running).get(2, ""))
+        await until(lambda: "a process hangs and is killed" in caplog.text)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
+    assert [] == running._pids()
+
+
+def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How it is, again and again; its metrics when asked; and it ends when nobody is there to hear."""
+    monkeypatch.setattr(companions, "_BEAT_SECONDS", 0.01)
+
+    async def scene() -> None:
+        ours, theirs = socket.socketpair()
+        parent, metrics, stop = await Channel.open(ours), Metrics(), asyncio.Event()
+        metrics.reconciled("half \ud800")
+        companion = Companions(theirs, 2)
+        assert "nothing is known yet of the other processes" == companion.problem()
+        problems = iter(["starting"])
+        following = asyncio.create_task(companion.follow(lambda: next(problems, ""), metrics, stop))
+        assert [{"problem": "starting"}, {"problem": ""}] == [await parent.receive() for _ in range(2)]
+        parent.send({"others": "process 1 of 2: is not there"})
+        await until(lambda: "process 1 of 2: is not there" == companion.problem())
+        parent.send({"ask": "metrics"})
+        while "readings" not in (message := await parent.receive() or {}):
+            pass
+        labels = [labels for each in message["readings"] for labels, _ in each["numbers"]]
+        await parent.close()
+        assert ["half \ud800"] in labels
+        await asyncio.wait_for(following, 10)
+        assert stop.is_set()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("sent", [b"no message\n", b"[]\n", b"half a mess", b""])
+def test_what_is_no_message_is_the_end(sent: bytes) -> None:
+    """As if the other process were gone."""
+
+    async def scene() -> None:
+        ours, theirs = socket.socketpair()
+        channel = await Channel.open(ours)
+        with theirs:
+            theirs.sendall(sent)
+        assert await channel.receive() is None
+        await channel.close()
+        channel.send({"nobody": "hears"})
+
+    asyncio.run(scene())

@@ -1,0 +1,57 @@
+"""Parts of a controller: one that ends by itself ends all."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pyverno.controllers.runtime.tasks import Parts
+from pyverno.errors import HostError
+
+
+async def _for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def _break() -> None:
+    raise ValueError("nothing to be done")
+
+
+async def _end() -> None:
+    return
+
+
+def test_parts_run_until_we_are_told_to_stop() -> None:
+    """Then they are cancelled, and nothing is wrong."""
+
+    async def play() -> None:
+        parts, stop = Parts(), asyncio.Event()
+        part = parts.start(_for_ever())
+        waiting = asyncio.create_task(parts.wait(stop))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        stop.set()
+        await waiting
+        await parts.end()
+        assert part.cancelled()
+        parts.check()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("work", "reason"), [(_break, "nothing to be done"), (_end, "it had nothing more to do")])
+def test_a_part_that_ends_by_itself_ends_all(work: object, reason: str) -> None:
+    """With what it died of, if it died of anything."""
+    assert callable(work)
+
+    async def play() -> None:
+        parts = Parts()
+        parts.start(_for_ever())
+        parts.start(work())
+        await parts.wait(asyncio.Event())
+        await parts.end()
+        with pytest.raises(HostError, match=reason):
+            parts.check()
+
+    asyncio.run(play())

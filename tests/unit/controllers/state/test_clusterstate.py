@@ -1,0 +1,217 @@
+"""What a replica knows of its cluster: everything that is there, or it says that it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.cluster.discovery import Served, find_served
+from pyverno.cluster.informer import Informer
+from pyverno.controllers import servedkinds
+from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.runtime.tasks import Parts
+from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.state.hosts import Surroundings
+from pyverno.errors import HostUnavailableError, UsageError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.testing import install_definitions
+from tests.unit.cluster.apiserver import serving, status
+
+DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+POLICIES = GVR("policies.kyverno.io", "v1", "validatingpolicies")
+POLICY: JSONObject = {
+    "apiVersion": "policies.kyverno.io/v1",
+    "kind": "ValidatingPolicy",
+    "metadata": {"name": "names"},
+    "spec": {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+            ]
+        },
+        "validations": [{"expression": "false"}],
+    },
+}
+
+
+@asynccontextmanager
+async def cluster(*, defined: bool = True) -> AsyncIterator[Client]:
+    """Run an API server with the definitions of the policy kinds."""
+    async with (
+        Sandbox(Settings(controllers=False)) as sandbox,
+        Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+    ):
+        if defined:
+            await install_definitions(client)
+        yield client
+
+
+@asynccontextmanager
+async def replica(client: Client) -> AsyncIterator[ClusterWorld]:
+    """Make what one replica knows; it has learnt nothing yet."""
+    parts, settings = Parts(), AdmissionSettings()
+    surroundings = Surroundings(client, settings.surroundings, KindTable)
+    world = ClusterWorld(client, settings, surroundings, parts.start)
+    try:
+        yield world
+        parts.check()
+    finally:
+        await parts.end()
+        await surroundings.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that is about to happen."""
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+def without_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let discovery leave out the policies in CEL, as it does when an API is late."""
+
+    async def late(client: Client) -> Served:
+        served = await find_served(client)
+        kept = KindTable([info for info in served.kinds if info.group != POLICIES.group])
+        return Served(kept, frozenset({(POLICIES.group, POLICIES.version)}))
+
+    monkeypatch.setattr(servedkinds, "find_served", late)
+
+
+def play(scene: Callable[[Client], Awaitable[None]], *, defined: bool = True) -> None:
+    """Play a scene in a fresh cluster."""
+
+    async def run() -> None:
+        async with cluster(defined=defined) as client:
+            await scene(client)
+
+    asyncio.run(run())
+
+
+def test_policies_whose_api_discovery_leaves_out_are_known_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their definition is there: a replica that does not watch them would let everything through."""
+    without_policies(monkeypatch)
+
+    async def scene(client: Client) -> None:
+        await client.create(POLICIES, POLICY)
+        async with replica(client) as world:
+            await world.learn()
+            assert ["names"] == [policy.info.name for policy in world.policies.all.policies]
+            assert "" == world.problem()
+
+    play(scene)
+
+
+def test_a_kind_that_has_just_been_defined_stops_everything_until_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The set without it would say that no policy matches."""
+    may_list = asyncio.Event()
+    listing = Client.list
+
+    async def slow(client: Client, gvr: GVR, *rest: Any, **more: Any) -> JSONObject:
+        if gvr == POLICIES:
+            await may_list.wait()
+        return await listing(client, gvr, *rest, **more)
+
+    async def scene(client: Client) -> None:
+        definition = await client.get(DEFINITIONS, "validatingpolicies.policies.kyverno.io")
+        await client.delete(DEFINITIONS, definition["metadata"]["name"])
+        monkeypatch.setattr(Client, "list", slow)
+        async with replica(client) as world:
+            await world.learn()
+            following = asyncio.create_task(world.follow_definitions())
+            assert 0 == len(world.policies.all.policies)
+            again = {**definition, "metadata": {"name": definition["metadata"]["name"]}, "status": {}}
+            await client.create(DEFINITIONS, again)
+            await until(lambda: world.watches(POLICIES))
+            with pytest.raises(HostUnavailableError, match="validatingpolicies are not known yet"):
+                _ = world.policies
+            assert "validatingpolicies are not known yet" == world.problem()
+            may_list.set()
+            await until(lambda: not world.problem())
+            await client.create(POLICIES, POLICY)
+            await until(lambda: len(world.policies.all.policies) == 1)
+            following.cancel()
+
+    play(scene)
+
+
+def test_a_kind_whose_definition_is_taken_away_is_left() -> None:
+    """Its watch would be stale for ever, and the replica never ready again."""
+
+    async def scene(client: Client) -> None:
+        await client.create(POLICIES, POLICY)
+        async with replica(client) as world:
+            await world.learn()
+            following = asyncio.create_task(world.follow_definitions())
+            await client.delete(DEFINITIONS, "validatingpolicies.policies.kyverno.io")
+            await until(lambda: not world.watches(POLICIES))
+            assert ([], "") == ([*world.policies.all.policies], world.problem())
+            following.cancel()
+
+    play(scene)
+
+
+def test_whoever_takes_over_waits_for_what_is_there_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that is late would take the webhooks of a policy away again."""
+    may_watch = asyncio.Event()
+    listing, streaming = Client.list, Client.stream
+    asked: list[GVR] = []
+
+    async def noted(client: Client, gvr: GVR, *rest: Any, **more: Any) -> JSONObject:
+        asked.append(gvr)
+        return await listing(client, gvr, *rest, **more)
+
+    async def late(client: Client, path: str, **more: Any) -> AsyncIterator[JSONObject]:
+        async for event in streaming(client, path, **more):
+            await may_watch.wait()
+            yield event
+
+    async def scene(client: Client) -> None:
+        async with replica(client) as world:
+            await world.learn()
+            monkeypatch.setattr(Client, "list", noted)
+            await client.create(POLICIES, POLICY)
+            catching = asyncio.create_task(world.catch_up())
+            await until(lambda: asked.count(POLICIES) > 1 or catching.done())
+            assert not catching.done()
+            may_watch.set()
+            await catching
+            assert ["names"] == [policy.info.name for policy in world.policies.all.policies]
+
+    monkeypatch.setattr(Client, "stream", late)
+    play(scene)
+
+
+def test_a_cluster_without_our_definitions_is_not_served() -> None:
+    """The text says what to do."""
+
+    async def scene(client: Client) -> None:
+        async with replica(client) as world:
+            with pytest.raises(UsageError, match="pyverno install"):
+                await world.learn()
+
+    play(scene, defined=False)
+
+
+def test_what_we_may_not_read_is_told() -> None:
+    """A replica that waits in silence for ever can not be helped."""
+
+    async def run() -> str:
+        async with serving() as (script, client):
+            script.on("GET /apis/x.io/v1/widgets", status(403, "Forbidden"))
+            informer = Informer(client, GVR("x.io", "v1", "widgets"))
+            running = asyncio.create_task(informer.run())
+            await until(lambda: bool(informer.trouble))
+            running.cancel()
+            return informer.trouble
+
+    assert "Forbidden" == asyncio.run(run())

@@ -1,0 +1,144 @@
+"""Permissions of the controllers' accounts, asked of a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from kubesandbox import Sandbox
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.compiler.compile import compile_document
+from pyverno.controllers.state.permissions import ReadPermissions, ScannedPolicy, TargetPermissions, resources_of
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import Document
+from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
+from pyverno.policy.clusterpolicy import ClusterPolicy
+
+T = TypeVar("T")
+USER = "system:serviceaccount:kyverno:worker"
+RBAC = "rbac.authorization.k8s.io"
+
+
+def in_cluster(work: Callable[[Client], Awaitable[T]]) -> T:
+    """Do something in a cluster in which the account may read and update Pods and nothing else."""
+
+    async def run() -> T:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig, environment={})) as client,
+        ):
+            await allow(client, "pods", "get", "list", "watch", "update")
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+async def allow(client: Client, resource: str, *verbs: str) -> None:
+    """Give the account a role of its own for one resource."""
+    rules = [{"apiGroups": [""], "resources": [resource], "verbs": list(verbs)}]
+    metadata = {"name": resource}
+    await client.create(GVR(RBAC, "v1", "clusterroles"), {"metadata": metadata, "rules": rules})
+    await client.create(
+        GVR(RBAC, "v1", "clusterrolebindings"),
+        {
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": resource},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": USER}],
+        },
+    )
+
+
+def scanned(*resources: str) -> ScannedPolicy:
+    """Return a ValidatingPolicy about core resources."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": list(resources)}
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}
+    found = written({"apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "spec": spec})
+    assert isinstance(found, ScannedPolicy)
+    return found
+
+
+def mutating(*targets: JSONObject, **metadata: str) -> ClusterPolicy:
+    """Return a policy that changes existing objects."""
+    rule = {
+        "name": "change",
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+        "mutate": {"targets": list(targets), "patchStrategicMerge": {"metadata": {"labels": {"a": "b"}}}},
+    }
+    kind = "Policy" if metadata else "ClusterPolicy"
+    found = written({"apiVersion": "kyverno.io/v1", "kind": kind, "spec": {"rules": [rule]}}, **metadata)
+    assert isinstance(found, ClusterPolicy)
+    return found
+
+
+def written(body: JSONObject, **metadata: str) -> Any:
+    """Return a decoded policy."""
+    found = compile_document(Document({**body, "metadata": {"name": "check", **metadata}}))
+    assert () == found.errors
+    return found.written
+
+
+def test_every_verb_that_reports_need_is_asked_about() -> None:
+    """As policies are written: a group and version in front, and the server's reason behind."""
+
+    async def ask(client: Client) -> tuple[str, ...]:
+        return await ReadPermissions(client, USER).missing(scanned("pods", "secrets"))
+
+    texts = ("get /v1, Resource=secrets: ", "list /v1, Resource=secrets: ", "watch /v1, Resource=secrets: ")
+    assert texts == in_cluster(ask)
+
+
+def test_what_is_missing_is_asked_again_and_what_is_granted_is_not() -> None:
+    """A permission that is given later is seen in the next round."""
+
+    async def ask(client: Client) -> list[tuple[str, ...]]:
+        permissions, policy = ReadPermissions(client, USER), scanned("secrets")
+        found = [await permissions.missing(policy)]
+        await allow(client, "secrets", "get", "list", "watch")
+        found.append(await permissions.missing(policy))
+        await client.delete(GVR(RBAC, "v1", "clusterrolebindings"), "secrets")
+        return [*found, await permissions.missing(policy), await permissions.missing(scanned("secrets"))]
+
+    assert [3, 0, 0, 3] == [len(texts) for texts in in_cluster(ask)]
+
+
+def test_resources_are_asked_about_once() -> None:
+    """Several rules about the same resource are one question."""
+    rules = (
+        ResourceRule(("apps",), ("v1",), ("CREATE",), ("deployments", "deployments/scale")),
+        ResourceRule(("", "apps"), ("v1",), ("UPDATE",), ("deployments",)),
+    )
+    expected = [("apps", "deployments"), ("apps", "deployments/scale"), ("", "deployments")]
+    assert expected == [(each.group, each.resource) for each in resources_of(MatchConstraints(resource_rules=rules))]
+    assert [] == list(resources_of(None))
+
+
+def refusals(policy: ClusterPolicy, account: str = USER) -> tuple[str, ...]:
+    """Return what speaks against a policy in the cluster."""
+    return in_cluster(lambda client: TargetPermissions(client, account, lambda: BUILTIN_KINDS).refusals(policy))
+
+
+def test_a_rule_whose_targets_can_not_be_changed_is_refused() -> None:
+    """With the account, the verbs, the resource and the namespace; what it may change is not told of."""
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "team"}
+    [text] = refusals(mutating({"apiVersion": "v1", "kind": "Pod"}, claim))
+    assert (
+        "path: spec.rules[0].mutate.targets.: auth check fails, additional privileges are required for the service "
+        f"account '{USER}': {USER} requires permissions get,update for resource v1/PersistentVolumeClaim in namespace "
+        "team"
+    ) == text
+
+
+def test_a_namespace_that_is_not_known_yet_is_every_namespace() -> None:
+    """A variable could become any of them."""
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "{{ request.object.metadata.name }}"}
+    [text] = refusals(mutating(claim))
+    assert text.endswith("for resource v1/PersistentVolumeClaim")
+
+
+def test_an_account_that_is_not_named_is_not_asked_about() -> None:
+    """Then nothing is refused, whatever the targets are."""
+    assert () == refusals(mutating({"apiVersion": "v1", "kind": "PersistentVolumeClaim"}), account="")

@@ -1,0 +1,110 @@
+"""Writing webhook configurations: what differs and nothing else, and all of ours at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+
+from kubesandbox.sandbox import Sandbox
+from kubesandbox.sandbox import Settings as SandboxSettings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.webhooks.configurations import configurations
+from pyverno.controllers.webhooks.reconciler import WebhookController
+from pyverno.controllers.webhooks.sources import Endpoint, Settings, Sources
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.webhook.configuration import Configuration
+from tests.unit.controllers.webhooks.test_configurations import cel, legacy, rule
+from tests.unit.webhook.conftest import make_certificate
+
+VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
+NAME = "kyverno-resource-validating-webhook-cfg"
+AUTHORITY, OTHER = make_certificate().certificate, make_certificate().certificate
+ANNOTATED = Configuration.read({"webhookAnnotations": '{"a": "b"}', "webhookLabels": '{"c": "d"}'})
+
+
+def wanted(*, authority: bytes = AUTHORITY, general: Configuration | None = None, updates: bool = True) -> JSONObject:
+    """Return the validating configuration of two policies."""
+    sources = Sources(
+        legacy=(legacy("a", rule(["Pod"])),),
+        cel=(cel("b"),),
+        kinds=BUILTIN_KINDS,
+        configuration=general or Configuration(),
+        endpoint=Endpoint(ca_bundle=authority),
+        settings=Settings(updates=updates),
+    )
+    return configurations(sources)[0]
+
+
+def play(scene: Callable[[Client, WebhookController], Awaitable[None]]) -> None:
+    """Play a scene in a fresh cluster."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(SandboxSettings(controllers=False)) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            await scene(client, WebhookController(client))
+
+    asyncio.run(run())
+
+
+def test_what_is_as_it_should_be_is_not_written() -> None:
+    """The API server fills in defaults, which are no difference."""
+
+    async def scene(client: Client, controller: WebhookController) -> None:
+        assert [True, False] == [await controller.apply(wanted()) for _ in range(2)]
+        assert [True, False] == [await controller.apply(wanted(general=ANNOTATED)) for _ in range(2)]
+        metadata = (await client.get(VALIDATING, NAME))["metadata"]
+        assert ({"a": "b"}, "d") == (metadata["annotations"], metadata["labels"]["c"])
+
+    play(scene)
+
+
+def test_annotations_are_replaced_and_what_was_added_by_others_goes() -> None:
+    """Theirs too: they could switch something off."""
+
+    async def scene(client: Client, controller: WebhookController) -> None:
+        await controller.apply(wanted(general=ANNOTATED))
+        found = await client.get(VALIDATING, NAME)
+        found["metadata"]["annotations"]["x"] = "y"
+        found["webhooks"] = found["webhooks"][:1]
+        await client.update(VALIDATING, found)
+        assert await controller.apply(wanted())
+        found = await client.get(VALIDATING, NAME)
+        assert (None, 2) == (found["metadata"].get("annotations"), len(found["webhooks"]))
+
+    play(scene)
+
+
+def test_what_is_fixed_follows_the_authority_only() -> None:
+    """Whatever else was changed there stays."""
+
+    async def scene(client: Client, controller: WebhookController) -> None:
+        await controller.apply(wanted(updates=False), is_fixed=True)
+        found = await client.get(VALIDATING, NAME)
+        found["webhooks"][0]["timeoutSeconds"] = 3
+        await client.update(VALIDATING, found)
+        assert not await controller.apply(wanted(updates=False), is_fixed=True)
+        assert await controller.apply(wanted(updates=False, authority=OTHER), is_fixed=True)
+        hooks = (await client.get(VALIDATING, NAME))["webhooks"]
+        assert 3 == hooks[0]["timeoutSeconds"]
+        assert 1 == len({hook["clientConfig"]["caBundle"] for hook in hooks})
+        assert OTHER == base64.b64decode(hooks[0]["clientConfig"]["caBundle"])
+
+    play(scene)
+
+
+def test_all_of_ours_are_taken_away() -> None:
+    """By their label, however many there are."""
+
+    async def scene(client: Client, controller: WebhookController) -> None:
+        await controller.apply(wanted())
+        await controller.remove_all()
+        await controller.remove_all()
+        assert [] == (await client.list(VALIDATING))["items"]
+
+    play(scene)

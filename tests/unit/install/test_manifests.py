@@ -1,0 +1,146 @@
+"""The manifests of an installation: complete, least privilege, and judged by our own policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from pyverno.cli.controller.run import REQUIRED
+from pyverno.cluster.access import SERVICE_ACCOUNT
+from pyverno.cluster.egress import SCOPED_TOKEN
+from pyverno.controllers.state.policystore import EXCEPTION_KINDS
+from pyverno.controllers.state.policystore import POLICY_KINDS as KINDS
+from pyverno.engine.engine import Engine
+from pyverno.engine.phases import VALIDATING
+from pyverno.engine.request import Request
+from pyverno.engine.result import Status
+from pyverno.install.definitions import definitions
+from pyverno.install.manifests import InstallSettings, manifests
+from pyverno.install.workdefinitions import work_definitions
+from pyverno.kube.json import encode
+from pyverno.offline.library import load_policies
+from pyverno.policy.kinds import POLICY_KINDS
+from pyverno.telemetry.instruments import DEFAULT_BUCKETS
+from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.metricsettings import MetricSettings
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
+    """Namespaced twins included; Kubernetes' own kinds are there already."""
+    found = {each["metadata"]["name"]: each for each in definitions()}
+    assert {
+        *(f"{kind.plural}.{kind.group}" for kind in POLICY_KINDS if kind.group != "admissionregistration.k8s.io"),
+        *(each["metadata"]["name"] for each in work_definitions()),
+    } == set(found)
+    for definition in found.values():
+        versions = definition["spec"]["versions"]
+        assert 1 == sum(version["storage"] for version in versions)
+        assert all("alpha" not in version["name"] for version in versions if version["storage"])
+
+
+def test_the_controller_is_bound_to_no_wildcard() -> None:
+    """It writes webhook configurations, admission policies and status everywhere, and reads its own secrets only."""
+    rules = [
+        (each["kind"], rule)
+        for each in manifests(InstallSettings(secrets=("collector",)))
+        if each["kind"] in ("ClusterRole", "Role")
+        for rule in each.get("rules", ())
+    ]
+    assert not [rule for _, rule in rules if any("*" in word for key in rule for word in rule[key])]
+    cluster = [rule for kind, rule in rules if kind == "ClusterRole"]
+    assert not [rule for rule in cluster if "secrets" in rule["resources"]]
+    written = {
+        resource for rule in cluster if {"create", "delete"} <= set(rule["verbs"]) for resource in rule["resources"]
+    }
+    words, things = (
+        ("mutating", "validating"),
+        ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
+    )
+    assert {f"{word}{thing}" for word in words for thing in things} == written
+    [secrets] = [
+        rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]
+    ]
+    service = "kyverno-svc.kyverno.svc"
+    assert [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", "collector"] == secrets["resourceNames"]
+
+
+def test_every_watched_kind_may_be_read() -> None:
+    """No kind of policy is forgotten when there is a new one."""
+    readable = {
+        (group, resource)
+        for each in manifests(InstallSettings())
+        for rule in each.get("rules", ())
+        if {"list", "watch"} <= set(rule["verbs"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert {(gvr.group, gvr.resource) for gvr in (*KINDS, *EXCEPTION_KINDS)} <= readable
+
+
+def test_the_manifests_pass_our_own_policies() -> None:
+    """Restricted pod security and best practices, through autogen; nodes without user namespaces need an exception."""
+    settings = InstallSettings(image="ghcr.io/example/pyverno:0.1", replicas=3, user_namespaces=True)
+    policies = load_policies(*(ROOT / "policies" / each for each in ("pod-security", "best-practices")))
+    bad: list[tuple[str, str, str]] = []
+    judged: set[str] = set()
+    for body in manifests(settings):
+        for result in Engine(policies).review(Request.from_manifest(body), VALIDATING).results:
+            judged.add(body["kind"])
+            if result.status not in (Status.PASS, Status.SKIP):
+                bad.append((body["kind"], result.rule.policy.name, result.message))
+    assert [] == bad
+    assert {"Deployment", "ClusterRole", "PodDisruptionBudget"} <= judged
+
+
+def test_a_pod_asks_for_its_token() -> None:
+    """It is not mounted by default; that for services has an audience of its own."""
+    [deployment] = [each for each in manifests(InstallSettings()) if each["kind"] == "Deployment"]
+    spec = deployment["spec"]["template"]["spec"]
+    assert not spec["automountServiceAccountToken"]
+    assert "hostUsers" not in spec
+    mounts = {each["name"]: each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
+    assert (str(SERVICE_ACCOUNT), str(SCOPED_TOKEN.parent)) == (mounts["access"], mounts["apicall"])
+
+
+def test_a_controller_in_a_cluster_finds_its_environment() -> None:
+    """Every variable that it refuses to start without."""
+    [deployment] = [each for each in manifests(InstallSettings()) if each["kind"] == "Deployment"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert set(REQUIRED) <= {each["name"] for each in container["env"]}
+
+
+def test_definitions_are_small_and_describe_themselves() -> None:
+    """Small enough for `kubectl apply`, which keeps a copy in an annotation of at most 256 KiB."""
+    for definition in definitions():
+        assert len(encode(definition)) < 128 * 1024
+        for version in definition["spec"]["versions"]:
+            schema = version["schema"]["openAPIV3Schema"]
+            assert schema["description"]
+            assert "object" == schema["type"] == schema["properties"]["spec"]["type"]
+            assert all(schema["properties"][name]["description"] for name in ("apiVersion", "kind", "spec"))
+
+
+def test_metrics_begin_with_fewer_labels_on_histograms() -> None:
+    """What is printed for the ConfigMap of the metrics can be read."""
+    found = {each["metadata"]["name"]: each for each in manifests(InstallSettings()) if each["kind"] == "ConfigMap"}
+    settings = MetricSettings.read(found["kyverno-metrics"]["data"])
+    assert ((), DEFAULT_BUCKETS) == (settings.problems, settings.buckets)
+    known = {reading.name for reading in Metrics().read()}
+    assert set(settings.exposures) <= known
+
+
+def test_settings_reach_the_deployment() -> None:
+    """Namespace, image, replicas and arguments."""
+    settings = InstallSettings("policy", "example.org/pyverno:2", 3, ("--enablePolicyException",))
+    found = list(manifests(settings))
+    [deployment] = [each for each in found if each["kind"] == "Deployment"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert ("policy", 3) == (deployment["metadata"]["namespace"], deployment["spec"]["replicas"])
+    assert "example.org/pyverno:2" == container["image"]
+    assert "--enablePolicyException" == container["args"][-1]
+    [config, _metrics] = [each for each in found if each["kind"] == "ConfigMap"]
+    assert "[*/*,policy,*]" in config["data"]["resourceFilters"]
+    assert yaml.safe_load(config["data"]["webhooks"])["namespaceSelector"]["matchExpressions"]

@@ -1,0 +1,67 @@
+"""Prometheus' text: what prometheus_client reads, and writes itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from pyverno.telemetry.exposition import written
+from pyverno.telemetry.instruments import Instruments
+from pyverno.telemetry.metrics import Metrics
+from tests.unit.webhook.test_observers import QUESTION, judged
+
+ODD = ["plain", 'quo"te', "back\\slash", "line\nbreak", "", "ü", "{,}=\t"]
+
+
+def test_the_text_is_that_of_prometheus_client() -> None:
+    """Line by line, for labels on both sides of that of the bucket; without moments of creation, as in Go."""
+    registry = CollectorRegistry()
+    counter = Counter("a", "A.", ("z", "b"), registry=registry)
+    gauge = Gauge("g", "G.", registry=registry)
+    histogram = Histogram("h", "H.", ("z", "b"), registry=registry, buckets=(0.1, 1, 2.5))
+    made = Instruments()
+    own_counter = made.counter("a", "A.", ("z", "b"))
+    made.gauge("g", "G.", (), lambda: [((), 1.5)])
+    own_histogram = made.histogram("h", "H.", ("z", "b"))
+    own_histogram.bounds = (0.1, 1, 2.5)
+    gauge.set(1.5)
+    for word in ODD:
+        counter.labels(word, "x").inc(2)
+        own_counter.add((word, "x"), 2)
+        for value in (0.1, 0.5, 9):
+            histogram.labels(word, "x").observe(value)
+            own_histogram.observe((word, "x"), value)
+    theirs = generate_latest(registry).decode().splitlines()
+    assert [line for line in theirs if "_created" not in line] == written(made.read()).splitlines()
+
+
+def test_everything_that_is_written_can_be_read() -> None:
+    """With the values of labels as they were."""
+    made = Instruments()
+    counter = made.counter("a", "A.", ("b",))
+    for word in ODD:
+        counter.add((word,))
+    [family] = text_string_to_metric_families(written(made.read()))
+    assert ODD == [sample.labels["b"] for sample in family.samples]
+
+
+@pytest.mark.parametrize("text", ["half \ud800 of a character"])
+def test_half_of_a_character_does_not_stop_the_metrics(text: str) -> None:
+    """Names in requests may hold one."""
+    metrics = Metrics()
+    metrics.reconciled(text)
+    assert b"half \\ud800 of" in metrics.exposition()
+
+
+def test_a_scrape_in_pieces_is_the_same() -> None:
+    """Whatever may go on between the pieces."""
+    metrics = Metrics()
+    metrics.answered(QUESTION, "/validate/fail", judged(), 0.02)
+
+    def own(text: bytes) -> list[bytes]:
+        return [line for line in text.splitlines() if line.startswith(b"kyverno_")]
+
+    assert own(metrics.exposition()) == own(b"".join(asyncio.run(metrics.scrape())))

@@ -1,0 +1,103 @@
+"""The forms of log lines: moments, colours, verbosity, and texts that can not pretend to be lines."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Iterator
+
+import orjson
+import pytest
+
+from pyverno.telemetry.logs import TIME_FORMATS, LogSettings, TextFormatter, level_of, set_up_logging
+
+Lines = Callable[[LogSettings], io.StringIO]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """Return what begins to log by settings into a text, until the test is over."""
+    root, own = logging.getLogger(), logging.getLogger("pyverno")
+    before = root.handlers[:], root.level, own.level
+
+    def begin(settings: LogSettings) -> io.StringIO:
+        stream = io.StringIO()
+        set_up_logging(settings, stream)
+        return stream
+
+    yield begin
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    own.setLevel(before[2])
+
+
+def record(told: str, /, **fields: object) -> logging.LogRecord:
+    """Return an event of the ninth second of an April."""
+    made = logging.LogRecord("pyverno.x", logging.INFO, "", 0, told, (), None)
+    made.created = 1743465609.0625
+    made.fields = fields
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("default", "2025-04-01T00:00:09Z"),
+        ("iso8601", "2025-04-01T00:00:09Z"),
+        ("rfc3339", "2025-04-01T00:00:09Z"),
+        ("millis", "Apr  1 00:00:09.062"),
+        ("nanos", "Apr  1 00:00:09.062500000"),
+        ("epoch", "Tue Apr  1 00:00:09 UTC 2025"),
+        ("rfc3339nano", "2025-04-01T00:00:09.062500Z"),
+    ],
+)
+def test_moments_are_written_as_go_writes_them(name: str, expected: str) -> None:
+    """By Kyverno's names for the forms."""
+    assert f"{expected} INFO  told" == TextFormatter(name).format(record("told"))
+
+
+def test_every_form_of_moments_has_a_test() -> None:
+    """The flag offers these and no others."""
+    assert {"default", "iso8601", "rfc3339", "millis", "nanos", "epoch", "rfc3339nano"} == set(TIME_FORMATS)
+
+
+def test_colours_surround_and_change_nothing_else() -> None:
+    """Taken out, what is left is the line without colours."""
+    plain = TextFormatter().format(record("told", policy="a b"))
+    coloured = TextFormatter(is_coloured=True).format(record("told", policy="a b"))
+    assert plain != coloured
+    for code in ("\x1b[0m", "\x1b[90m", "\x1b[32m"):
+        coloured = coloured.replace(code, "")
+    assert '2025-04-01T00:00:09Z INFO  told policy="a b"' == plain == coloured
+
+
+@pytest.mark.parametrize("text", ["a\nERROR forged", "a\x1b[31m", "a\rb", "a\u2028b", "\ud800"])
+def test_a_text_of_a_request_begins_no_line_and_moves_no_cursor(text: str) -> None:
+    """Names and messages come from those who are judged."""
+    line = TextFormatter().format(record("told", message=text))
+    assert line.isprintable()
+
+
+def test_values_that_are_no_texts_are_json(lines: Lines) -> None:
+    """In both forms; what can not be shown is escaped."""
+    assert TextFormatter().format(record("told", gvr={"group": "apps"})).endswith('told gvr={"group":"apps"}')
+    assert TextFormatter().format(record("told", a=["\u2028"])).endswith('told a=["\\u2028"]')
+    stream = lines(LogSettings("json"))
+    logging.getLogger("pyverno.x").info("told", extra={"fields": {"gvr": {"group": "apps"}}})
+    assert {"group": "apps"} == orjson.loads(stream.getvalue())["gvr"]
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "told"),
+    [(0, ["WARNING"]), (2, ["INFO", "WARNING"]), (4, ["DEBUG", "INFO", "WARNING"]), (9, ["DEBUG", "INFO", "WARNING"])],
+)
+def test_the_verbosity_chooses_the_events_of_ours(lines: Lines, verbosity: int, told: list[str]) -> None:
+    """Those of libraries are told from 6 on."""
+    stream = lines(LogSettings(verbosity=verbosity))
+    log, library = logging.getLogger("pyverno.x"), logging.getLogger("asyncio")
+    for level in (logging.DEBUG, logging.INFO, logging.WARNING):
+        log.log(level, "own")
+    library.debug("library")
+    assert told == [line.split()[1] for line in stream.getvalue().splitlines() if "own" in line]
+    assert (verbosity >= 6) == ("library" in stream.getvalue())
+    assert logging.DEBUG == level_of(verbosity) or verbosity < 4

@@ -1,0 +1,306 @@
+"""Metrics: every one of Kyverno's admission controller, and what the ConfigMap makes of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+from pyverno.controllers.certificates.secrets import CertificateSettings
+from pyverno.controllers.certificates.serving import ServingCertificates
+from pyverno.controllers.state.policyinfo import PolicyInfo
+from pyverno.engine.host import NO_HOST
+from pyverno.kube.admissionreview import BadReviewError, Question
+from pyverno.kube.json import JSONObject
+from pyverno.offline.library import compile_policies
+from pyverno.telemetry.instruments import DEFAULT_BUCKETS, Reading
+from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.metricsettings import MetricSettings, Namespaces
+from pyverno.webhook.admission import Judged, answer
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.routes import read_route
+from tests.unit.webhook.conftest import MemoryWorld, review_body
+from tests.unit.webhook.test_observers import POD, POLICY, QUESTION, judged
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "operations.md"
+RESULT = {
+    *("policy_validation_mode", "policy_type", "policy_background_mode", "policy_namespace", "policy_name"),
+    *("resource_kind", "resource_namespace", "resource_request_operation", "rule_name", "rule_result", "rule_type"),
+    *("rule_execution_cause", "dry_run"),
+}
+REQUEST = {
+    *("resource_kind", "resource_namespace", "resource_request_operation", "request_allowed", "request_webhook"),
+}
+CEL = {
+    *("policy_name", "policy_namespace", "resource_kind", "resource_namespace", "resource_request_operation"),
+    *("execution_cause", "result"),
+}
+MODE, BACKGROUND = {"policy_validation_mode"}, {"policy_background_mode"}
+KYVERNO = {
+    "kyverno_admission_requests": ("counter", REQUEST),
+    "kyverno_admission_review_duration_seconds": ("histogram", REQUEST),
+    "kyverno_policy_results": ("counter", RESULT),
+    "kyverno_policy_execution_duration_seconds": ("histogram", RESULT),
+    "kyverno_validating_policy_results": ("counter", CEL | MODE | BACKGROUND),
+    "kyverno_validating_policy_execution_duration_seconds": ("histogram", CEL | MODE | BACKGROUND),
+    "kyverno_image_validating_policy_results": ("counter", CEL | MODE | BACKGROUND),
+    "kyverno_image_validating_policy_execution_duration_seconds": ("histogram", CEL | MODE | BACKGROUND),
+    "kyverno_mutating_policy_results": ("counter", CEL | BACKGROUND),
+    "kyverno_mutating_policy_execution_duration_seconds": ("histogram", CEL | BACKGROUND),
+    "kyverno_generating_policy_results": ("counter", CEL),
+    "kyverno_generating_policy_execution_duration_seconds": ("histogram", CEL),
+    "kyverno_http_requests": ("counter", {"http_method", "http_url"}),
+    "kyverno_http_requests_duration_seconds": ("histogram", {"http_method", "http_url"}),
+    "kyverno_controller_reconcile": ("counter", {"controller_name"}),
+    "kyverno_controller_requeue": ("counter", {"controller_name", "num_requeues"}),
+    "kyverno_controller_drop": ("counter", {"controller_name"}),
+    "kyverno_client_queries": ("counter", {"operation", "client_type", "resource_kind", "resource_namespace"}),
+    "kyverno_events_dropped": ("counter", set()),
+    "kyverno_breaker_total": ("counter", {"circuit_name"}),
+    "kyverno_breaker_drops": ("counter", {"circuit_name"}),
+    "kyverno_info": ("gauge", {"version"}),
+}
+"""Instruments of Kyverno's admission controller; those about policies are in `controllers.state.policyinfo`."""
+
+CACHES = {"kyverno_cache_stale_seconds": "gauge", "kyverno_globalcontext_entry_unavailable": "gauge"}
+"""What the caches of a cluster add."""
+
+
+def readings(metrics: Metrics) -> dict[str, Reading]:
+    """Return what was counted, by name."""
+    return {reading.name: reading for reading in metrics.read()}
+
+
+def exposed(text: str) -> Metrics:
+    """Return metrics that begin with `metricsExposure`."""
+    metrics = Metrics()
+    metrics.settings = MetricSettings.read({"metricsExposure": text})
+    assert () == metrics.settings.problems
+    metrics.begin()
+    return metrics
+
+
+def in_cel(kind: str, spec: JSONObject) -> Judged:
+    """Return what a policy in CEL says of the pod."""
+    constraints = {
+        "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    }
+    policy = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": kind,
+        "metadata": {"name": "cel"},
+        "spec": {"matchConstraints": constraints, **spec},
+    }
+    route = read_route({"ValidatingPolicy": "/vpol/cel", "MutatingPolicy": "/mpol/cel"}[kind])
+    assert route is not None
+    return answer(QUESTION, route, MemoryWorld(Policies(compile_policies([policy]))), NO_HOST)
+
+
+def test_every_metric_of_kyverno_is_there_with_its_type_and_labels() -> None:
+    """Also those that have not counted anything yet."""
+    found = {name: (each.kind, set(each.labels)) for name, each in readings(Metrics()).items()}
+    assert KYVERNO == {name: found.get(name) for name in KYVERNO}
+
+
+def test_the_guide_names_every_metric_and_no_other() -> None:
+    """With its type."""
+    metrics = Metrics()
+    PolicyInfo(metrics.instruments, lambda: (), Namespaces)
+    ServingCertificates(Client(Access("https://192.0.2.1")), CertificateSettings(), _nothing, metrics)
+    written = {
+        name: kind
+        for names, kind in re.findall(r"^\| (`kyverno_[^|]+) \| (\w+) \|", GUIDE.read_text(), re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    assert {name: reading.kind for name, reading in readings(metrics).items()} | CACHES == written
+
+
+async def _nothing() -> None:
+    """Tell nobody of a new authority."""
+
+
+def test_every_metric_has_a_help_and_a_type_in_the_text() -> None:
+    """Scrapers read both."""
+    text = Metrics().exposition().decode()
+    for name, (kind, _) in KYVERNO.items():
+        shown = f"{name.removesuffix('_total')}_total" if kind == "counter" else name
+        assert f"# TYPE {shown} {kind}\n" in text
+        assert f"# HELP {shown} " in text
+    assert "process_resident_memory_bytes" in text
+
+
+def test_results_are_counted_and_timed_once_for_each_rule() -> None:
+    """The seconds of a review are divided among its rules."""
+    metrics = Metrics()
+    for seconds in (0.02, 0.3, 0.3):
+        metrics.answered(QUESTION, "/validate/fail", judged(), seconds)
+    found = readings(metrics)
+    [count] = found["kyverno_policy_results"].numbers.values()
+    [spread] = found["kyverno_policy_execution_duration_seconds"].spreads.values()
+    assert (3, 3) == (count, sum(spread.counts))
+    assert spread.total == pytest.approx(0.62)
+    assert [0.025, 0.5] == [DEFAULT_BUCKETS[place] for place, counted in enumerate(spread.counts) if counted]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "word", "labels"),
+    [
+        (
+            "ValidatingPolicy",
+            {"validations": [{"expression": "false"}]},
+            "validating",
+            ("Deny", "true", "cel", "", "Pod", "default", "create", "admission_request", "fail"),
+        ),
+        (
+            "MutatingPolicy",
+            {
+                "mutations": [
+                    {
+                        "patchType": "ApplyConfiguration",
+                        "applyConfiguration": {"expression": 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'},
+                    }
+                ]
+            },
+            "mutating",
+            ("true", "cel", "", "Pod", "default", "create", "admission_request", "pass"),
+        ),
+    ],
+)
+def test_policies_in_cel_have_metrics_of_their_own(
+    kind: str, spec: JSONObject, word: str, labels: tuple[str, ...]
+) -> None:
+    """With the labels of their family."""
+    metrics = Metrics()
+    metrics.answered(QUESTION, "/any", in_cel(kind, spec), 0.1)
+    found = readings(metrics)
+    assert {labels: 1} == found[f"kyverno_{word}_policy_results"].numbers
+    assert [labels] == list(found[f"kyverno_{word}_policy_execution_duration_seconds"].spreads)
+    assert {} == found["kyverno_policy_results"].numbers
+
+
+def test_a_metric_that_is_switched_off_is_not_shown() -> None:
+    """Nor counted."""
+    metrics = exposed('{"kyverno_policy_results": {"enabled": false}}')
+    metrics.answered(QUESTION, "/validate/fail", judged(), 0.02)
+    assert "kyverno_policy_results" not in metrics.exposition().decode()
+    assert "kyverno_policy_execution_duration_seconds_count" in metrics.exposition().decode()
+
+
+def test_a_metric_goes_without_the_labels_that_are_switched_off() -> None:
+    """Series that then are the same are added up."""
+    name = "kyverno_admission_requests"
+    metrics = exposed(f'{{"{name}": {{"disabledLabelDimensions": ["resource_namespace", "resource_kind"]}}}}')
+    for namespace in ("a", "b"):
+        question = Question("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
+        metrics.answered(question, "/validate/fail", Judged(judged().answer), 0.02)
+    found = readings(metrics)[name]
+    assert {("create", "false", "ValidatingWebhookConfiguration"): 2} == found.numbers
+    assert ("resource_request_operation", "request_allowed", "request_webhook") == found.labels
+
+
+def test_the_key_of_a_metric_is_its_name_without_total() -> None:
+    """As in Kyverno; the one whose name ends so has it."""
+    metrics = exposed('{"kyverno_policy_results_total": {"enabled": false}}')
+    assert "kyverno_policy_results_total" in metrics.exposition().decode()
+
+
+def test_a_metric_may_have_buckets_of_its_own() -> None:
+    """In any order; the others have those of `bucketBoundaries`."""
+    metrics = Metrics()
+    own = '{"kyverno_policy_execution_duration_seconds": {"bucketBoundaries": [2, 1]}}'
+    metrics.settings = MetricSettings.read({"bucketBoundaries": "0.5", "metricsExposure": own})
+    metrics.begin()
+    metrics.answered(QUESTION, "/validate/fail", judged(), 1.5)
+    lines = metrics.exposition().decode().splitlines()
+    name = "kyverno_policy_execution_duration_seconds_bucket"
+    assert [("1.0", "0.0"), ("2.0", "1.0"), ("+Inf", "1.0")] == [
+        (line.partition('le="')[2].partition('"')[0], line.split()[-1]) for line in lines if line.startswith(name)
+    ]
+    name = "kyverno_admission_review_duration_seconds_bucket"
+    assert ["0.0", "1.0"] == [line.split()[-1] for line in lines if line.startswith(name)]
+
+
+def test_buckets_and_labels_wait_for_the_next_beginning() -> None:
+    """A ConfigMap that changes acts on namespaces at once; the rest when the counters begin anew."""
+    metrics = Metrics()
+    metrics.settings = MetricSettings.read(
+        {"namespaces": '{"exclude": ["default"]}', "metricsExposure": '{"kyverno_http_requests": {"enabled": false}}'}
+    )
+    metrics.answered(QUESTION, "/validate/fail", judged(), 0.1)
+    found = readings(metrics)
+    assert ({}, 1) == (found["kyverno_admission_requests"].numbers, len(found["kyverno_http_requests"].numbers))
+    metrics.begin()
+    assert "kyverno_http_requests" not in readings(metrics)
+
+
+def test_counters_begin_anew() -> None:
+    """What was counted and what was put off is forgotten; what is looked up is there again."""
+    metrics = Metrics()
+    metrics.answered(QUESTION, "/validate/fail", judged(), 0.1)
+    metrics.begin()
+    found = readings(metrics)
+    assert not any(each.numbers or each.spreads for each in found.values() if each.kind != "gauge")
+    assert 1 == len(found["kyverno_info"].numbers)
+
+
+def test_results_go_by_the_namespace_of_their_policy() -> None:
+    """Those of cluster policies always count."""
+    own = {**POLICY, "kind": "Policy", "metadata": {"name": "own", "namespace": "default"}}
+    route = read_route("/validate/fail")
+    assert route is not None
+    world = MemoryWorld(Policies(compile_policies([POLICY, own])))
+    metrics = Metrics()
+    metrics.settings = MetricSettings.read({"namespaces": '{"exclude": ["default"]}'})
+    metrics.answered(QUESTION, "/validate/fail", answer(QUESTION, route, world, NO_HOST), 0.1)
+    found = readings(metrics)["kyverno_policy_results"]
+    place = found.labels.index("policy_name")
+    assert ["check"] == [labels[place] for labels in found.numbers]
+
+
+def test_paths_that_do_not_exist_are_one_series() -> None:
+    """Their text is a caller's."""
+    metrics = Metrics()
+    for path in ("/x", "/y/z", "*"):
+        metrics.failed(path, BadReviewError(404, "no"))
+    assert {("POST", "other"): 3} == readings(metrics)["kyverno_http_requests"].numbers
+
+
+def test_what_controllers_do_is_counted() -> None:
+    """By their names."""
+    metrics = Metrics()
+    metrics.reconciled("webhook-controller")
+    metrics.requeued("webhook-controller", 2)
+    metrics.gave_up("event-generator")
+    metrics.queried("update_status", "clusterpolicies", "")
+    metrics.dropped_event()
+    metrics.asked_breaker("admission reports", is_open=False)
+    metrics.asked_breaker("admission reports", is_open=True)
+    found = readings(metrics)
+    assert {("webhook-controller",): 1} == found["kyverno_controller_reconcile"].numbers
+    assert {("webhook-controller", "2"): 1} == found["kyverno_controller_requeue"].numbers
+    assert {("event-generator",): 1} == found["kyverno_controller_drop"].numbers
+    assert {("update_status", "dynamic", "clusterpolicies", ""): 1} == found["kyverno_client_queries"].numbers
+    assert {(): 1} == found["kyverno_events_dropped"].numbers
+    assert ({("admission reports",): 2}, {("admission reports",): 1}) == (
+        found["kyverno_breaker_total"].numbers,
+        found["kyverno_breaker_drops"].numbers,
+    )
+
+
+def test_one_pod_is_enough_for_the_labels_of_a_request() -> None:
+    """They are those of the request, not of the object."""
+    body = review_body(POD)["request"]
+    question = Question("v1", "1", {**body, "operation": "DELETE", "dryRun": True})
+    metrics = Metrics()
+    metrics.answered(question, "/validate/fail", judged(), 0.1)
+    found = readings(metrics)["kyverno_policy_results"]
+    [labels] = found.numbers
+    said = dict(zip(found.labels, labels, strict=True))
+    assert ("delete", "true", "Pod") == (
+        said["resource_request_operation"],
+        said["dry_run"],
+        said["resource_kind"],
+    )

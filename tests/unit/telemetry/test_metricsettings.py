@@ -1,0 +1,66 @@
+"""The ConfigMap `kyverno-metrics`: every key by itself, and what namespaces mean for the counters."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.kube.admissionreview import Question
+from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.metricsettings import Exposure, MetricSettings, Namespaces
+from pyverno.webhook.admission import ALLOWED
+
+
+def test_keys_that_can_not_be_read_keep_their_defaults() -> None:
+    """Each problem names its key; the other keys count."""
+    found = MetricSettings.read({"namespaces": '{"include": "a"}', "bucketBoundaries": "1, 2.5", "else": "x"})
+    assert MetricSettings(buckets=(1.0, 2.5), problems=("namespaces: `include` must be a list of texts",)) == found
+
+
+def test_a_metric_may_go_without_labels() -> None:
+    """The name is that of the metric without `_total`."""
+    text = '{"kyverno_policy_results": {"enabled": false, "disabledLabelDimensions": ["rule_name"]}}'
+    found = MetricSettings.read({"metricsExposure": text})
+    assert {"kyverno_policy_results": Exposure(enabled=False, disabled_labels=("rule_name",))} == found.exposures
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("24h", 86_400), ("0", 0), ("-1s", 0)])
+def test_the_interval_is_a_duration_of_go(text: str, seconds: float) -> None:
+    """Zero, and what is below it, is for never."""
+    assert seconds == MetricSettings.read({"metricsRefreshInterval": text}).refresh_seconds
+
+
+@pytest.mark.parametrize("text", ["1, nan", "inf", "1,,2", "1, x"])
+def test_a_boundary_is_a_number(text: str) -> None:
+    """What is none is told, and the default buckets stay."""
+    found = MetricSettings.read({"bucketBoundaries": text, "metricsRefreshInterval": "1 day"})
+    assert ((), 0, 2) == (found.buckets, found.refresh_seconds, len(found.problems))
+
+
+@pytest.mark.parametrize("text", ['{"a": {"enabled": 1}}', '{"a": []}', '{"a": {"bucketBoundaries": ["1"]}}', "[]"])
+def test_an_exposure_of_a_wrong_form_is_a_problem(text: str) -> None:
+    """It is told and has no effect."""
+    assert 1 == len(MetricSettings.read({"metricsExposure": text}).problems)
+
+
+@pytest.mark.parametrize(
+    ("settings", "namespace", "expected"),
+    [
+        (Namespaces(), "any", True),
+        (Namespaces(include=("a",)), "b", False),
+        (Namespaces(include=("a",), exclude=("a",)), "a", False),
+        (Namespaces(include=("a",)), "-", True),
+    ],
+)
+def test_exclusions_win(settings: Namespaces, namespace: str, expected: bool) -> None:
+    """What is in no namespace is always counted."""
+    assert expected == settings.counts(namespace)
+
+
+@pytest.mark.parametrize(("namespace", "expected"), [("test", 0), ("shop", 1)])
+def test_requests_of_other_namespaces_are_not_counted(namespace: str, expected: int) -> None:
+    """As soon as the ConfigMap says so."""
+    metrics = Metrics()
+    metrics.settings = MetricSettings.read({"namespaces": '{"exclude": ["test"]}'})
+    question = Question("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
+    metrics.answered(question, "/validate/fail", ALLOWED, 0.1)
+    assert expected == metrics.exposition().decode().count("\nkyverno_admission_requests_total{")

@@ -1,0 +1,140 @@
+"""Traces and metrics arrive at a collector that speaks gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_pb
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as metrics_grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_grpc
+
+from kubesandbox import Sandbox, Settings
+from pyverno.cluster.access import Access, load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.certificates.secrets import SECRETS
+from pyverno.errors import HostError
+from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.otlp import Collector, MetricsPush, Tracing
+from tests.unit.webhook.conftest import make_certificate
+from tests.unit.webhook.test_observers import QUESTION, judged
+
+ACCESS = Access("https://192.0.2.1")
+
+
+class Received(trace_grpc.TraceServiceServicer, metrics_grpc.MetricsServiceServicer):
+    """A collector that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.metrics: dict[str, Any] = {}
+        self.services: set[str] = set()
+
+    def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the name of both calls
+        """Keep spans and metrics."""
+        for found in getattr(request, "resource_spans", ()):
+            self._note(found.resource)
+            self.spans += [span for scope in found.scope_spans for span in scope.spans]
+        for found in getattr(request, "resource_metrics", ()):
+            self._note(found.resource)
+            self.metrics |= {each.name: each for scope in found.scope_metrics for each in scope.metrics}
+        is_trace = isinstance(request, trace_pb.ExportTraceServiceRequest)
+        return trace_pb.ExportTraceServiceResponse() if is_trace else metrics_pb.ExportMetricsServiceResponse()
+
+    def _note(self, resource: Any) -> None:
+        self.services |= {each.value.string_value for each in resource.attributes if each.key == "service.name"}
+
+
+@contextmanager
+def collector(credentials: grpc.ServerCredentials | None = None) -> Iterator[tuple[Received, int]]:
+    """Run a collector on a free port."""
+    received = Received()
+    with ThreadPoolExecutor(2) as pool:
+        server = grpc.server(pool)
+        trace_grpc.add_TraceServiceServicer_to_server(received, server)
+        metrics_grpc.add_MetricsServiceServicer_to_server(received, server)
+        address = "localhost:0"
+        port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
+        server.start()
+        yield received, port
+        server.stop(0).wait()
+
+
+def test_traces_and_metrics_arrive() -> None:
+    """What is left is sent at the end."""
+    with collector() as (received, port):
+
+        async def run() -> None:
+            to = Collector(f"localhost:{port}")
+            metrics = Metrics()
+            tracing = Tracing("kyverno-admission-controller", to, ACCESS)
+            async with tracing, MetricsPush(metrics, to, ACCESS):
+                for observer in (tracing.observer, metrics):
+                    observer.answered(QUESTION, "/validate/fail", judged(), 0.3)
+
+        asyncio.run(run())
+    assert {"kyverno-admission-controller", "kyverno"} == received.services
+    assert 4 == len(received.spans)
+    count = received.metrics["kyverno_policy_results"].sum
+    assert (True, 1) == (count.is_monotonic, count.data_points[0].as_double or count.data_points[0].as_int)
+    [point] = received.metrics["kyverno_admission_review_duration_seconds"].histogram.data_points
+    assert (1, 0.3, False) == (point.count, point.sum, point.HasField("min"))
+    assert len(point.explicit_bounds) + 1 == len(point.bucket_counts)
+    assert point.start_time_unix_nano < point.time_unix_nano
+    assert "kyverno_info" in received.metrics
+
+
+def test_a_collector_is_trusted_by_its_secret() -> None:
+    """The authority stands under Kyverno's key; without it nothing is sent in plain."""
+    certificate = make_certificate()
+    credentials = grpc.ssl_server_credentials([(certificate.key, certificate.certificate)])
+    with collector(credentials) as (received, port):
+
+        async def run() -> None:
+            async with Sandbox(Settings(namespaces=("kyverno",))) as sandbox:
+                access = load_kubeconfig(sandbox.kubeconfig)
+                async with Client(access) as client:
+                    for name, key in (("good", "ca.pem"), ("bad", "other")):
+                        data = {key: base64.b64encode(certificate.certificate).decode()}
+                        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+                        await client.create(SECRETS, body, "kyverno")
+                async with MetricsPush(Metrics(), Collector(f"localhost:{port}", "good"), access):
+                    pass
+                for name in ("bad", "none"):
+                    with pytest.raises(HostError, match=f"Secret `{name}`"):
+                        async with MetricsPush(Metrics(), Collector(f"localhost:{port}", name), access):
+                            pass
+
+        asyncio.run(run())
+    assert "kyverno_info" in received.metrics
+
+
+def test_without_the_extra_the_error_names_it() -> None:
+    """In a process where OpenTelemetry can not be imported."""
+    code = (
+        "import sys; sys.modules['opentelemetry'] = None; sys.modules['grpc'] = None\n"
+        "from pyverno.errors import UsageError\n"
+        "try:\n    import pyverno.telemetry.otlp\n"
+        "except UsageError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "install the extra `otel`, as in `pip install 'pyverno[otel]'`" in done.stdout
+
+
+def test_a_controller_that_sends_nothing_does_not_load_it() -> None:
+    """It takes half a second."""
+    code = (
+        "import sys, pyverno.cli.controller.run\n"
+        "print([name for name in sys.modules if 'opentelemetry' in name or 'otlp' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "[]\n" == done.stdout

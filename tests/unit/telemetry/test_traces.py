@@ -1,0 +1,96 @@
+"""Answers as spans, by an exporter in memory."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from pyverno.kube.admissionreview import Answer, BadReviewError, Question
+from pyverno.telemetry.traces import Traces
+from pyverno.webhook.admission import ALLOWED, Judged
+from tests.unit.webhook.test_observers import QUESTION, judged
+from tests.unit.webhook.test_payloadlog import SECRET, WORD, asked
+
+
+def spans(question: Question, answer: Judged, seconds: float = 0.5) -> dict[str, ReadableSpan]:
+    """Return the spans of one answer by name."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    traces = Traces(provider.get_tracer("test"))
+    if seconds < 0:
+        traces.failed("/validate/fail", BadReviewError(400, "no"))
+    else:
+        traces.answered(question, "/validate/fail", answer, seconds)
+    return {span.name: span for span in exporter.get_finished_spans()}
+
+
+def test_a_request_has_spans_down_to_its_rules() -> None:
+    """Each below the other, within the time of the review."""
+    found = spans(QUESTION, judged())
+    names = ["ADMISSION POST /validate/fail", "VALIDATE CREATE v1, Kind=Pod", "POLICY /check", "RULE rule"]
+    assert sorted(names) == sorted(found)
+    for above, below in pairwise(names):
+        assert found[above].context.span_id == found[below].parent.span_id
+        assert found[above].start_time <= found[below].start_time <= found[below].end_time <= found[above].end_time
+    top = found[names[0]]
+    assert top.parent is None
+    assert 500_000_000 == top.end_time - top.start_time
+
+
+def test_attributes_are_kyvernos() -> None:
+    """Of the request, the response, the policy and the rule."""
+    found = spans(QUESTION, judged())
+    admission = found["VALIDATE CREATE v1, Kind=Pod"].attributes
+    assert {
+        "admission.request.name": "web",
+        "admission.request.namespace": "default",
+        "admission.request.uid": "uid-1",
+        "admission.request.operation": "CREATE",
+        "admission.request.dryrun": False,
+        "admission.request.kind.kind": "Pod",
+        "admission.request.kind.version": "v1",
+        "admission.request.resource.resource": "pods",
+        "admission.request.user.name": "alice",
+        "admission.response.allowed": False,
+        "admission.response.result.status": "Failure",
+    }.items() <= dict(admission or {}).items()
+    rule = dict(found["RULE rule"].attributes or {})
+    assert {
+        "kyverno.policy.group": "kyverno.io",
+        "kyverno.policy.version": "v1",
+        "kyverno.policy.kind": "ClusterPolicy",
+        "kyverno.policy.name": "check",
+        "kyverno.policy.namespace": "",
+        "kyverno.rule.name": "rule",
+        "kyverno.rule.result": "fail",
+    } == rule
+
+
+def test_texts_are_cut_at_256_characters() -> None:
+    """Backends take no longer ones."""
+    found = spans(QUESTION, Judged(Answer(allowed=False, message="x" * 1000)))
+    message = (found["VALIDATE CREATE v1, Kind=Pod"].attributes or {})["admission.response.result.message"]
+    assert "x" * 253 + "..." == message
+
+
+def test_what_a_policy_says_of_a_secret_is_in_no_span() -> None:
+    """It may quote what stands in it."""
+    answer = Judged(Answer(allowed=False, message=f"wrong: {WORD}", warnings=(WORD,)))
+    found = spans(asked(SECRET), answer)
+    assert WORD not in repr([dict(span.attributes or {}) for span in found.values()])
+
+
+def test_an_answer_without_a_review_has_no_rules() -> None:
+    """What is filtered, say."""
+    assert 2 == len(spans(QUESTION, ALLOWED))
+
+
+def test_a_refusal_is_an_error() -> None:
+    """Without what was wrong, which is a caller's text."""
+    [span] = spans(QUESTION, ALLOWED, -1).values()
+    assert (StatusCode.ERROR, "BadReviewError") == (span.status.status_code, span.status.description)

@@ -1,0 +1,96 @@
+"""What is answered on the event loop: what the Host has in memory, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
+from pyverno.engine.host import NO_HOST, NoHost
+from pyverno.engine.phases import VALIDATING
+from pyverno.engine.request import Request
+from pyverno.kube.apipath import parse_api_path
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.webhook.nonblocking import InlineHost, NeedsWorkerError
+
+SETTINGS: JSONObject = {"metadata": {"name": "settings"}, "data": {"a": "1"}}
+
+
+class _Remembering(NoHost):
+    """Has one ConfigMap and one entry in memory; another entry would have to be worked out."""
+
+    allows_http_in_namespaces = True
+
+    def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
+        return SETTINGS if (namespace, name) == ("default", "settings") else None
+
+    def is_entry_at_hand(self, name: str) -> bool:
+        return name == "near"
+
+    def global_entry(self, name: str) -> JSON:
+        return [name]
+
+
+def test_what_is_in_memory_is_answered_at_once() -> None:
+    """ConfigMaps and entries that the Host has at hand need no worker thread."""
+    host = InlineHost(_Remembering())
+    assert SETTINGS == host.config_map("default", "settings")
+    assert ["near"] == host.global_entry("near")
+    assert host.allows_http_in_namespaces
+
+
+def test_what_is_not_in_memory_needs_a_worker() -> None:
+    """An object that is not there, and an entry that would have to be worked out."""
+    host = InlineHost(_Remembering())
+    with pytest.raises(NeedsWorkerError):
+        host.config_map("default", "other")
+    with pytest.raises(NeedsWorkerError):
+        host.global_entry("far")
+
+
+def test_a_host_without_memory_needs_a_worker_for_everything() -> None:
+    """Only clock, randomness, kinds and supplied variables pass."""
+    host = InlineHost(NO_HOST)
+    for ask in (
+        lambda: host.config_map("default", "settings"),
+        lambda: host.global_entry("near"),
+        lambda: host.api_call(parse_api_path("/version"), method="GET", body=None),
+        lambda: host.lookup_host("example.com"),
+    ):
+        with pytest.raises(NeedsWorkerError):
+            ask()
+    assert BUILTIN_KINDS is host.kinds
+    assert not host.allows_http_in_namespaces
+
+
+_DEAR = """
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: dear}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [configmaps]}]
+  validations: [{expression: "object.data.all(a, object.data.all(b, a != b || a == b))"}]
+"""
+
+
+@pytest.mark.parametrize("keys", [200, 600])
+def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
+    """It stops on the loop, with no result, and says the same elsewhere as if nobody had been in a hurry."""
+    engine = Engine(compile_documents(load_documents(_DEAR)).policy_set())
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    request = Request.from_manifest({**body, "data": {f"k{number}": "x" for number in range(keys)}})
+    hurried, patient = InlineHost(NO_HOST, patience=0), InlineHost(NO_HOST, patience=3600)
+    with pytest.raises(NeedsWorkerError):
+        engine.review(request, VALIDATING, budget=hurried.budget(None))
+    assert engine.review(request, VALIDATING) == engine.review(request, VALIDATING, budget=patient.budget(None))
+
+
+def test_a_review_that_is_over_at_once_needs_no_worker() -> None:
+    """However impatient the loop is: most reviews never look at the clock."""
+    budget = InlineHost(NO_HOST, patience=0).budget(None)
+    request = Request.from_manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}})
+    review = Engine(compile_documents(load_documents(_DEAR)).policy_set()).review(request, VALIDATING, budget=budget)
+    assert [result.status.value for result in review.results] == ["pass"]

@@ -1,0 +1,107 @@
+"""Whole requests in the log: only when asked for, and never what stands in a Secret."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from pyverno.engine.host import NO_HOST
+from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.json import JSONObject
+from pyverno.offline.library import compile_policies
+from pyverno.telemetry.logs import AnswerLog
+from pyverno.webhook.admission import Judged, answer
+from pyverno.webhook.payloadlog import PayloadLog
+from pyverno.webhook.policies import Policies
+from pyverno.webhook.routes import read_route
+from tests.unit.webhook.conftest import MemoryWorld, review_body
+
+WORD = "c2VjcmV0LXdvcmQ="
+SECRET: JSONObject = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {
+        "name": "db",
+        "namespace": "default",
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": f'{{"data":{{"password":"{WORD}"}}}}'},
+    },
+    "data": {"password": WORD},
+    "stringData": {"other": WORD},
+}
+POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}}
+LEAKING: JSONObject = {
+    "apiVersion": "kyverno.io/v1",
+    "kind": "ClusterPolicy",
+    "metadata": {"name": "check"},
+    "spec": {
+        "rules": [
+            {
+                "name": "rule",
+                "match": {"any": [{"resources": {"kinds": ["Secret"]}}]},
+                "validate": {
+                    "failureAction": "Enforce",
+                    "message": "wrong: {{ request.object.data.password }}",
+                    "deny": {},
+                },
+            }
+        ]
+    },
+}
+
+
+def asked(body: JSONObject, old: JSONObject | None = None) -> Question:
+    """Return a question about an object."""
+    request = review_body(body)["request"]
+    return Question("admission.k8s.io/v1", "uid-1", request | ({"oldObject": old} if old else {}))
+
+
+def fields(caplog: pytest.LogCaptureFixture) -> list[JSONObject]:
+    """Return the fields of what was logged."""
+    return [record.fields for record in caplog.records]
+
+
+@pytest.fixture(autouse=True)
+def told(caplog: pytest.LogCaptureFixture) -> None:
+    """Catch what is told at the usual verbosity."""
+    caplog.set_level(logging.INFO, "pyverno")
+
+
+def test_nothing_is_dumped_unless_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither requests nor patches."""
+    PayloadLog().answered(asked(POD), "/mutate", Judged(Answer(patch=[{"op": "remove", "path": "/a"}])), 0)
+    assert [] == fields(caplog)
+
+
+def test_a_request_is_dumped_with_its_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """As it came."""
+    PayloadLog(payloads=True).answered(asked(POD), "/validate", Judged(Answer(allowed=False, message="no")), 0)
+    [found] = fields(caplog)
+    assert asked(POD).request == found["admission.request"]
+    assert {"allowed": False, "patch": [], "message": "no", "warnings": []} == found["admission.response"]
+
+
+def test_a_patch_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
+    """Where there is one."""
+    patch = [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
+    log = PayloadLog(patches=True)
+    log.answered(asked(POD), "/mutate", Judged(Answer(patch=patch)), 0)
+    log.answered(asked(POD), "/mutate", Judged(Answer()), 0)
+    assert [{"uid": "uid-1", "path": "/mutate", "patch": patch}] == fields(caplog)
+
+
+def test_what_stands_in_a_secret_is_in_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Not by the object, the one before it, a copy in an annotation, a patch, nor the text of a rule."""
+    question = asked(SECRET, SECRET)
+    route = read_route("/validate/fail")
+    assert route is not None
+    judged = answer(question, route, MemoryWorld(Policies(compile_policies([LEAKING]))), NO_HOST)
+    assert WORD in judged.answer.message
+    patched = Judged(Answer(patch=[{"op": "add", "path": "/data/password", "value": WORD}]), judged.review)
+    for each in (judged, patched):
+        for observer in (AnswerLog(), PayloadLog(payloads=True, patches=True)):
+            observer.answered(question, "/validate/fail", each, 0)
+    found = fields(caplog)
+    assert "password" in repr(found)
+    assert WORD not in repr(found)
+    assert "db" == found[0]["name"]

@@ -1,0 +1,139 @@
+"""Reviews of policies and exceptions: what is refused, with which words, and what is warned about."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.webhook.policyreviews import DocumentReviews, ExceptionSettings
+from tests.unit.webhook.conftest import review_body
+
+RULE: JSONObject = {
+    "name": "check",
+    "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+    "validate": {"failureAction": "Enforce", "message": "no", "pattern": {"metadata": {"labels": {"a": "?*"}}}},
+}
+
+
+def ask(
+    resource: JSONObject, path: str = "/policyvalidate", settings: ExceptionSettings | None = None, **request: Any
+) -> Answer:
+    """Return the answer about an object of Kyverno's kinds."""
+    reviews = DocumentReviews(lambda: BUILTIN_KINDS, settings or ExceptionSettings())
+    body = review_body(resource, **request)["request"]
+    question = Question("admission.k8s.io/v1", "uid", body)
+    return asyncio.run(reviews.paths()[path](question))
+
+
+def policy(rule: JSONObject) -> JSONObject:
+    """Return a ClusterPolicy with one rule."""
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "check"},
+        "spec": {"rules": [rule]},
+    }
+
+
+def test_a_valid_policy_is_taken_with_the_advice_to_migrate() -> None:
+    """Kyverno says so for all legacy kinds."""
+    answer = ask(policy(RULE))
+    assert answer.allowed
+    assert [
+        "ClusterPolicy (kyverno.io) is deprecated and will be removed in a future release; migrate to "
+        "ValidatingPolicy, MutatingPolicy, GeneratingPolicy or ImageValidatingPolicy (policies.kyverno.io), see "
+        "https://kyverno.io/docs/guides/migration-to-cel/"
+    ] == list(answer.warnings)
+
+
+BAD: list[tuple[JSONObject, str]] = [
+    (
+        {**RULE, "validate": {"patern": {}}},
+        "spec.rules[0].validate.patern: unknown field `patern`: did you mean `pattern`?",
+    ),
+    ({**RULE, "match": {}}, "spec.rules[0].match"),
+    ({**RULE, "validate": {"pattern": {"a": "{{ nonsense }}"}}}, "spec.rules[0]: policy contains invalid variables"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), BAD)
+def test_a_policy_that_does_not_compile_is_refused_with_its_field(rule: JSONObject, text: str) -> None:
+    """The field path leads to the fault; there is no made-up place in a file."""
+    answer = ask(policy(rule))
+    assert not answer.allowed
+    assert answer.message.startswith(text)
+    assert ":1:1" not in answer.message
+
+
+def test_an_update_of_the_status_is_nobodys_business() -> None:
+    """Controllers write it; the policy itself stays as it was."""
+    assert ask(policy({**RULE, "match": {}}), subResource="status").allowed
+    assert ask(policy({**RULE, "match": {}}), operation="DELETE", object=None).allowed
+
+
+def test_kinds_that_the_cluster_does_not_serve_are_warned_about() -> None:
+    """They may come later, so the policy is taken."""
+    answer = ask(policy({**RULE, "match": {"any": [{"resources": {"kinds": ["Nonesuch"]}}]}}))
+    assert answer.allowed
+    assert any("Nonesuch" in warning for warning in answer.warnings)
+
+
+EXCEPTION: JSONObject = {
+    "apiVersion": "kyverno.io/v2",
+    "kind": "PolicyException",
+    "metadata": {"name": "allow", "namespace": "team"},
+    "spec": {
+        "exceptions": [{"policyName": "check", "ruleNames": ["check"]}],
+        "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        (ExceptionSettings(), "PolicyException resources would not be processed until it is enabled."),
+        (ExceptionSettings(enabled=True), "The exceptionNamespace flag is not set"),
+        (
+            ExceptionSettings(enabled=True, namespace="other"),
+            "PolicyException resource namespace must match the defined namespace.",
+        ),
+    ],
+)
+def test_an_exception_without_effect_is_warned_about(settings: ExceptionSettings, warning: str) -> None:
+    """It is taken all the same: it may be meant for later."""
+    answer = ask(EXCEPTION, "/exceptionvalidate", settings)
+    assert answer.allowed
+    assert warning == answer.warnings[0]
+
+
+def test_an_exception_that_works_is_taken_without_that_warning() -> None:
+    """Any namespace will do with `*`."""
+    warnings = ask(EXCEPTION, "/exceptionvalidate", ExceptionSettings(enabled=True, namespace="*")).warnings
+    assert all("PolicyException resource" not in warning for warning in warnings)
+
+
+def test_policies_are_never_changed() -> None:
+    """The path exists because configurations name it."""
+    assert Answer() == ask(policy(RULE), "/policymutate")
+
+
+def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
+    """Its author is told; an invalid one is refused for its form first."""
+
+    async def refusals(policy: ClusterPolicy) -> tuple[str, ...]:
+        return (f"{policy.name} asks too much", "and more")
+
+    def answer(body: JSONObject) -> Answer:
+        reviews = DocumentReviews(lambda: BUILTIN_KINDS, ExceptionSettings(), refusals)
+        return asyncio.run(reviews.review(Question("admission.k8s.io/v1", "uid", review_body(body)["request"])))
+
+    refused = answer(policy(RULE))
+    assert (False, "check asks too much\nand more") == (refused.allowed, refused.message)
+    assert "asks too much" not in answer(policy({**RULE, "match": {}})).message
