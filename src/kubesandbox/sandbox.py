@@ -37,7 +37,7 @@ from kubesandbox.authorization.access import MASTERS, Authorizer, EverythingAllo
 from kubesandbox.authorization.rbac import RbacAuthorizer
 from kubesandbox.bootstrap import first_objects, server_objects
 from kubesandbox.controllers.controllerset import ControllerSet
-from kubesandbox.controllers.registry import Surroundings
+from kubesandbox.controllers.registry import ControllerSettings
 from kubesandbox.http.server import HttpServer
 from kubesandbox.local import LocalClient
 from kubesandbox.objects.allocation import Allocator
@@ -195,7 +195,7 @@ class Sandbox:
         self._write_kubeconfig(folder, keys, port)
         await self._create_first(port)
         if settings.controllers:
-            surroundings = Surroundings(
+            surroundings = ControllerSettings(
                 kube_version=settings.kube_version,
                 certificate=keys.authority.certificate.decode(),
                 sign_token=keys.sign_secret_token,

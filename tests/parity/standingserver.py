@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from pyverno.engine.host import NO_HOST, Host
-from pyverno.webhook.nonblocking import InlineHost
+from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.server import Limits
 from tests.unit.webhook.conftest import MemoryWorld, Recorded, make_certificate, make_server
 
@@ -49,7 +49,7 @@ class StandingServer:
         async def swap() -> None:
             self._server._world = world
             self._server._host = host
-            self._server._inline = InlineHost(host)
+            self._server._inline = NonblockingHost(host)
             self._server._observer = self._recorded
 
         self._run(swap())

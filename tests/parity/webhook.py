@@ -35,7 +35,7 @@ from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.resource import Resource
 from pyverno.offline.clifiles import Values
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.routes import CEL_ROUTES, Door, Route, read_route
+from pyverno.webhook.routes import CEL_ROUTES, Route, WebhookType, read_route
 from tests.cases.snapshot import said
 from tests.parity.reviews import review_of
 from tests.parity.standingserver import standing_server
@@ -134,7 +134,7 @@ def _routes(policies: Sequence[CompiledPolicy]) -> Iterator[Route]:
         for route in CEL_ROUTES.values()
         if route.kinds & kinds
     ]
-    for door in (Door.MUTATE, Door.VALIDATE):
+    for door in (WebhookType.MUTATE, WebhookType.VALIDATE):
         yield from (route for route in (*_LEGACY, *cel) if route.door is door)
 
 

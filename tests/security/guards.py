@@ -649,8 +649,8 @@ _OTHERS: Final = (
     ),
     _guard(
         "I15", "every kind has its path", "admission::test_every_kind_of_policy_that_is_watched_has_its_path",
-        ("webhook/routes.py", '        ("/nivpol/validate", Door.VALIDATE, "NamespacedImageValidatingPolicy"),\n', ""),
-        ("webhook/routes.py", '        ("/nivpol/mutate", Door.MUTATE, "NamespacedImageValidatingPolicy"),\n', ""),
+        ("webhook/routes.py", '        ("/nivpol/validate", WebhookType.VALIDATE, "NamespacedImageValidatingPolicy"),\n', ""),
+        ("webhook/routes.py", '        ("/nivpol/mutate", WebhookType.MUTATE, "NamespacedImageValidatingPolicy"),\n', ""),
     ),
     _guard(
         "PSS", "ephemeral containers are containers",
@@ -816,7 +816,7 @@ _ADVISORIES: Final = (
     _guard(
         "1F", "a path is one of the table", "advisories::test_a_path_is_one_of_the_table_or_nothing",
         ("webhook/routes.py", "return replace(route, names=names) if route is not None and names and all(names) else None",
-         "return Route(Door.VALIDATE, _LEGACY_KINDS)"),
+         "return Route(WebhookType.VALIDATE, _LEGACY_KINDS)"),
     ),
     _guard(
         "1D", "reports are filtered", "advisories::test_reports_of_ours_are_left_alone",

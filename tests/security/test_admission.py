@@ -21,7 +21,7 @@ from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.offline.system import System
-from pyverno.webhook.routes import CEL_ROUTES, Door, read_route
+from pyverno.webhook.routes import CEL_ROUTES, WebhookType, read_route
 from pyverno.webhook.server import Limits, WebhookServer
 from tests.security.asking import compiled, found, policy
 from tests.unit.cluster.apiserver import Script, serving, status
@@ -293,7 +293,7 @@ def test_a_mutation_of_a_mutation_is_nothing() -> None:
 def test_every_kind_of_policy_that_is_watched_has_its_path() -> None:
     """I15, `57f69eb7`: a kind without a path would be asked for at one that answers 404."""
     served = {kind for route in CEL_ROUTES.values() for kind in route.kinds}
-    for door in Door:
+    for door in WebhookType:
         legacy = read_route(f"/{door}/fail")
         assert legacy is not None
         served |= legacy.kinds

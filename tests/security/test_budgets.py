@@ -11,9 +11,9 @@ from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.admissionreview import (
     MAX_MESSAGE_BYTES,
     MAX_VALUES,
-    Answer,
+    AdmissionRequest,
+    AdmissionResponse,
     BadReviewError,
-    Question,
     read_question,
     shortened,
 )
@@ -49,7 +49,7 @@ def test_the_text_of_a_denial_has_a_length() -> None:
     """8 KiB; one character more and it is cut, at a whole character, and says so."""
     exact, more = "é" * (MAX_MESSAGE_BYTES // 2), "é" * (MAX_MESSAGE_BYTES // 2) + "!"
     assert exact == shortened(exact)
-    told = json.loads(Answer(allowed=False, message=more).to_bytes(Question("v1", "1", {})))
+    told = json.loads(AdmissionResponse(allowed=False, message=more).to_bytes(AdmissionRequest("v1", "1", {})))
     message = told["response"]["status"]["message"]
     assert len(message.encode()) <= MAX_MESSAGE_BYTES
     assert message.endswith(f"é (cut off, {MAX_MESSAGE_BYTES + 1} bytes)")

@@ -10,12 +10,12 @@ import pytest
 from pyverno.controllers.runtime.events import events_of
 from pyverno.engine.engine import Review
 from pyverno.engine.result import ResourceRef, Status
-from pyverno.kube.admissionreview import Answer, read_question
+from pyverno.kube.admissionreview import AdmissionResponse, read_question
 from pyverno.kube.json import JSONObject
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
 from pyverno.telemetry.logs import AnswerLog
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 from tests.security.asking import CONFIG_MAP, ask, policy
 
 CANARY = "c4n4ry"
@@ -120,7 +120,9 @@ def test_an_error_shows_nothing_that_a_rule_read(name: str, caplog: pytest.LogCa
         "application/json",
     )
     with caplog.at_level(logging.DEBUG, logger="pyverno"):
-        AnswerLog().answered(question, "/validate/fail", Judged(Answer(decision.allowed), review), 0.1)
+        AnswerLog().answered(
+            question, "/validate/fail", AdmissionOutcome(AdmissionResponse(decision.allowed), review), 0.1
+        )
     assert CANARY not in repr([vars(record) for record in caplog.records])
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from kubesandbox.authentication.certificates import CertificateError
 from kubesandbox.controllers.clock import stamp
 from kubesandbox.controllers.conditions import condition, has_condition, set_condition
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import at
 from kubesandbox.controllers.pods import conditions_of
@@ -35,7 +35,7 @@ SignRequest: TypeAlias = Callable[[bytes, timedelta, Sequence[str]], bytes]
 class CertificateSigning:
     """Approves and signs."""
 
-    def __init__(self, bench: Workbench, sign: SignRequest | None) -> None:
+    def __init__(self, bench: ControllerContext, sign: SignRequest | None) -> None:
         """Take the tools and who holds the key, if anybody does."""
         self._bench = bench
         self._sign = sign

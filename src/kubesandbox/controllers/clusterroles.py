@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys
 from kubesandbox.controllers.objects import at, key_of, labels_of, name_of
 from kubesandbox.storage.store import Change, Key
@@ -22,7 +22,7 @@ ROLES = "clusterroles.rbac.authorization.k8s.io"
 class ClusterRoles:
     """Writes the rules of aggregated roles."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

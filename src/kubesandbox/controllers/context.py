@@ -33,7 +33,7 @@ from pyverno.kube.selector import LabelTest, compile_selector
 from pyverno.kube.status import StatusError
 from pyverno.value import dataclass
 
-__all__ = ["Workbench", "is_namespace_ending", "selector_of"]
+__all__ = ["ControllerContext", "is_namespace_ending", "selector_of"]
 
 BURST = 500
 """How many pods one reconciliation creates or deletes at most."""
@@ -53,7 +53,7 @@ def is_namespace_ending(error: StatusError) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Workbench:
+class ControllerContext:
     """The tools of one controller."""
 
     client: Client

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from kubesandbox.authentication.authenticator import authenticated, service_account_user
 from kubesandbox.controllers.client import Client
 from kubesandbox.controllers.clock import Clock, SystemClock
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import EVERYTHING, Controller, Keys, Loop
 from kubesandbox.controllers.readers import Readers
 from kubesandbox.controllers.recorder import Recorder
-from kubesandbox.controllers.registry import ROSTER, Post, Surroundings
+from kubesandbox.controllers.registry import ROSTER, ControllerSettings, ControllerSpec
 from kubesandbox.storage.store import Change, Key
 from kubesandbox.types.resources import ResourceTable
 from pyverno.engine.request import User
@@ -43,7 +43,7 @@ class ControllerSet:
     `surroundings` says what they need beside the server; without `kubelet` nobody schedules or runs pods.
     """
 
-    def __init__(self, surroundings: Surroundings, *, clock: Clock | None = None, kubelet: bool = True) -> None:
+    def __init__(self, surroundings: ControllerSettings, *, clock: Clock | None = None, kubelet: bool = True) -> None:
         """Take the settings; nothing happens before `start`."""
         self.surroundings = surroundings
         self._clock = clock or SystemClock()
@@ -92,9 +92,9 @@ class ControllerSet:
             quiet = quiet + 1 if is_idle else 0
             await asyncio.sleep(0 if is_idle else 0.001)
 
-    def _employ(self, post: Post, client: Client, types: Callable[[], ResourceTable]) -> None:
+    def _employ(self, post: ControllerSpec, client: Client, types: Callable[[], ResourceTable]) -> None:
         recorder = Recorder(client, self._clock, post.component, host=post.host)
-        bench = Workbench(client, self._clock, recorder, types)
+        bench = ControllerContext(client, self._clock, recorder, types)
         controller: Controller = post.build(bench, self.surroundings)
         loop = Loop(post.name, controller, self._clock)
         self._loops.append(loop)
@@ -118,5 +118,5 @@ class ControllerSet:
             yield from self._listeners.get(EVERYTHING, ())
 
 
-def _user_of(post: Post) -> User:
+def _user_of(post: ControllerSpec) -> User:
     return authenticated(post.user or service_account_user("kube-system", post.name))

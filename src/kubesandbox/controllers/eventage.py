@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubesandbox.controllers.clock import seconds_since
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys
 from kubesandbox.controllers.objects import at, uid_of
 from kubesandbox.storage.store import Change, ChangeKind, Key
@@ -23,7 +23,7 @@ LIFETIME = 3600
 class EventAge:
     """Deletes events that have not been written for their lifetime."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

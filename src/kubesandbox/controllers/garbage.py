@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import EVERYTHING, Keys
 from kubesandbox.controllers.objects import (
     at,
@@ -42,7 +42,7 @@ class Owners:
 class GarbageCollector:
     """Watches all objects and deletes those that nobody owns any more."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
         self._graph = OwnerGraph()

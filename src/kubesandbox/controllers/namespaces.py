@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kubesandbox.controllers.conditions import condition, set_condition
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import EVERYTHING, Keys, itself
 from kubesandbox.controllers.objects import at, is_deleting, name_of, namespace_of, uid_of
 from kubesandbox.controllers.pods import conditions_of
@@ -26,7 +26,7 @@ FINALIZER = "kubernetes"
 class Namespaces:
     """Empties namespaces that are being deleted."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

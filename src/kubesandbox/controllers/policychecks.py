@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import key_of, number_at
 from kubesandbox.storage.store import Change, Key
@@ -22,7 +22,7 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 class PolicyChecks:
     """Checks policies, again when definitions of custom resources change."""
 
-    def __init__(self, bench: Workbench, kube_version: str) -> None:
+    def __init__(self, bench: ControllerContext, kube_version: str) -> None:
         """Take the tools and the version of Kubernetes."""
         self._bench = bench
         self._version = kube_version

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from kubesandbox.admission.plugins.quota import in_scope
 from kubesandbox.admission.plugins.usage import Amounts, add, usage_of
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import EVERYTHING, Keys, itself
 from kubesandbox.controllers.objects import at, is_deleting, key_of
 from kubesandbox.controllers.pods import is_terminal
@@ -28,7 +28,7 @@ _GROWING = ("pods", "persistentvolumeclaims", "services")
 class Quotas:
     """Writes the status of quotas."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from kubesandbox.controllers.certificatesigning import CertificateSigning, SignRequest
 from kubesandbox.controllers.clusterroles import ClusterRoles
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.eventage import EventAge
 from kubesandbox.controllers.garbage import GarbageCollector
 from kubesandbox.controllers.loop import Controller
@@ -37,11 +37,11 @@ from pyverno.engine.request import User
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
-__all__ = ["ROSTER", "Post", "Surroundings"]
+__all__ = ["ROSTER", "ControllerSettings", "ControllerSpec"]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ControllerSettings:
     """What controllers need beside the server.
 
     `certificate` is that of the authority (PEM), `sign_token` makes the token of a ServiceAccount for the name of a
@@ -54,11 +54,11 @@ class Surroundings:
     sign_request: SignRequest | None = None
 
 
-Build = Callable[[Workbench, Surroundings], Controller]
+Build = Callable[[ControllerContext, ControllerSettings], Controller]
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class ControllerSpec:
     """One controller: `name` is also that of its ServiceAccount unless it has a `user` of its own.
 
     `component` and `host` are those of its events; `first` are keys that it works on at the start.
@@ -78,45 +78,57 @@ _SCHEDULER = User("system:kube-scheduler")
 _SERVER = User("system:apiserver", ("system:masters",))
 _MANAGER = User("system:kube-controller-manager")
 
-ROSTER: tuple[Post, ...] = (
-    Post("namespace-controller", lambda bench, _: Namespaces(bench)),
-    Post("service-account-controller", lambda bench, _: InEachNamespace(bench, default_account())),
-    Post("root-ca-cert-publisher", lambda bench, around: InEachNamespace(bench, root_certificate(around.certificate))),
-    Post(
+ROSTER: tuple[ControllerSpec, ...] = (
+    ControllerSpec("namespace-controller", lambda bench, _: Namespaces(bench)),
+    ControllerSpec("service-account-controller", lambda bench, _: InEachNamespace(bench, default_account())),
+    ControllerSpec(
+        "root-ca-cert-publisher", lambda bench, around: InEachNamespace(bench, root_certificate(around.certificate))
+    ),
+    ControllerSpec(
         "tokens-controller",
         lambda bench, around: TokenSecrets(bench, around.sign_token, around.certificate),
         user=_MANAGER,
     ),
-    Post("generic-garbage-collector", lambda bench, _: GarbageCollector(bench), "garbage-collector-controller"),
-    Post("clusterrole-aggregation-controller", lambda bench, _: ClusterRoles(bench)),
-    Post("deployment-controller", lambda bench, _: Deployments(bench), "deployment-controller"),
-    Post("replicaset-controller", lambda bench, _: ReplicaSets(bench), "replicaset-controller"),
-    Post(
+    ControllerSpec(
+        "generic-garbage-collector", lambda bench, _: GarbageCollector(bench), "garbage-collector-controller"
+    ),
+    ControllerSpec("clusterrole-aggregation-controller", lambda bench, _: ClusterRoles(bench)),
+    ControllerSpec("deployment-controller", lambda bench, _: Deployments(bench), "deployment-controller"),
+    ControllerSpec("replicaset-controller", lambda bench, _: ReplicaSets(bench), "replicaset-controller"),
+    ControllerSpec(
         "replication-controller",
         lambda bench, _: ReplicaSets(bench, "replicationcontrollers", "ReplicationController"),
         "replication-controller",
     ),
-    Post("statefulset-controller", lambda bench, _: StatefulSets(bench), "statefulset-controller"),
-    Post("daemon-set-controller", lambda bench, _: DaemonSets(bench), "daemonset-controller"),
-    Post("job-controller", lambda bench, _: Jobs(bench), "job-controller"),
-    Post("cronjob-controller", lambda bench, _: CronJobs(bench), "cronjob-controller"),
-    Post("endpoint-controller", lambda bench, _: ServiceFollower(bench, ENDPOINTS_FORM), "endpoint-controller"),
-    Post("endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"),
-    Post("endpointslicemirroring-controller", lambda bench, _: EndpointMirroring(bench)),
-    Post("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
-    Post("persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)),
-    Post("ephemeral-volume-controller", lambda bench, _: EphemeralClaims(bench)),
-    Post("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
-    Post("pvc-protection-controller", lambda bench, _: protected_claims(bench)),
-    Post("pv-protection-controller", lambda bench, _: protected_volumes(bench)),
-    Post("resourcequota-controller", lambda bench, _: Quotas(bench)),
-    Post(
+    ControllerSpec("statefulset-controller", lambda bench, _: StatefulSets(bench), "statefulset-controller"),
+    ControllerSpec("daemon-set-controller", lambda bench, _: DaemonSets(bench), "daemonset-controller"),
+    ControllerSpec("job-controller", lambda bench, _: Jobs(bench), "job-controller"),
+    ControllerSpec("cronjob-controller", lambda bench, _: CronJobs(bench), "cronjob-controller"),
+    ControllerSpec(
+        "endpoint-controller", lambda bench, _: ServiceFollower(bench, ENDPOINTS_FORM), "endpoint-controller"
+    ),
+    ControllerSpec(
+        "endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"
+    ),
+    ControllerSpec("endpointslicemirroring-controller", lambda bench, _: EndpointMirroring(bench)),
+    ControllerSpec("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
+    ControllerSpec(
+        "persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)
+    ),
+    ControllerSpec("ephemeral-volume-controller", lambda bench, _: EphemeralClaims(bench)),
+    ControllerSpec("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
+    ControllerSpec("pvc-protection-controller", lambda bench, _: protected_claims(bench)),
+    ControllerSpec("pv-protection-controller", lambda bench, _: protected_volumes(bench)),
+    ControllerSpec("resourcequota-controller", lambda bench, _: Quotas(bench)),
+    ControllerSpec(
         "certificate-controller",
         lambda bench, around: CertificateSigning(bench, around.sign_request),
     ),
-    Post("policy-type-checker", lambda bench, around: PolicyChecks(bench, around.kube_version), user=_MANAGER),
-    Post("event-age", lambda bench, _: EventAge(bench), user=_SERVER),
-    Post(
+    ControllerSpec(
+        "policy-type-checker", lambda bench, around: PolicyChecks(bench, around.kube_version), user=_MANAGER
+    ),
+    ControllerSpec("event-age", lambda bench, _: EventAge(bench), user=_SERVER),
+    ControllerSpec(
         "node",
         lambda bench, around: NodeKeeper(bench, kube_version=around.kube_version),
         "kubelet",
@@ -125,6 +137,8 @@ ROSTER: tuple[Post, ...] = (
         is_of_node=True,
         first=(THE_NODE,),
     ),
-    Post("scheduler", lambda bench, _: Scheduler(bench), "default-scheduler", user=_SCHEDULER, is_of_node=True),
-    Post("kubelet", lambda bench, _: Kubelet(bench), "kubelet", user=_NODE_USER, host=NODE, is_of_node=True),
+    ControllerSpec(
+        "scheduler", lambda bench, _: Scheduler(bench), "default-scheduler", user=_SCHEDULER, is_of_node=True
+    ),
+    ControllerSpec("kubelet", lambda bench, _: Kubelet(bench), "kubelet", user=_NODE_USER, host=NODE, is_of_node=True),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench, is_namespace_ending
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import annotations_of, at, is_deleting, name_of, namespace_of, uid_of
 from kubesandbox.storage.store import Change, ChangeKind, Key
@@ -43,7 +43,7 @@ class Standing:
 class InEachNamespace:
     """Keeps a standing object in every namespace that is not being deleted."""
 
-    def __init__(self, bench: Workbench, standing: Standing) -> None:
+    def __init__(self, bench: ControllerContext, standing: Standing) -> None:
         """Take the tools and the object."""
         self._bench = bench
         self._standing = standing
@@ -104,7 +104,7 @@ def root_certificate(certificate: str) -> Standing:
 class TokenSecrets:
     """Fills Secrets that ask for the token of an account, and deletes those whose account is gone."""
 
-    def __init__(self, bench: Workbench, sign: Callable[[JSONObject, str], str], certificate: str) -> None:
+    def __init__(self, bench: ControllerContext, sign: Callable[[JSONObject, str], str], certificate: str) -> None:
         """Take the tools, who signs a token for an account and the name of a Secret, and the authority as PEM."""
         self._bench = bench
         self._sign = sign

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyverno.engine.result import FailureAction
-from pyverno.engine.rule import Action, RuleInfo, Shortcut, Shortened
+from pyverno.engine.rule import Action, FastVerdict, HasFastVerdict, RuleInfo
 
 __all__ = ["later_shortcut"]
 
 
-def later_shortcut(action: Action, info: RuleInfo, failure_action: FailureAction) -> Callable[[], Shortcut] | None:
+def later_shortcut(action: Action, info: RuleInfo, failure_action: FailureAction) -> Callable[[], FastVerdict] | None:
     """Return what gives the fast tier of an action, made when it is first asked for; None when it has none."""
-    if not isinstance(action, Shortened):
+    if not isinstance(action, HasFastVerdict):
         return None
-    made: list[Shortcut] = []  # `functools.cache` takes more memory than most of a rule
+    made: list[FastVerdict] = []  # `functools.cache` takes more memory than most of a rule
     make = action.shortcut
 
-    def shortcut() -> Shortcut:
+    def shortcut() -> FastVerdict:
         if not made:
             made.append(make(info, failure_action))
         return made[0]

@@ -17,7 +17,7 @@ from pyverno.cluster.client import Client
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.admission.policystatus import status_of, status_patch
 from pyverno.controllers.admissionpolicies.reconciler import Generation, with_generation
-from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.permissions import ReadPermissions, ScannedPolicy
 from pyverno.controllers.state.policystore import Identity
 from pyverno.controllers.webhooks.sources import PolicyKey
@@ -49,7 +49,7 @@ class Round:
 class PolicyStatus:
     """Writes what follows from the last round; `keep` runs while this replica leads."""
 
-    def __init__(self, client: Client, world: ClusterWorld, reports_account: str) -> None:
+    def __init__(self, client: Client, world: ClusterState, reports_account: str) -> None:
         """Take the client, what is known of the cluster, and the account that reads for reports."""
         self._client = client
         self._world = world

@@ -33,15 +33,15 @@ __all__ = [
     "CompiledPolicy",
     "CompiledRule",
     "Exemption",
+    "FastVerdict",
     "Guard",
+    "HasFastVerdict",
     "Judge",
+    "PassCheckClaim",
     "PolicyInfo",
-    "Proof",
     "RequestMatcher",
     "RuleInfo",
     "Run",
-    "Shortcut",
-    "Shortened",
     "Stage",
 ]
 
@@ -167,7 +167,7 @@ Check = Callable[[JSON], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class PassCheckClaim:
     """What must hold of the object for a rule to pass, in the rule's own language.
 
     `claim` is a pattern or a CEL claim; `fuse` makes one pass-check of several claims of its language, or None.
@@ -178,7 +178,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Shortcut:
+class FastVerdict:
     """The fast tier of a rule: what the object alone decides when nothing but the action has a say.
 
     `judge` gives the results of the rule. `proof` is what must hold for the results `passed`, so that the pass-checks
@@ -186,18 +186,18 @@ class Shortcut:
     """
 
     judge: Judge | None = None
-    proof: Proof | None = None
+    proof: PassCheckClaim | None = None
     passed: tuple[RuleResult, ...] = ()
 
 
-NO_SHORTCUT = Shortcut()
+NO_FAST_VERDICT = FastVerdict()
 
 
 @runtime_checkable
-class Shortened(Protocol):
+class HasFastVerdict(Protocol):
     """An action that knows its own fast tier."""
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
+    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
         """Return the fast tier of the action as part of a rule."""
         ...
 
@@ -329,7 +329,7 @@ class CompiledRule:
     mutates_existing: bool = False
     skips_background_requests: bool = True
     report_properties: Callable[[Run, Verdict], Mapping[str, str]] | None = None
-    shortcut: Callable[[], Shortcut] | None = None
+    shortcut: Callable[[], FastVerdict] | None = None
 
     def action_for(self, namespace: str, labels: Mapping[str, str] | None) -> FailureAction:
         """Return the failure action that holds in a namespace."""

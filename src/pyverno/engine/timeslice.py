@@ -10,10 +10,10 @@ import time
 
 from pyverno.lang.runtime import MAX_CONTEXT_BYTES, Budget
 
-__all__ = ["MAX_CONTEXT_BYTES", "ImpatientBudget"]
+__all__ = ["MAX_CONTEXT_BYTES", "TimeSliceBudget"]
 
 
-class ImpatientBudget(Budget):
+class TimeSliceBudget(Budget):
     """A budget that raises `stop` once `patience` seconds have passed since it was made.
 
     `stop` must be no `Exception`, because the engine turns those into results of rules. Time is looked at as often as

@@ -1,4 +1,4 @@
-"""AdmissionReview as bytes: read into a `Question`, and answered.
+"""AdmissionReview as bytes: read into a `AdmissionRequest`, and answered.
 
 What can not be read is refused with an HTTP status, before any policy is asked. This module must never judge.
 """
@@ -17,7 +17,15 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode, encode
 from pyverno.regex import regex
 
-__all__ = ["MAX_MESSAGE_BYTES", "MAX_VALUES", "Answer", "BadReviewError", "Question", "read_question", "shortened"]
+__all__ = [
+    "MAX_MESSAGE_BYTES",
+    "MAX_VALUES",
+    "AdmissionRequest",
+    "AdmissionResponse",
+    "BadReviewError",
+    "read_question",
+    "shortened",
+]
 
 MAX_VALUES: Final = 1_000_000
 """JSON values that one AdmissionReview may have: each becomes an object in memory many times its size."""
@@ -43,7 +51,7 @@ class BadReviewError(PyvernoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AdmissionRequest:
     """An AdmissionReview that asks: its API version, its uid, the `request` as it came, and how many bytes it had."""
 
     api_version: str
@@ -94,7 +102,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AdmissionResponse:
     """What goes back: the verdict, the text of a denial, warnings, the RFC 6902 patch, audit annotations."""
 
     allowed: bool = True
@@ -103,7 +111,7 @@ class Answer:
     patch: Sequence[JSONObject] = ()
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
 
-    def to_bytes(self, question: Question) -> bytes:
+    def to_bytes(self, question: AdmissionRequest) -> bytes:
         """Write the AdmissionReview that answers a question.
 
         >>> question = Question("admission.k8s.io/v1", "1", {})
@@ -141,7 +149,7 @@ def shortened(message: str) -> str:
     return raw[: MAX_MESSAGE_BYTES - len(end)].decode("utf-8", "ignore") + end
 
 
-def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> Question:
+def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> AdmissionRequest:
     """Read an AdmissionReview of version v1 (or v1beta1, which has the same form).
 
     Raises BadReviewError: 415 for another content type, 400 for an empty body or one without a request, 417 for what
@@ -169,7 +177,7 @@ def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> Question:
         _check(request)
     except UsageError as error:
         raise BadReviewError(400, error.message) from None
-    return Question(_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request, len(body))
+    return AdmissionRequest(_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request, len(body))
 
 
 def _check_count(body: bytes) -> None:

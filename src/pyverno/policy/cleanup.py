@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.context import CONTEXT, ContextEntry
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Record, choice, free, text
@@ -40,7 +40,7 @@ class CleanupSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupPolicy(Written):
+class CleanupPolicy(PolicyDocument):
     """A ClusterCleanupPolicy, or with a namespace a CleanupPolicy."""
 
     spec: CleanupSpec

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from pyverno.kube.json import JSONObject
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.failureaction import FAILURE_ACTION, OVERRIDE, FailureAction, FailureActionOverride
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.rule import RULE, RULE_V2BETA1, Rule
@@ -73,7 +73,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPolicy(Written):
+class ClusterPolicy(PolicyDocument):
     """A ClusterPolicy, or with a namespace a Policy; `document` locates everything in it."""
 
     spec: Spec = field(default_factory=Spec)

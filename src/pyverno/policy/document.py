@@ -8,11 +8,11 @@ from pyverno.kube.json import JSONObject
 from pyverno.policy.schema import Source
 from pyverno.value import dataclass, field
 
-__all__ = ["Written"]
+__all__ = ["PolicyDocument"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class PolicyDocument:
     """The head of a decoded document; `document` locates everything in it, `raw` is what was written."""
 
     kind: str

@@ -6,7 +6,7 @@ This module must not decide whether an exception applies.
 from __future__ import annotations
 
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, free, list_of, text
@@ -38,7 +38,7 @@ class ExceptionSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyException(Written):
+class PolicyException(PolicyDocument):
     """Exempts resources from rules of legacy policies."""
 
     spec: ExceptionSpec

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyverno.kube.json import JSONObject
 from pyverno.policy.context import API_CALL_FIELDS, Method, RequestData, ServiceCall
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, integer, list_of, text
 from pyverno.value import dataclass, field
@@ -64,7 +64,7 @@ class GlobalContextSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalContextEntry(Written):
+class GlobalContextEntry(PolicyDocument):
     """Cached data that rules and CEL expressions can look up by name."""
 
     spec: GlobalContextSpec

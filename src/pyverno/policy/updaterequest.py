@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Record, boolean, choice, free, list_of, text
 from pyverno.regex import regex
@@ -183,7 +183,7 @@ def _as_label(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateRequest(Written):
+class UpdateRequest(PolicyDocument):
     """Work for the background controller."""
 
     spec: UpdateRequestSpec

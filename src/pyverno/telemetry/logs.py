@@ -19,8 +19,8 @@ import orjson
 from pyverno.engine.faults import trace_of
 from pyverno.engine.result import FailureAction, Fault, Status
 from pyverno.errors import PyvernoError
-from pyverno.kube.admissionreview import Question
-from pyverno.webhook.admission import Judged
+from pyverno.kube.admissionreview import AdmissionRequest
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.payloadlog import is_secret
 from pyverno.webhook.throttle import Throttle
 
@@ -185,7 +185,7 @@ class AnswerLog:
         """Take what holds lines back."""
         self._throttle = throttle or Throttle()
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Write what was answered, and for each rule that failed or broke one line of its own."""
         level = logging.DEBUG if judged.answer.allowed else logging.INFO
         if log.isEnabledFor(level):
@@ -198,7 +198,7 @@ class AnswerLog:
             log.error("a bug kept an answer from being worded", extra={"fields": _fault(judged.fault)})
         self.audited(question, path, judged, seconds)
 
-    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Write one line for each rule that failed or broke."""
         if judged.review is None:
             return
@@ -242,12 +242,12 @@ def _fault(fault: Fault) -> dict[str, object]:
     return {"code": fault.code, "error": fault.error, "trace": list(fault.trace)}
 
 
-def _told(question: Question, message: str) -> dict[str, object]:
+def _told(question: AdmissionRequest, message: str) -> dict[str, object]:
     """Return the text of a rule; one about a Secret may hold what stands in it."""
     return {} if is_secret(question) else {"message": message[:_LONGEST_TEXT]}
 
 
-def _about(question: Question, path: str, seconds: float) -> dict[str, object]:
+def _about(question: AdmissionRequest, path: str, seconds: float) -> dict[str, object]:
     info = question.request.get("userInfo") or {}
     gvk = question.kind
     return {

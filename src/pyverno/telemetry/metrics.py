@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyverno.engine.result import FailureAction, RuleResult, RuleType
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.telemetry.instruments import Counter, Histogram, Instruments, Reading, Spread
 from pyverno.telemetry.metricsettings import MetricSettings
 from pyverno.telemetry.snapshots import joined
 from pyverno.version import __version__
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.routes import read_route
 from pyverno.webhook.sharing import Shared
 
@@ -182,7 +182,7 @@ class Metrics:
 
     # ------------------------------------------------------------------------------------------------------- answers
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Count one answer."""
         webhook = "MutatingWebhookConfiguration" if "mutate" in path else "ValidatingWebhookConfiguration"
         about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
@@ -197,14 +197,14 @@ class Metrics:
         if judged.review is not None:
             self._count_results(judged.review.results, about, seconds)
 
-    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Count the results of policies that were asked after the answer."""
         self._count_faults(judged)
         if judged.review is not None:
             about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
             self._count_results(judged.review.results, about, seconds)
 
-    def _count_faults(self, judged: Judged) -> None:
+    def _count_faults(self, judged: AdmissionOutcome) -> None:
         if judged.fault is not None:
             self._faults.add((judged.fault.code,))
         for _, fault in judged.review.faults if judged.review is not None else ():

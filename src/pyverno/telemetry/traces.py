@@ -17,10 +17,10 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_
 from pyverno.engine.result import RuleResult
 from pyverno.engine.result import Status as Outcome
 from pyverno.engine.rule import PolicyInfo
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.payloadlog import is_secret
 
 __all__ = ["Traces"]
@@ -53,7 +53,7 @@ class Traces:
         """Take what begins spans."""
         self._tracer = tracer
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Make the spans of one answer."""
         end = time.time_ns()
         begin = end - int(seconds * _NANOSECONDS)
@@ -119,7 +119,7 @@ def _about(policy: PolicyInfo) -> Attributes:
     }
 
 
-def _asked(question: Question) -> Attributes:
+def _asked(question: AdmissionRequest) -> Attributes:
     request = question.request
     user = _object(request.get("userInfo"))
     found: Attributes = {
@@ -137,7 +137,7 @@ def _asked(question: Question) -> Attributes:
     return found
 
 
-def _answered(question: Question, judged: Judged) -> Attributes:
+def _answered(question: AdmissionRequest, judged: AdmissionOutcome) -> Attributes:
     answer = judged.answer
     found: Attributes = {
         "admission.response.uid": _cut(question.uid),

@@ -1,7 +1,7 @@
 """What the webhook answers to a question about an object: filters first, then the engine, then its decision.
 
 Synchronous and without any I/O of its own: what rules ask of the world goes through the Host that the caller gives, and
-`World` is read from memory. This module must never judge: the engine does.
+`ClusterFacts` is read from memory. This module must never judge: the engine does.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request, User
 from pyverno.engine.result import Fault
 from pyverno.errors import HostError, HostUnavailableError, PyvernoError, UsageError
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError, service_unavailable
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.nonblocking import InlineHost
+from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.routes import Door, Route
+from pyverno.webhook.routes import Route, WebhookType
 
-__all__ = ["AskingHost", "Judged", "World", "answer", "passes_unseen"]
+__all__ = ["AdmissionOutcome", "AskingHost", "ClusterFacts", "answer", "passes_unseen"]
 
 _LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _MUTATING_KINDS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
 _MOST_LOOKUPS = 4
-_PHASES = {Door.MUTATE: MUTATING, Door.VALIDATE: VALIDATING}
+_PHASES = {WebhookType.MUTATE: MUTATING, WebhookType.VALIDATE: VALIDATING}
 _OWN_KINDS = frozenset(
     {
         "AdmissionReport",
@@ -47,7 +47,7 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 _NAMESPACE_CONTROLLER = "system:serviceaccount:kube-system:namespace-controller"
 
 
-class World(Protocol):
+class ClusterFacts(Protocol):
     """What the webhook knows of its cluster, kept in memory by watches."""
 
     @property
@@ -94,37 +94,37 @@ class AskingHost(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class AdmissionOutcome:
     """An answer with the review that it comes from; None where no policy was asked.
 
     `later` holds policies that were put off: what they say changes no answer, and somebody has to ask them yet. `fault`
     is a bug that kept the answer from being worded.
     """
 
-    answer: Answer
+    answer: AdmissionResponse
     review: Review | None = None
     later: PolicySet | None = None
     fault: Fault | None = None
 
 
-ALLOWED = Judged(Answer())
+ALLOWED = AdmissionOutcome(AdmissionResponse())
 
 
 def answer(
-    question: Question,
+    question: AdmissionRequest,
     route: Route,
-    world: World,
+    world: ClusterFacts,
     host: Host,
     *,
     deadline: float | None = None,
     defers: bool = False,
-) -> Judged:
+) -> AdmissionOutcome:
     """Ask the policies of a route; with `defers` those that only tell are put off.
 
     An error that is no rule's own raises StatusError: nobody can say then that policies pass, and to a call that fails
     the API server applies the failurePolicy of the webhook, which is that of the policies behind it.
     """
-    if question.operation == "DELETE" and route.door is Door.MUTATE and not route.kinds & _MUTATING_KINDS:
+    if question.operation == "DELETE" and route.door is WebhookType.MUTATE and not route.kinds & _MUTATING_KINDS:
         return ALLOWED  # there is nothing left that rules could change
     try:
         request = _request(question, world, host)
@@ -140,7 +140,7 @@ def answer(
         if not len(policies) and not later:
             return ALLOWED
         asked, budget = host, None
-        if isinstance(host, InlineHost):  # looked at first: a protocol is slow to ask for
+        if isinstance(host, NonblockingHost):  # looked at first: a protocol is slow to ask for
             budget = host.budget(deadline, request.settings.context_bytes)
         elif isinstance(host, AskingHost):
             asked = host.for_request(request.user, deadline)
@@ -152,12 +152,12 @@ def answer(
         raise service_unavailable(error.message) from None
     except PyvernoError as error:
         raise StatusError(500, "InternalError", error.message) from None
-    patch = decision.patch if route.door is Door.MUTATE else ()
-    told = Answer(decision.allowed, decision.message, decision.warnings, patch)
-    return Judged(told, review, later or None, decision.fault)
+    patch = decision.patch if route.door is WebhookType.MUTATE else ()
+    told = AdmissionResponse(decision.allowed, decision.message, decision.warnings, patch)
+    return AdmissionOutcome(told, review, later or None, decision.fault)
 
 
-def passes_unseen(question: Question, request: Request, world: World) -> Judged | None:
+def passes_unseen(question: AdmissionRequest, request: Request, world: ClusterFacts) -> AdmissionOutcome | None:
     """Return the answer that needs no policy: protected objects, excluded users, filtered objects; None = go on."""
     if world.protects_managed and _is_managed(question) and not _may_manage(request.user, question, world):
         return _denied("A kyverno managed resource can only be modified by kyverno")
@@ -187,7 +187,7 @@ def _check_are_gone(places: Sequence[tuple[str, str, str]], host: Host) -> None:
             raise service_unavailable(f"failed to fetch policy with key: key {key}: it has not arrived here yet")
 
 
-def _request(question: Question, world: World, host: Host) -> Request:
+def _request(question: AdmissionRequest, world: ClusterFacts, host: Host) -> Request:
     namespace = _namespace_object(question, world, host)
     user = User.from_json(question.request.get("userInfo") or {})
     request = Request.from_admission_review(
@@ -201,7 +201,7 @@ def _request(question: Question, world: World, host: Host) -> Request:
     return request.with_kind(_parent(question, world.kinds))
 
 
-def _parent(question: Question, kinds: KindTable) -> GVK:
+def _parent(question: AdmissionRequest, kinds: KindTable) -> GVK:
     """Return the kind that a subresource belongs to; the object may be of another (`Scale`)."""
     found = question.request.get("resource") or {}
     gvr = GVR(str(found.get("group", "")), str(found.get("version", "")), str(found.get("resource", "")))
@@ -211,7 +211,7 @@ def _parent(question: Question, kinds: KindTable) -> GVK:
     return info.gvk
 
 
-def _namespace_object(question: Question, world: World, host: Host) -> JSONObject | None:
+def _namespace_object(question: AdmissionRequest, world: ClusterFacts, host: Host) -> JSONObject | None:
     """Return the namespace that selectors look at: that of the object, or the object where it is one itself.
 
     A namespace that the watch has not brought yet is asked for. Raises HostError when it can not be had: without its
@@ -236,18 +236,18 @@ def _labels(namespace: JSON) -> Mapping[str, str] | None:
     return labels if isinstance(labels, dict) else {}
 
 
-def _is_managed(question: Question) -> bool:
+def _is_managed(question: AdmissionRequest) -> bool:
     return any(
         isinstance(each, dict) and (_labels(each) or {}).get(_MANAGED_BY) == "kyverno"
         for each in (question.object, question.old_object)
     )
 
 
-def _may_manage(user: User, question: Question, world: World) -> bool:
+def _may_manage(user: User, question: AdmissionRequest, world: ClusterFacts) -> bool:
     if user.username.startswith(f"system:serviceaccount:{world.own_namespace}:"):
         return True
     return question.operation == "DELETE" and user.username == _NAMESPACE_CONTROLLER
 
 
-def _denied(message: str) -> Judged:
-    return Judged(Answer(allowed=False, message=message))
+def _denied(message: str) -> AdmissionOutcome:
+    return AdmissionOutcome(AdmissionResponse(allowed=False, message=message))

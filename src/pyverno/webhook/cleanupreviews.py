@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.time.gotime import GoTime
 from pyverno.kube.time.ttl import parse_ttl
 from pyverno.webhook.server import Special
@@ -24,15 +24,15 @@ def cleanup_paths(policy_path: str, review_policy: Special) -> Mapping[str, Spec
     return {policy_path: review_policy, TTL_PATH: review_ttl}
 
 
-async def review_ttl(question: Question) -> Answer:
+async def review_ttl(question: AdmissionRequest) -> AdmissionResponse:
     """Warn about a label that says no time: its object will stay. Nothing is refused."""
     found = question.object if isinstance(question.object, dict) else {}
     text = ((found.get("metadata") or {}).get("labels") or {}).get(TTL_LABEL)
     if not isinstance(text, str):
-        return Answer()
+        return AdmissionResponse()
     try:
         parse_ttl(text, GoTime(0))
     except ValueSyntaxError as error:
         problem = f"{TTL_LABEL} label value cannot be parsed as any recognizable format ({error.message})"
-        return Answer(warnings=(problem,))
-    return Answer()
+        return AdmissionResponse(warnings=(problem,))
+    return AdmissionResponse()

@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, InvalidH
 from pyverno.errors import PyvernoError
 from pyverno.kube.status import StatusError
 
-__all__ = ["MalformedRequestError", "PatientServer", "PatientSite"]
+__all__ = ["BoundedServer", "BoundedSite", "MalformedRequestError"]
 
 _LINGERING_SECONDS: Final = 1.0
 """How long the rest of a body that nobody wants is read, so that the client sees the answer."""
@@ -44,7 +44,7 @@ class MalformedRequestError(PyvernoError):
 Complain = Callable[[MalformedRequestError], None]
 
 
-class PatientServer(web.Server):
+class BoundedServer(web.Server):
     """Waits so many seconds for the first whole head of a request, and holds so many connections at most."""
 
     def __init__(
@@ -128,7 +128,7 @@ class PatientServer(web.Server):
 class _Connection(web.RequestHandler):
     __slots__ = ("number",)
 
-    def __init__(self, server: PatientServer, number: int, **options: Any) -> None:
+    def __init__(self, server: BoundedServer, number: int, **options: Any) -> None:
         super().__init__(server, **options)
         self.number = number
 
@@ -148,7 +148,7 @@ class _Connection(web.RequestHandler):
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         what = next((text for kind, text in _FAULTS if isinstance(exc, kind)), "a request can not be read")
-        if isinstance(self._manager, PatientServer):
+        if isinstance(self._manager, BoundedServer):
             self._manager.report(what, self.transport)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun")
@@ -158,7 +158,7 @@ class _Connection(web.RequestHandler):
         return response
 
 
-class PatientSite(web.TCPSite):
+class BoundedSite(web.TCPSite):
     """A place to listen that waits so many seconds for the handshakes of TLS, those of the end included."""
 
     __slots__ = ("_handshake_seconds",)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.webhook.server import Special
 
 __all__ = ["HEALTH_LEASE", "HEARTBEAT_PATH", "LAST_REQUEST", "heartbeat_review"]
@@ -21,10 +21,10 @@ LAST_REQUEST = "kyverno.io/last-request-time"
 def heartbeat_review(namespace: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Special:
     """Return what answers about leases: that of the heartbeat gets the time, the others pass; `namespace` is ours."""
 
-    async def review(question: Question) -> Answer:
+    async def review(question: AdmissionRequest) -> AdmissionResponse:
         if (question.namespace, question.name) != (namespace, HEALTH_LEASE):
-            return Answer()
+            return AdmissionResponse()
         path = f"/metadata/annotations/{LAST_REQUEST.replace('/', '~1')}"
-        return Answer(patch=[{"op": "replace", "path": path, "value": now().strftime("%Y-%m-%dT%H:%M:%SZ")}])
+        return AdmissionResponse(patch=[{"op": "replace", "path": path, "value": now().strftime("%Y-%m-%dT%H:%M:%SZ")}])
 
     return review

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Final, NoReturn, Protocol, runtime_checkable
 
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
-from pyverno.engine.timeslice import MAX_CONTEXT_BYTES, ImpatientBudget
+from pyverno.engine.timeslice import MAX_CONTEXT_BYTES, TimeSliceBudget
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 
-__all__ = ["ComputesLongError", "InlineHost", "NeedsWorkerError", "RememberingHost"]
+__all__ = ["CachingHost", "ComputesLongError", "NeedsWorkerError", "NonblockingHost"]
 
 
 PATIENCE_SECONDS: Final = 0.025
@@ -24,7 +24,7 @@ PATIENCE_SECONDS: Final = 0.025
 
 
 @runtime_checkable
-class RememberingHost(Protocol):
+class CachingHost(Protocol):
     """A Host that has some answers in memory, and says which."""
 
     def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
@@ -47,7 +47,7 @@ class ComputesLongError(NeedsWorkerError):
     """It asks nothing, and computes for longer than the loop can wait."""
 
 
-class InlineHost:
+class NonblockingHost:
     """Stands before a Host: what it has in memory passes (clock and kinds included), other questions stop the review.
 
     >>> from pyverno.engine.host import NO_HOST
@@ -60,12 +60,12 @@ class InlineHost:
         """Take the Host that answers what takes no time, and how many seconds a review may compute."""
         self._host = host
         self._patience = patience
-        self._memory = host if isinstance(host, RememberingHost) else None
+        self._memory = host if isinstance(host, CachingHost) else None
         self.allows_http_in_namespaces = isinstance(host, NamespacedHttpHost) and host.allows_http_in_namespaces
 
-    def budget(self, deadline: float | None, context_bytes: int = MAX_CONTEXT_BYTES) -> ImpatientBudget:
+    def budget(self, deadline: float | None, context_bytes: int = MAX_CONTEXT_BYTES) -> TimeSliceBudget:
         """Return the budget of one review that begins now; one that computes for too long needs a worker."""
-        return ImpatientBudget(
+        return TimeSliceBudget(
             ComputesLongError, patience=self._patience, deadline=deadline, context_bytes=context_bytes
         )
 

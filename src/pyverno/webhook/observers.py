@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
-from pyverno.kube.admissionreview import Question
-from pyverno.webhook.admission import Judged
+from pyverno.kube.admissionreview import AdmissionRequest
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.server import Observer
 
 __all__ = ["AuditObserver", "Observers"]
@@ -22,7 +22,7 @@ log = logging.getLogger("pyverno.webhook")
 class AuditObserver(Protocol):
     """An observer that is also told of policies whose results came too late for the answer."""
 
-    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Take note of a review after the answer, which `judged` still holds."""
         ...
 
@@ -34,7 +34,7 @@ class Observers:
         """Take the observers in the order in which they are told."""
         self._observers: Sequence[Observer] = observers
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Tell every observer of an answer."""
         for observer in self._observers:
             _guarded(lambda each=observer: each.answered(question, path, judged, seconds))  # type: ignore[misc]
@@ -44,7 +44,7 @@ class Observers:
         for observer in self._observers:
             _guarded(lambda each=observer: each.failed(path, error))  # type: ignore[misc]
 
-    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Tell those who want to know of policies that were asked after the answer."""
         for observer in self._observers:
             if isinstance(observer, AuditObserver):

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 
 __all__ = ["PayloadLog", "is_secret", "redacted", "redacted_patch"]
 
@@ -21,7 +21,7 @@ _ANNOTATIONS: Final = "annotations"
 log = logging.getLogger("pyverno.webhook")
 
 
-def is_secret(question: Question) -> bool:
+def is_secret(question: AdmissionRequest) -> bool:
     """Tell whether a request is about a Secret, by the kind of the request or of the object in any group."""
     kinds = [question.kind.kind]
     kinds += [str(each.get("kind")) for each in (question.object, question.old_object) if isinstance(each, dict)]
@@ -56,7 +56,7 @@ class PayloadLog:
         self._payloads = payloads
         self._patches = patches
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Write what was asked for."""
         hides = is_secret(question)
         patch = redacted_patch(judged.answer.patch) if hides else list(judged.answer.patch)
@@ -73,7 +73,7 @@ class PayloadLog:
         """Tell nothing: the request may not even have been read."""
 
 
-def _response(judged: Judged, patch: list[JSONObject], hides: bool) -> JSONObject:
+def _response(judged: AdmissionOutcome, patch: list[JSONObject], hides: bool) -> JSONObject:
     answer = judged.answer
     found: JSONObject = {"allowed": answer.allowed, "patch": patch}
     if hides:  # texts of rules may quote what they looked at

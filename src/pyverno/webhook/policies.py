@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.rule import CompiledPolicy, Stage
-from pyverno.webhook.routes import Door, Route
+from pyverno.webhook.routes import Route, WebhookType
 
 __all__ = ["Policies"]
 
@@ -107,7 +107,7 @@ class Policies:
         found = self._split.get(route)
         if found is None:
             asked = self.on(route)
-            tells = [route.door is Door.VALIDATE and _only_tells(policy) for policy in asked.policies]
+            tells = [route.door is WebhookType.VALIDATE and _only_tells(policy) for policy in asked.policies]
             sides = (
                 [each for each, later in zip(asked.policies, tells, strict=True) if later is side] for side in _SIDES
             )

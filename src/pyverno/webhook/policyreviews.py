@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyverno.compiler.compile import Compiled, compile_document
 from pyverno.compiler.lints import deprecation_warning, exception_warnings
 from pyverno.errors import PolicyError
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cleanup import CleanupPolicy
@@ -70,25 +70,25 @@ class DocumentReviews:
             "/globalcontextvalidate": self.review,
         }
 
-    async def leave(self, question: Question) -> Answer:
+    async def leave(self, question: AdmissionRequest) -> AdmissionResponse:
         """Change nothing: policies are stored as their authors wrote them."""
-        return Answer()
+        return AdmissionResponse()
 
-    async def review(self, question: Question) -> Answer:
+    async def review(self, question: AdmissionRequest) -> AdmissionResponse:
         """Compile the object; refuse what is not valid, warn about what is not wise."""
         if question.subresource or question.object is None:
-            return Answer()
+            return AdmissionResponse()
         compiled = await asyncio.to_thread(self._compile, question)
         warnings = tuple(dict.fromkeys(self._warnings(compiled)))
         if compiled.errors:
-            return Answer(allowed=False, message=_told(compiled.errors), warnings=warnings)
+            return AdmissionResponse(allowed=False, message=_told(compiled.errors), warnings=warnings)
         if self._refusals is not None and isinstance(compiled.written, ClusterPolicy):
             refusals = await self._refusals(compiled.written)
             if refusals:
-                return Answer(allowed=False, message="\n".join(refusals), warnings=warnings)
-        return Answer(warnings=warnings)
+                return AdmissionResponse(allowed=False, message="\n".join(refusals), warnings=warnings)
+        return AdmissionResponse(warnings=warnings)
 
-    def _compile(self, question: Question) -> Compiled:
+    def _compile(self, question: AdmissionRequest) -> Compiled:
         old = None if question.old_object is None else Document(question.old_object, "")
         return compile_document(
             Document(question.object, ""), old=old, kinds=self._kinds(), http_in_namespaces=self._http_in_namespaces

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.names import MAX_NAME
 
-__all__ = ["CEL_ROUTES", "Door", "Route", "read_route"]
+__all__ = ["CEL_ROUTES", "Route", "WebhookType", "read_route"]
 
 _LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _FINEGRAINED = "finegrained"
@@ -25,7 +25,7 @@ _MEMO = 1024
 _FAILURE = {"ignore": "Ignore", "fail": "Fail"}
 
 
-class Door(StrEnum):
+class WebhookType(StrEnum):
     """What a call is about: changing the object, or judging it."""
 
     MUTATE = "mutate"
@@ -43,7 +43,7 @@ class Route:
     '/validate/fail/finegrained/team-a/check-ports'
     """
 
-    door: Door
+    door: WebhookType
     kinds: frozenset[str]
     failure_policy: str = ""
     names: tuple[str, ...] | None = None
@@ -80,16 +80,16 @@ class Route:
 CEL_ROUTES: Mapping[str, Route] = {
     prefix: Route(door, frozenset({kind}), names=())
     for prefix, door, kind in (
-        ("/vpol", Door.VALIDATE, "ValidatingPolicy"),
-        ("/nvpol", Door.VALIDATE, "NamespacedValidatingPolicy"),
-        ("/mpol", Door.MUTATE, "MutatingPolicy"),
-        ("/nmpol", Door.MUTATE, "NamespacedMutatingPolicy"),
-        ("/gpol", Door.VALIDATE, "GeneratingPolicy"),
-        ("/ngpol", Door.VALIDATE, "NamespacedGeneratingPolicy"),
-        ("/ivpol/validate", Door.VALIDATE, "ImageValidatingPolicy"),
-        ("/ivpol/mutate", Door.MUTATE, "ImageValidatingPolicy"),
-        ("/nivpol/validate", Door.VALIDATE, "NamespacedImageValidatingPolicy"),
-        ("/nivpol/mutate", Door.MUTATE, "NamespacedImageValidatingPolicy"),
+        ("/vpol", WebhookType.VALIDATE, "ValidatingPolicy"),
+        ("/nvpol", WebhookType.VALIDATE, "NamespacedValidatingPolicy"),
+        ("/mpol", WebhookType.MUTATE, "MutatingPolicy"),
+        ("/nmpol", WebhookType.MUTATE, "NamespacedMutatingPolicy"),
+        ("/gpol", WebhookType.VALIDATE, "GeneratingPolicy"),
+        ("/ngpol", WebhookType.VALIDATE, "NamespacedGeneratingPolicy"),
+        ("/ivpol/validate", WebhookType.VALIDATE, "ImageValidatingPolicy"),
+        ("/ivpol/mutate", WebhookType.MUTATE, "ImageValidatingPolicy"),
+        ("/nivpol/validate", WebhookType.VALIDATE, "NamespacedImageValidatingPolicy"),
+        ("/nivpol/mutate", WebhookType.MUTATE, "NamespacedImageValidatingPolicy"),
     )
 }
 """The first part of the path of every CEL kind; the names of the policies follow it."""
@@ -111,7 +111,7 @@ def read_route(path: str) -> Route | None:
 def _read_route(path: str) -> Route | None:
     parts = path.removeprefix("/").split("/")
     if parts[0] in ("validate", "mutate"):
-        return _legacy(Door(parts[0]), parts[1:])
+        return _legacy(WebhookType(parts[0]), parts[1:])
     width = 2 if len(parts) > 1 and f"/{parts[0]}/{parts[1]}" in CEL_ROUTES else 1
     route = CEL_ROUTES.get("/" + "/".join(parts[:width]))
     names = tuple(parts[width:])
@@ -121,7 +121,7 @@ def _read_route(path: str) -> Route | None:
 _known_route = lru_cache(_MEMO)(_read_route)
 
 
-def _legacy(door: Door, rest: list[str]) -> Route | None:
+def _legacy(door: WebhookType, rest: list[str]) -> Route | None:
     route = Route(door, _LEGACY_KINDS)
     if not rest:
         return route

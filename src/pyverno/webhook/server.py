@@ -20,13 +20,13 @@ from aiohttp import HttpVersion10, web
 
 from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
-from pyverno.kube.admissionreview import Answer, BadReviewError, Question, read_question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_question
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.status import StatusError, server_timeout
-from pyverno.webhook.admission import Judged, World, answer
+from pyverno.webhook.admission import AdmissionOutcome, ClusterFacts, answer
 from pyverno.webhook.bodies import Bodies
-from pyverno.webhook.connections import MalformedRequestError, PatientServer, PatientSite
-from pyverno.webhook.nonblocking import ComputesLongError, InlineHost, NeedsWorkerError
+from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedRequestError
+from pyverno.webhook.nonblocking import ComputesLongError, NeedsWorkerError, NonblockingHost
 from pyverno.webhook.routes import Route, read_route
 from pyverno.webhook.tls import ServerTls
 from pyverno.webhook.turns import Turns
@@ -53,7 +53,7 @@ _LARGE_BYTES = 128 * 1024
 _EXHAUSTED_SECONDS = 30.0
 """After how long without a thread that works the process counts as dead."""
 
-Special = Callable[[Question], Coroutine[Any, Any, Answer]]
+Special = Callable[[AdmissionRequest], Coroutine[Any, Any, AdmissionResponse]]
 """What answers a path that asks no policies: validation of policies, exceptions, global context entries, TTL labels."""
 
 
@@ -105,7 +105,7 @@ class Health(Protocol):
 class Observer(Protocol):
     """Is told what was answered: metrics, logs, reports and events are made there, after the answer is sent."""
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Take note of one answer."""
         ...
 
@@ -120,7 +120,7 @@ class WebhookServer:
     def __init__(
         self,
         *,
-        world: World,
+        world: ClusterFacts,
         host: Host,
         tls: ServerTls,
         health: Health,
@@ -132,7 +132,7 @@ class WebhookServer:
         """Take what requests are judged by and who is told; `special` are the paths that ask no policies."""
         self._world = world
         self._host = host
-        self._inline = InlineHost(host)
+        self._inline = NonblockingHost(host)
         self._tls = tls
         self._health = health
         self._observer = observer
@@ -149,7 +149,7 @@ class WebhookServer:
         self._workers = Workers(limits.workers, limits.spare_workers, limits.heavy_reviews)
         self._turns = Turns()
         self._runner: web.ServerRunner | None = None
-        self._http: PatientServer
+        self._http: BoundedServer
         self.port = 0
 
     @property
@@ -159,7 +159,7 @@ class WebhookServer:
 
     async def start(self, address: str = "", port: int = 9443, *, shares_port: bool = False) -> None:
         """Listen; with port 0 the system chooses one, which `port` then tells."""
-        self._http = PatientServer(
+        self._http = BoundedServer(
             self._handle,
             head_seconds=self._limits.head_seconds,
             most_connections=self._limits.connections,
@@ -171,7 +171,7 @@ class WebhookServer:
         )
         self._runner = web.ServerRunner(self._http, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
         await self._runner.setup()
-        site = PatientSite(
+        site = BoundedSite(
             self._runner,
             address or None,
             port,
@@ -267,7 +267,7 @@ class WebhookServer:
             if len(held.body) < _LARGE_BYTES and self._turns.is_open:
                 question = read_question(held.body, content_type)
                 found = None if route is None else self._judge_here(question, route, deadline)
-                judged = found if isinstance(found, Judged) else None
+                judged = found if isinstance(found, AdmissionOutcome) else None
                 written = b"" if judged is None else judged.answer.to_bytes(question)
                 self._turns.take(time.perf_counter() - began)
                 if route is not None and isinstance(found, NeedsWorkerError):
@@ -288,18 +288,20 @@ class WebhookServer:
 
     def _read_and_judge(
         self, body: bytes, content_type: str, route: Route | None, deadline: float
-    ) -> tuple[Question, Judged | None, bytes]:
+    ) -> tuple[AdmissionRequest, AdmissionOutcome | None, bytes]:
         question = read_question(body, content_type)
         return (question, None, b"") if route is None else (question, *self._judge(question, route, deadline))
 
-    def _judge_here(self, question: Question, route: Route, deadline: float) -> Judged | NeedsWorkerError:
+    def _judge_here(
+        self, question: AdmissionRequest, route: Route, deadline: float
+    ) -> AdmissionOutcome | NeedsWorkerError:
         """Judge on the event loop; returns why a review needs a worker thread."""
         try:
             return answer(question, route, self._world, self._inline, deadline=deadline)
         except NeedsWorkerError as needed:
             return needed
 
-    def _judge(self, question: Question, route: Route, deadline: float) -> tuple[Judged, bytes]:
+    def _judge(self, question: AdmissionRequest, route: Route, deadline: float) -> tuple[AdmissionOutcome, bytes]:
         judged = answer(question, route, self._world, self._host, deadline=deadline, defers=self._defers)
         return judged, judged.answer.to_bytes(question)
 
@@ -312,14 +314,14 @@ class WebhookServer:
         except TimeoutError:
             raise server_timeout("the review did not end within the time that the caller waits") from None
 
-    async def _ask(self, special: Special | None, question: Question, deadline: float) -> Judged:
+    async def _ask(self, special: Special | None, question: AdmissionRequest, deadline: float) -> AdmissionOutcome:
         if special is None:  # `_answer` has seen to that
             raise StatusError(404, "NotFound", "there is nothing at this path")
         try:
             async with asyncio.timeout(max(deadline - time.monotonic(), 0.1)):
-                return Judged(await special(question))
+                return AdmissionOutcome(await special(question))
         except PyvernoError as error:
-            return Judged(Answer(allowed=False, message=error.message))
+            return AdmissionOutcome(AdmissionResponse(allowed=False, message=error.message))
         except TimeoutError:
             raise server_timeout("the review did not end within the time that the caller waits") from None
 

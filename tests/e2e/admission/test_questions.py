@@ -23,13 +23,13 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.egress import EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.controllers.admission.controller import AdmissionSettings
-from pyverno.controllers.state.hosts import SurroundingSettings
-from pyverno.kube.admissionreview import Question
+from pyverno.controllers.state.hosts import HostSettings
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 from tests.unit.cluster.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -118,7 +118,7 @@ class _Listener:
     def __init__(self) -> None:
         self.said: dict[str, Verdicts] = {}
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Keep the results of a review."""
         if judged.review is not None and question.kind.kind == "Secret" and path.startswith("/validate"):
             results = {(each.rule.policy.name, each.rule.name): str(each.status) for each in judged.review.results}
@@ -135,7 +135,7 @@ async def _in_a_cluster() -> tuple[dict[str, Verdicts], Service, str]:
     async with service:
         url = service.url("/owners")
         egress = EgressSettings(EgressRules.read(["169.254.169.254"], [url]), seconds=5)
-        settings = AdmissionSettings(surroundings=SurroundingSettings(egress=egress))
+        settings = AdmissionSettings(surroundings=HostSettings(egress=egress))
         async with (
             PolicySandbox(Sandbox(Settings(controllers=False)), listener, settings) as cluster,
             Client(load_kubeconfig(cluster.sandbox.kubeconfig)) as client,
@@ -216,7 +216,7 @@ def test_a_service_that_is_not_on_the_allow_list_is_not_asked() -> None:
         service = Service({"/owners": lambda: web.json_response(OWNERS)})
         async with service:
             egress = EgressSettings(EgressRules.read((), ["http://example.com"]), seconds=5)
-            settings = AdmissionSettings(surroundings=SurroundingSettings(egress=egress))
+            settings = AdmissionSettings(surroundings=HostSettings(egress=egress))
             async with (
                 PolicySandbox(Sandbox(Settings(controllers=False)), _Listener(), settings) as cluster,
                 Client(load_kubeconfig(cluster.sandbox.kubeconfig)) as client,

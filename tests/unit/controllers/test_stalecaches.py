@@ -10,10 +10,10 @@ import pytest
 
 from pyverno.cluster.client import Client, resource_path
 from pyverno.controllers.admission.settings import AdmissionSettings
-from pyverno.controllers.runtime.tasks import Parts
-from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.runtime.tasks import Tasks
+from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
-from pyverno.controllers.state.hosts import Surroundings, SurroundingSettings
+from pyverno.controllers.state.hosts import HostFactory, HostSettings
 from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS
 from pyverno.engine.request import User
 from pyverno.errors import HostError
@@ -45,7 +45,7 @@ Scene = Callable[["Replica"], Awaitable[None]]
 class Replica:
     """What one replica knows, and a proxy that can take resources away from it."""
 
-    def __init__(self, upstream: Client, proxy: FaultyProxy, world: ClusterWorld, surroundings: Surroundings) -> None:
+    def __init__(self, upstream: Client, proxy: FaultyProxy, world: ClusterState, surroundings: HostFactory) -> None:
         self.upstream = upstream
         self.proxy = proxy
         self.world = world
@@ -62,11 +62,11 @@ class Replica:
 @asynccontextmanager
 async def replica() -> AsyncIterator[Replica]:
     """Run a cluster and what a replica knows of it."""
-    settings = AdmissionSettings(surroundings=SurroundingSettings(stale_seconds=BOUND))
-    parts, metrics = Parts(), Metrics()
+    settings = AdmissionSettings(surroundings=HostSettings(stale_seconds=BOUND))
+    parts, metrics = Tasks(), Metrics()
     async with cluster() as upstream, proxied(upstream) as (proxy, client):
-        surroundings = Surroundings(client, settings.surroundings, lambda: world.kinds)
-        world = ClusterWorld(client, settings, surroundings, parts.start, metrics)
+        surroundings = HostFactory(client, settings.surroundings, lambda: world.kinds)
+        world = ClusterState(client, settings, surroundings, parts.start, metrics)
         try:
             await world.learn()
             parts.start(world.follow_definitions())

@@ -7,7 +7,7 @@ import base64
 import orjson
 import pytest
 
-from pyverno.kube.admissionreview import Answer, BadReviewError, Question, read_question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_question
 from pyverno.kube.gvk import GVK
 
 REQUEST = {
@@ -79,8 +79,8 @@ def test_what_is_no_review_is_refused(body: bytes, content_type: str, status: in
 def test_an_answer_carries_everything_that_the_api_server_reads() -> None:
     """Patch in base64 with its type, warnings, audit annotations, and the uid of the question."""
     patch = [{"op": "add", "path": "/metadata/labels", "value": {"a": "<b>"}}]
-    answer = Answer(warnings=["careful"], patch=patch, audit_annotations={"k": "v"})
-    written = orjson.loads(answer.to_bytes(Question("admission.k8s.io/v1beta1", "u-2", {})))
+    answer = AdmissionResponse(warnings=["careful"], patch=patch, audit_annotations={"k": "v"})
+    written = orjson.loads(answer.to_bytes(AdmissionRequest("admission.k8s.io/v1beta1", "u-2", {})))
     assert "admission.k8s.io/v1beta1" == written["apiVersion"]
     response = written["response"]
     assert patch == orjson.loads(base64.b64decode(response.pop("patch")))
@@ -95,7 +95,7 @@ def test_an_answer_carries_everything_that_the_api_server_reads() -> None:
 
 def test_a_denial_has_a_message_and_no_patch() -> None:
     """Kyverno's denials have neither code nor reason; a patch next to one would be refused."""
-    answer = Answer(allowed=False, message="no \ud800 way", patch=[{"op": "remove", "path": "/a"}])
-    response = orjson.loads(answer.to_bytes(Question("admission.k8s.io/v1", "u", {})))["response"]
+    answer = AdmissionResponse(allowed=False, message="no \ud800 way", patch=[{"op": "remove", "path": "/a"}])
+    response = orjson.loads(answer.to_bytes(AdmissionRequest("admission.k8s.io/v1", "u", {})))["response"]
     assert {"metadata": {}, "status": "Failure", "message": "no \ufffd way"} == response["status"]
     assert "patch" not in response

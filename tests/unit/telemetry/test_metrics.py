@@ -13,13 +13,13 @@ from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.certificates.serving import ServingCertificates
 from pyverno.controllers.state.policyinfo import PolicyInfo
 from pyverno.engine.host import NO_HOST
-from pyverno.kube.admissionreview import BadReviewError, Question
+from pyverno.kube.admissionreview import AdmissionRequest, BadReviewError
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
 from pyverno.telemetry.instruments import DEFAULT_BUCKETS, Reading
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.metricsettings import MetricSettings, Namespaces
-from pyverno.webhook.admission import Judged, answer
+from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 from tests.unit.webhook.conftest import MemoryWorld, review_body
@@ -83,7 +83,7 @@ def exposed(text: str) -> Metrics:
     return metrics
 
 
-def in_cel(kind: str, spec: JSONObject) -> Judged:
+def in_cel(kind: str, spec: JSONObject) -> AdmissionOutcome:
     """Return what a policy in CEL says of the pod."""
     constraints = {
         "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
@@ -194,8 +194,8 @@ def test_a_metric_goes_without_the_labels_that_are_switched_off() -> None:
     name = "kyverno_admission_requests"
     metrics = exposed(f'{{"{name}": {{"disabledLabelDimensions": ["resource_namespace", "resource_kind"]}}}}')
     for namespace in ("a", "b"):
-        question = Question("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
-        metrics.answered(question, "/validate/fail", Judged(judged().answer), 0.02)
+        question = AdmissionRequest("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
+        metrics.answered(question, "/validate/fail", AdmissionOutcome(judged().answer), 0.02)
     found = readings(metrics)[name]
     assert {("create", "false", "ValidatingWebhookConfiguration"): 2} == found.numbers
     assert ("resource_request_operation", "request_allowed", "request_webhook") == found.labels
@@ -293,7 +293,7 @@ def test_what_controllers_do_is_counted() -> None:
 def test_one_pod_is_enough_for_the_labels_of_a_request() -> None:
     """They are those of the request, not of the object."""
     body = review_body(POD)["request"]
-    question = Question("v1", "1", {**body, "operation": "DELETE", "dryRun": True})
+    question = AdmissionRequest("v1", "1", {**body, "operation": "DELETE", "dryRun": True})
     metrics = Metrics()
     metrics.answered(question, "/validate/fail", judged(), 0.1)
     found = readings(metrics)["kyverno_policy_results"]

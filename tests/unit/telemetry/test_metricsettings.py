@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.metricsettings import Exposure, MetricSettings, Namespaces
 from pyverno.webhook.admission import ALLOWED
@@ -61,6 +61,6 @@ def test_requests_of_other_namespaces_are_not_counted(namespace: str, expected: 
     """As soon as the ConfigMap says so."""
     metrics = Metrics()
     metrics.settings = MetricSettings.read({"namespaces": '{"exclude": ["test"]}'})
-    question = Question("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
+    question = AdmissionRequest("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
     metrics.answered(question, "/validate/fail", ALLOWED, 0.1)
     assert expected == metrics.exposition().decode().count("\nkyverno_admission_requests_total{")

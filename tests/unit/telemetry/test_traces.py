@@ -9,14 +9,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from pyverno.kube.admissionreview import Answer, BadReviewError, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError
 from pyverno.telemetry.traces import Traces
-from pyverno.webhook.admission import ALLOWED, Judged
+from pyverno.webhook.admission import ALLOWED, AdmissionOutcome
 from tests.unit.webhook.test_observers import QUESTION, judged
 from tests.unit.webhook.test_payloadlog import SECRET, WORD, asked
 
 
-def spans(question: Question, answer: Judged, seconds: float = 0.5) -> dict[str, ReadableSpan]:
+def spans(question: AdmissionRequest, answer: AdmissionOutcome, seconds: float = 0.5) -> dict[str, ReadableSpan]:
     """Return the spans of one answer by name."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
@@ -73,14 +73,14 @@ def test_attributes_are_kyvernos() -> None:
 
 def test_texts_are_cut_at_256_characters() -> None:
     """Backends take no longer ones."""
-    found = spans(QUESTION, Judged(Answer(allowed=False, message="x" * 1000)))
+    found = spans(QUESTION, AdmissionOutcome(AdmissionResponse(allowed=False, message="x" * 1000)))
     message = (found["VALIDATE CREATE v1, Kind=Pod"].attributes or {})["admission.response.result.message"]
     assert "x" * 253 + "..." == message
 
 
 def test_what_a_policy_says_of_a_secret_is_in_no_span() -> None:
     """It may quote what stands in it."""
-    answer = Judged(Answer(allowed=False, message=f"wrong: {WORD}", warnings=(WORD,)))
+    answer = AdmissionOutcome(AdmissionResponse(allowed=False, message=f"wrong: {WORD}", warnings=(WORD,)))
     found = spans(asked(SECRET), answer)
     assert WORD not in repr([dict(span.attributes or {}) for span in found.values()])
 

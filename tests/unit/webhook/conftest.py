@@ -16,11 +16,11 @@ from cryptography.x509.oid import NameOID
 
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.request import User
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.offline.library import compile_policies
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import Limits, Special, WebhookServer
@@ -101,10 +101,10 @@ class Recorded:
     """Keeps what the server told it."""
 
     def __init__(self) -> None:
-        self.answers: list[tuple[str, Judged]] = []
+        self.answers: list[tuple[str, AdmissionOutcome]] = []
         self.failures: list[tuple[str, BaseException]] = []
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Keep an answer."""
         self.answers.append((path, judged))
 

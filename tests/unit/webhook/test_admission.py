@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pyverno.engine.host import NO_HOST
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.offline.library import compile_policies
-from pyverno.webhook.admission import Judged, answer
+from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
@@ -60,7 +60,7 @@ MUTATING: JSONObject = {
 }
 
 
-def asked(path: str, *policies: JSONObject, world: MemoryWorld | None = None, **request: Any) -> Judged:
+def asked(path: str, *policies: JSONObject, world: MemoryWorld | None = None, **request: Any) -> AdmissionOutcome:
     """Ask about a pod, or about what `request` says."""
     world = world or MemoryWorld()
     if policies:
@@ -79,7 +79,7 @@ def asked(path: str, *policies: JSONObject, world: MemoryWorld | None = None, **
         "oldObject": None,
         **request,
     }
-    return answer(Question("admission.k8s.io/v1", "1", question), route, world, NO_HOST)
+    return answer(AdmissionRequest("admission.k8s.io/v1", "1", question), route, world, NO_HOST)
 
 
 def test_a_deletion_is_judged_by_the_object_that_goes() -> None:

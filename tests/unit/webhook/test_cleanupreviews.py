@@ -8,30 +8,30 @@ from typing import Any
 
 import pytest
 
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.webhook.cleanupreviews import cleanup_paths, review_ttl
 from pyverno.webhook.heartbeat import heartbeat_review
 from pyverno.webhook.policyreviews import DocumentReviews, ExceptionSettings
 
 
-def labelled(*, text: Any = None, **request: Any) -> Question:
+def labelled(*, text: Any = None, **request: Any) -> AdmissionRequest:
     """Return a question about an object with a time to live."""
     labels = {} if text is None else {"cleanup.kyverno.io/ttl": text}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": labels}}
-    return Question("admission.k8s.io/v1", "1", {"operation": "CREATE", "object": body, **request})
+    return AdmissionRequest("admission.k8s.io/v1", "1", {"operation": "CREATE", "object": body, **request})
 
 
 @pytest.mark.parametrize("text", [None, "1h", "3d12h", "2w", "-1m", "2026-11-22T100000Z", "2026-11-22", "1.5h", 3])
 def test_a_time_to_live_that_can_be_read_is_taken_in_silence(text: Any) -> None:
     """So is an object without one."""
-    assert Answer() == asyncio.run(review_ttl(labelled(text=text)))
-    assert Answer() == asyncio.run(review_ttl(labelled(object=None)))
+    assert AdmissionResponse() == asyncio.run(review_ttl(labelled(text=text)))
+    assert AdmissionResponse() == asyncio.run(review_ttl(labelled(object=None)))
 
 
 def test_a_time_to_live_that_says_nothing_is_a_warning() -> None:
     """The object is stored, and stays."""
-    assert Answer(
+    assert AdmissionResponse(
         warnings=(
             "cleanup.kyverno.io/ttl label value cannot be parsed as any recognizable format "
             '(parsing time "soon" as "2006-01-02": cannot parse "soon" as "2006")',
@@ -39,7 +39,7 @@ def test_a_time_to_live_that_says_nothing_is_a_warning() -> None:
     ) == asyncio.run(review_ttl(labelled(text="soon")))
 
 
-def policy(kind: str, **spec: Any) -> Question:
+def policy(kind: str, **spec: Any) -> AdmissionRequest:
     """Return a question about a policy that deletes."""
     match = {"any": [{"resources": {"kinds": ["Pod"]}}]}
     is_cleanup = "Cleanup" in kind
@@ -51,7 +51,7 @@ def policy(kind: str, **spec: Any) -> Question:
         "metadata": {"name": "a", **({} if kind.startswith(("Cluster", "Deleting")) else {"namespace": "team"})},
         "spec": {**written, "schedule": "* * * * *", **spec},
     }
-    return Question("admission.k8s.io/v1", "1", {"operation": "CREATE", "object": body})
+    return AdmissionRequest("admission.k8s.io/v1", "1", {"operation": "CREATE", "object": body})
 
 
 REVIEW = DocumentReviews(lambda: BUILTIN_KINDS, ExceptionSettings()).review

@@ -13,7 +13,7 @@ from pyverno.kube.apipath import parse_api_path
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.webhook.nonblocking import InlineHost, NeedsWorkerError
+from pyverno.webhook.nonblocking import NeedsWorkerError, NonblockingHost
 
 SETTINGS: JSONObject = {"metadata": {"name": "settings"}, "data": {"a": "1"}}
 
@@ -35,7 +35,7 @@ class _Remembering(NoHost):
 
 def test_what_is_in_memory_is_answered_at_once() -> None:
     """ConfigMaps and entries that the Host has at hand need no worker thread."""
-    host = InlineHost(_Remembering())
+    host = NonblockingHost(_Remembering())
     assert SETTINGS == host.config_map("default", "settings")
     assert ["near"] == host.global_entry("near")
     assert host.allows_http_in_namespaces
@@ -43,7 +43,7 @@ def test_what_is_in_memory_is_answered_at_once() -> None:
 
 def test_what_is_not_in_memory_needs_a_worker() -> None:
     """An object that is not there, and an entry that would have to be worked out."""
-    host = InlineHost(_Remembering())
+    host = NonblockingHost(_Remembering())
     with pytest.raises(NeedsWorkerError):
         host.config_map("default", "other")
     with pytest.raises(NeedsWorkerError):
@@ -52,7 +52,7 @@ def test_what_is_not_in_memory_needs_a_worker() -> None:
 
 def test_a_host_without_memory_needs_a_worker_for_everything() -> None:
     """Only clock, randomness, kinds and supplied variables pass."""
-    host = InlineHost(NO_HOST)
+    host = NonblockingHost(NO_HOST)
     for ask in (
         lambda: host.config_map("default", "settings"),
         lambda: host.global_entry("near"),
@@ -82,7 +82,7 @@ def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
     engine = Engine(compile_documents(load_documents(_DEAR)).policy_set())
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     request = Request.from_manifest({**body, "data": {f"k{number}": "x" for number in range(keys)}})
-    hurried, patient = InlineHost(NO_HOST, patience=0), InlineHost(NO_HOST, patience=3600)
+    hurried, patient = NonblockingHost(NO_HOST, patience=0), NonblockingHost(NO_HOST, patience=3600)
     with pytest.raises(NeedsWorkerError):
         engine.review(request, VALIDATING, budget=hurried.budget(None))
     assert engine.review(request, VALIDATING) == engine.review(request, VALIDATING, budget=patient.budget(None))
@@ -90,7 +90,7 @@ def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
 
 def test_a_review_that_is_over_at_once_needs_no_worker() -> None:
     """However impatient the loop is: most reviews never look at the clock."""
-    budget = InlineHost(NO_HOST, patience=0).budget(None)
+    budget = NonblockingHost(NO_HOST, patience=0).budget(None)
     request = Request.from_manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}})
     review = Engine(compile_documents(load_documents(_DEAR)).policy_set()).review(request, VALIDATING, budget=budget)
     assert [result.status.value for result in review.results] == ["pass"]

@@ -10,12 +10,12 @@ import orjson
 import pytest
 
 from pyverno.engine.host import NO_HOST
-from pyverno.kube.admissionreview import BadReviewError, Question
+from pyverno.kube.admissionreview import AdmissionRequest, BadReviewError
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
-from pyverno.webhook.admission import Judged, answer
+from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
@@ -40,10 +40,10 @@ POLICY: JSONObject = {
         ]
     },
 }
-QUESTION = Question("admission.k8s.io/v1", "uid-1", review_body(POD)["request"])
+QUESTION = AdmissionRequest("admission.k8s.io/v1", "uid-1", review_body(POD)["request"])
 
 
-def judged() -> Judged:
+def judged() -> AdmissionOutcome:
     """Return a denial."""
     route = read_route("/validate/fail")
     assert route is not None
@@ -117,7 +117,7 @@ def test_an_observer_that_breaks_does_not_disturb_the_others(lines: io.StringIO)
     """The answer is sent already; the fault is logged."""
 
     class Broken(Recorded):
-        def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+        def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
             raise RuntimeError("broken")
 
     kept = Recorded()

@@ -7,11 +7,11 @@ import logging
 import pytest
 
 from pyverno.engine.host import NO_HOST
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
 from pyverno.telemetry.logs import AnswerLog
-from pyverno.webhook.admission import Judged, answer
+from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.payloadlog import PayloadLog
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
@@ -50,10 +50,10 @@ LEAKING: JSONObject = {
 }
 
 
-def asked(body: JSONObject, old: JSONObject | None = None) -> Question:
+def asked(body: JSONObject, old: JSONObject | None = None) -> AdmissionRequest:
     """Return a question about an object."""
     request = review_body(body)["request"]
-    return Question("admission.k8s.io/v1", "uid-1", request | ({"oldObject": old} if old else {}))
+    return AdmissionRequest("admission.k8s.io/v1", "uid-1", request | ({"oldObject": old} if old else {}))
 
 
 def fields(caplog: pytest.LogCaptureFixture) -> list[JSONObject]:
@@ -69,13 +69,17 @@ def told(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_nothing_is_dumped_unless_asked_for(caplog: pytest.LogCaptureFixture) -> None:
     """Neither requests nor patches."""
-    PayloadLog().answered(asked(POD), "/mutate", Judged(Answer(patch=[{"op": "remove", "path": "/a"}])), 0)
+    PayloadLog().answered(
+        asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=[{"op": "remove", "path": "/a"}])), 0
+    )
     assert [] == fields(caplog)
 
 
 def test_a_request_is_dumped_with_its_answer(caplog: pytest.LogCaptureFixture) -> None:
     """As it came."""
-    PayloadLog(payloads=True).answered(asked(POD), "/validate", Judged(Answer(allowed=False, message="no")), 0)
+    PayloadLog(payloads=True).answered(
+        asked(POD), "/validate", AdmissionOutcome(AdmissionResponse(allowed=False, message="no")), 0
+    )
     [found] = fields(caplog)
     assert asked(POD).request == found["admission.request"]
     assert {"allowed": False, "patch": [], "message": "no", "warnings": []} == found["admission.response"]
@@ -85,8 +89,8 @@ def test_a_patch_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
     """Where there is one."""
     patch = [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
     log = PayloadLog(patches=True)
-    log.answered(asked(POD), "/mutate", Judged(Answer(patch=patch)), 0)
-    log.answered(asked(POD), "/mutate", Judged(Answer()), 0)
+    log.answered(asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=patch)), 0)
+    log.answered(asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse()), 0)
     assert [{"uid": "uid-1", "path": "/mutate", "patch": patch}] == fields(caplog)
 
 
@@ -97,7 +101,9 @@ def test_what_stands_in_a_secret_is_in_no_line_of_the_log(caplog: pytest.LogCapt
     assert route is not None
     judged = answer(question, route, MemoryWorld(Policies(compile_policies([LEAKING]))), NO_HOST)
     assert WORD in judged.answer.message
-    patched = Judged(Answer(patch=[{"op": "add", "path": "/data/password", "value": WORD}]), judged.review)
+    patched = AdmissionOutcome(
+        AdmissionResponse(patch=[{"op": "add", "path": "/data/password", "value": WORD}]), judged.review
+    )
     for each in (judged, patched):
         for observer in (AnswerLog(), PayloadLog(payloads=True, patches=True)):
             observer.answered(question, "/validate/fail", each, 0)

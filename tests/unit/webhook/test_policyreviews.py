@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.policy.clusterpolicy import ClusterPolicy
@@ -23,11 +23,11 @@ RULE: JSONObject = {
 
 def ask(
     resource: JSONObject, path: str = "/policyvalidate", settings: ExceptionSettings | None = None, **request: Any
-) -> Answer:
+) -> AdmissionResponse:
     """Return the answer about an object of Kyverno's kinds."""
     reviews = DocumentReviews(lambda: BUILTIN_KINDS, settings or ExceptionSettings())
     body = review_body(resource, **request)["request"]
-    question = Question("admission.k8s.io/v1", "uid", body)
+    question = AdmissionRequest("admission.k8s.io/v1", "uid", body)
     return asyncio.run(reviews.paths()[path](question))
 
 
@@ -121,7 +121,7 @@ def test_an_exception_that_works_is_taken_without_that_warning() -> None:
 
 def test_policies_are_never_changed() -> None:
     """The path exists because configurations name it."""
-    assert Answer() == ask(policy(RULE), "/policymutate")
+    assert AdmissionResponse() == ask(policy(RULE), "/policymutate")
 
 
 def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
@@ -130,9 +130,9 @@ def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
     async def refusals(policy: ClusterPolicy) -> tuple[str, ...]:
         return (f"{policy.name} asks too much", "and more")
 
-    def answer(body: JSONObject) -> Answer:
+    def answer(body: JSONObject) -> AdmissionResponse:
         reviews = DocumentReviews(lambda: BUILTIN_KINDS, ExceptionSettings(), refusals)
-        return asyncio.run(reviews.review(Question("admission.k8s.io/v1", "uid", review_body(body)["request"])))
+        return asyncio.run(reviews.review(AdmissionRequest("admission.k8s.io/v1", "uid", review_body(body)["request"])))
 
     refused = answer(policy(RULE))
     assert (False, "check asks too much\nand more") == (refused.allowed, refused.message)

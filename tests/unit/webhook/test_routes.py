@@ -7,7 +7,7 @@ import pytest
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.rule import CompiledPolicy, PolicyInfo
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.routes import CEL_ROUTES, Door, Route, read_route
+from pyverno.webhook.routes import CEL_ROUTES, Route, WebhookType, read_route
 
 
 def policy(name: str, *, kind: str = "ClusterPolicy", namespace: str = "", failure: str = "Fail") -> CompiledPolicy:
@@ -123,4 +123,4 @@ def test_who_made_the_set_may_know_more() -> None:
 def test_names_are_written_in_order() -> None:
     """The same policies always have the same path."""
     assert "/vpol/a/b" == CEL_ROUTES["/vpol"].with_names(("b", "a")).path
-    assert Route(Door.VALIDATE, frozenset({"ClusterPolicy", "Policy"}), "Ignore").path == "/validate/ignore"
+    assert Route(WebhookType.VALIDATE, frozenset({"ClusterPolicy", "Policy"}), "Ignore").path == "/validate/ignore"

@@ -16,7 +16,7 @@ import pytest
 
 from pyverno.engine.host import NoHost
 from pyverno.errors import HostError, HostUnavailableError
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
@@ -266,10 +266,10 @@ def test_health_tells_the_truth() -> None:
 def test_special_paths_are_answered_by_their_own_functions() -> None:
     """An error of theirs is a denial with its text."""
 
-    async def policies(question: Question) -> Answer:
+    async def policies(question: AdmissionRequest) -> AdmissionResponse:
         if question.name == "bad":
             raise HostError("not today")
-        return Answer(warnings=[f"saw {question.name}"])
+        return AdmissionResponse(warnings=[f"saw {question.name}"])
 
     async def test(client: Client) -> None:
         assert ["saw web"] == (await client.ask("/policyvalidate", review_body(POD)))["warnings"]
@@ -562,8 +562,8 @@ def test_a_large_review_is_answered_as_a_small_one() -> None:
     """From reading to writing in a worker thread: verdict, patch, refusals and special paths are the same."""
     large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * 200_000}}}
 
-    async def leave(question: Question) -> Answer:
-        return Answer(warnings=[f"saw {question.name}"])
+    async def leave(question: AdmissionRequest) -> AdmissionResponse:
+        return AdmissionResponse(warnings=[f"saw {question.name}"])
 
     async def test(client: Client) -> None:
         assert not (await client.ask("/validate/fail", review_body(large)))["allowed"]

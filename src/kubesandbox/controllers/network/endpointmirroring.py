@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench, is_namespace_ending
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.network.serviceaddresses import MANAGED_BY, SERVICE_NAME
 from kubesandbox.controllers.objects import (
@@ -36,7 +36,7 @@ _OWN_NOTES = ("endpoints.kubernetes.io/last-change-trigger-time", "kubectl.kuber
 class EndpointMirroring:
     """Keeps the slices of Endpoints."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

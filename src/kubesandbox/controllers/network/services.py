@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from kubesandbox.controllers.client import Client
-from kubesandbox.controllers.context import Workbench, is_namespace_ending, selector_of
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending, selector_of
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.network.serviceaddresses import (
     MANAGED_BY,
@@ -43,7 +43,7 @@ class Form:
 class ServiceFollower:
     """Writes one object per Service from the pods that it selects."""
 
-    def __init__(self, bench: Workbench, form: Form) -> None:
+    def __init__(self, bench: ControllerContext, form: Form) -> None:
         """Take the tools and what is written."""
         self._bench = bench
         self._form = form

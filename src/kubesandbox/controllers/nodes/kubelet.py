@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys
 from kubesandbox.controllers.nodes.addresses import Addresses
 from kubesandbox.controllers.nodes.node import HOST
@@ -35,7 +35,7 @@ POD_NETWORK = "10.244.0.0/16"
 class Kubelet:
     """Plays the life of pods."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
         self._addresses = Addresses(POD_NETWORK, self._used)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from kubesandbox.controllers.clock import stamp, stamp_micro
 from kubesandbox.controllers.conditions import condition, has_condition
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys
 from kubesandbox.controllers.objects import owner_reference
 from kubesandbox.controllers.pods import conditions_of
@@ -40,7 +40,7 @@ _ROOM = {
 class NodeKeeper:
     """Registers the node once, keeps its status and renews its lease."""
 
-    def __init__(self, bench: Workbench, *, kube_version: str) -> None:
+    def __init__(self, bench: ControllerContext, *, kube_version: str) -> None:
         """Take the tools and which version the kubelet pretends to be."""
         self._bench = bench
         self._version = kube_version

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubesandbox.controllers.conditions import condition, find_condition, set_condition
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys
 from kubesandbox.controllers.nodes.fitting import no_room_message, unfit_reasons
 from kubesandbox.controllers.nodes.node import NODE
@@ -26,7 +26,7 @@ NAME = "default-scheduler"
 class Scheduler:
     """Binds pods to nodes."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench, is_namespace_ending
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending
 from kubesandbox.controllers.loop import Keys
 from kubesandbox.controllers.objects import (
     annotations_of,
@@ -31,7 +31,7 @@ CLAIMS = "persistentvolumeclaims"
 class EphemeralClaims:
     """Makes the claims that pods describe themselves."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

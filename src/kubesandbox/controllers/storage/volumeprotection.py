@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import at, is_deleting, is_owned_by, name_of, namespace_of, with_metadata
 from kubesandbox.controllers.pods import is_terminal, phase_of
@@ -29,11 +29,11 @@ class Protection:
 
     def __init__(
         self,
-        bench: Workbench,
+        bench: ControllerContext,
         resource: str,
         finalizer: str,
         *,
-        is_used: Callable[[Workbench, JSONObject], bool],
+        is_used: Callable[[ControllerContext, JSONObject], bool],
         others: Mapping[str, Keys],
     ) -> None:
         """Take the tools, what is protected, how its use is told, and which changes of others may end that."""
@@ -71,21 +71,21 @@ class Protection:
         return None
 
 
-def protected_claims(bench: Workbench) -> Protection:
+def protected_claims(bench: ControllerContext) -> Protection:
     """Return the controller that protects claims."""
     return Protection(bench, CLAIMS, CLAIM_PROTECTION, is_used=_is_claim_used, others={"pods": _claims_of})
 
 
-def protected_volumes(bench: Workbench) -> Protection:
+def protected_volumes(bench: ControllerContext) -> Protection:
     """Return the controller that protects volumes."""
     return Protection(bench, VOLUMES, VOLUME_PROTECTION, is_used=_is_volume_used, others={})
 
 
-def _is_volume_used(_bench: Workbench, volume: JSONObject) -> bool:
+def _is_volume_used(_bench: ControllerContext, volume: JSONObject) -> bool:
     return phase_of(volume) == "Bound"
 
 
-def _is_claim_used(bench: Workbench, claim: JSONObject) -> bool:
+def _is_claim_used(bench: ControllerContext, claim: JSONObject) -> bool:
     """Tell whether a pod that has a node names the claim; one of its own counts until the pod has ended."""
     # upstream: a node does not start a pod whose claim is being deleted, so pods without a node do not count
     for pod in bench.client.list("pods", namespace_of(claim)):

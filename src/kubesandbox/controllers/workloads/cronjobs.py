@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from kubesandbox.controllers.clock import stamp, time_of
 from kubesandbox.controllers.conditions import has_condition
-from kubesandbox.controllers.context import Workbench, is_namespace_ending
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import (
     at,
@@ -53,7 +53,7 @@ class Due:
 class CronJobs:
     """Makes Jobs when they are due."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import at, is_deleting, key_of, labels_of, number_at
 from kubesandbox.controllers.pods import available_in, is_ready
@@ -23,7 +23,7 @@ SETS = "daemonsets.apps"
 class DaemonSets:
     """Keeps the pods of DaemonSets."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

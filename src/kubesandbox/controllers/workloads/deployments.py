@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubesandbox.controllers.conditions import find_condition
-from kubesandbox.controllers.context import Workbench, is_namespace_ending
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import (
     annotations_of,
@@ -59,7 +59,7 @@ SETS = "replicasets.apps"
 class Deployments:
     """Keeps the ReplicaSets of Deployments."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

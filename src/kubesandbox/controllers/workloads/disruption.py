@@ -11,7 +11,7 @@ from datetime import datetime
 from kubesandbox.controllers.client import Client
 from kubesandbox.controllers.clock import seconds_since
 from kubesandbox.controllers.conditions import condition, set_condition
-from kubesandbox.controllers.context import Workbench, selector_of
+from kubesandbox.controllers.context import ControllerContext, selector_of
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import (
     at,
@@ -41,7 +41,7 @@ _SCALED = {
 class DisruptionBudgets:
     """Writes the status of budgets."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kubesandbox.controllers.clock import seconds_since, stamp
 from kubesandbox.controllers.conditions import condition, has_condition, set_condition
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import at, controller_of, is_deleting, name_of, namespace_of, number_at, uid_of
 from kubesandbox.controllers.pods import conditions_of, deletion_order, is_active, is_ready, is_terminal, phase_of
@@ -50,7 +50,7 @@ UNCOUNTED = "uncountedTerminatedPods"
 class Jobs:
     """Keeps the pods of Jobs."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

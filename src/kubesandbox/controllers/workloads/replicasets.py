@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kubesandbox.controllers.conditions import condition, find_condition, set_condition, without_condition
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import at, is_deleting, labels_of, name_of, number_at
 from kubesandbox.controllers.pods import (
@@ -32,7 +32,7 @@ __all__ = ["ReplicaSets", "replica_set_status"]
 class ReplicaSets:
     """Keeps the number of pods of ReplicaSets, or of another resource of the same form."""
 
-    def __init__(self, bench: Workbench, resource: str = "replicasets.apps", kind: str = "ReplicaSet") -> None:
+    def __init__(self, bench: ControllerContext, resource: str = "replicasets.apps", kind: str = "ReplicaSet") -> None:
         """Take the tools and the resource."""
         self._bench = bench
         self._resource = resource

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 import orjson
 
-from kubesandbox.controllers.context import Workbench
+from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.objects import (
     at,
     is_owned_by,
@@ -99,7 +99,7 @@ def template_of(revision: JSONObject) -> JSONObject:
     return {key: value for key, value in template.items() if key != "$patch"}
 
 
-async def keep_revisions(bench: Workbench, owner: JSONObject, *, hash_label: str) -> list[JSONObject]:
+async def keep_revisions(bench: ControllerContext, owner: JSONObject, *, hash_label: str) -> list[JSONObject]:
     """Write the ControllerRevision of an owner's template; return all of its revisions, the newest last."""
     known = [item for item in bench.client.list(REVISIONS, namespace_of(owner)) if is_owned_by(item, owner)]
     wanted = revision_of(owner, known, hash_label=hash_label)
@@ -118,7 +118,7 @@ async def keep_revisions(bench: Workbench, owner: JSONObject, *, hash_label: str
 
 
 async def drop_history(
-    bench: Workbench, owner: JSONObject, revisions: Sequence[JSONObject], live: Iterable[str]
+    bench: ControllerContext, owner: JSONObject, revisions: Sequence[JSONObject], live: Iterable[str]
 ) -> None:
     """Delete the revisions beyond the history limit that nothing uses."""
     limit = number_at(owner, "spec", "revisionHistoryLimit", default=10)

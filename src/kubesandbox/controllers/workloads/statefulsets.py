@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from kubesandbox.controllers.context import Workbench, is_namespace_ending
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import (
     at,
@@ -44,7 +44,7 @@ CLAIMS = "persistentvolumeclaims"
 class StatefulSets:
     """Keeps the pods of StatefulSets."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: ControllerContext) -> None:
         """Take the tools."""
         self._bench = bench
 

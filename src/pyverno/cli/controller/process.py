@@ -17,7 +17,7 @@ from pyverno.cli.args.flagtable import unpacked
 from pyverno.cli.controller.flags import AdmissionFlags
 from pyverno.cli.controller.run import access_of, assembled, begin_log, settings_of
 from pyverno.cli.errors import guarded
-from pyverno.controllers.runtime.peers import Companions
+from pyverno.controllers.runtime.peers import Peers
 from pyverno.controllers.runtime.process import run_process
 from pyverno.errors import HostError
 from pyverno.telemetry.metrics import Metrics
@@ -37,7 +37,7 @@ def _run(end: socket.socket) -> None:
     begin_log(flags)
     access = access_of(flags, os.environ)
     settings = settings_of(flags, os.environ).share(number, int(errand["of"]))
-    metrics, companions = Metrics(), Companions(end, number)
+    metrics, companions = Metrics(), Peers(end, number)
     controller, services = assembled(flags, access, settings, metrics, companions)
 
     async def work(stop: asyncio.Event) -> None:

@@ -27,7 +27,7 @@ from pyverno.controllers.runtime.metricsport import MetricsPort, MetricsTls
 from pyverno.controllers.runtime.process import Service, run_process
 from pyverno.controllers.runtime.processes import Processes, can_share_ports
 from pyverno.controllers.runtime.profiling import ProfilingPort
-from pyverno.controllers.state.hosts import SurroundingSettings
+from pyverno.controllers.state.hosts import HostSettings
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.errors import UsageError
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
@@ -40,7 +40,7 @@ from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
     from pyverno.cli.controller.flags import AdmissionFlags
-    from pyverno.controllers.runtime.peers import Companions
+    from pyverno.controllers.runtime.peers import Peers
     from pyverno.telemetry.otlp import Collector
 
 __all__ = ["REQUIRED", "access_of", "assembled", "begin_log", "metrics_tls", "run_admission", "settings_of"]
@@ -94,7 +94,7 @@ def assembled(
     access: Access,
     settings: AdmissionSettings,
     metrics: Metrics,
-    companions: Companions | None = None,
+    companions: Peers | None = None,
 ) -> tuple[AdmissionController, list[Service]]:
     """Return a controller and what is served beside it, except metrics; `companions` are the other processes."""
     given = flags.logs
@@ -280,9 +280,9 @@ def _algorithm(name: str, given: str) -> str:
     return given
 
 
-def _surroundings(flags: AdmissionFlags, environment: Mapping[str, str]) -> SurroundingSettings:
+def _surroundings(flags: AdmissionFlags, environment: Mapping[str, str]) -> HostSettings:
     given = flags.questions
-    return SurroundingSettings(
+    return HostSettings(
         egress=EgressSettings(
             rules=EgressRules.read(given.blocklist, given.allowlist),
             most_bytes=given.most_bytes,

@@ -20,9 +20,9 @@ from pyverno.engine.host import Host
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AskingHost, Judged
+from pyverno.webhook.admission import AdmissionOutcome, AskingHost
 from pyverno.webhook.observers import AuditObserver
 
 __all__ = ["AuditPass", "AuditSettings"]
@@ -44,9 +44,9 @@ class AuditSettings:
 class _PutOff:
     """An answered request, and the policies that it has still to be judged by."""
 
-    question: Question
+    question: AdmissionRequest
     path: str
-    answer: Answer
+    answer: AdmissionResponse
     request: Request
     policies: PolicySet
 
@@ -82,7 +82,7 @@ class AuditPass:
         """Tell whether nothing waits to be judged."""
         return not len(self._waiting)
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Put a request off whose answer left policies to be asked; a refused one and a dry run are over."""
         if judged.later is None or judged.review is None or not judged.answer.allowed or question.is_dry_run:
             return
@@ -112,7 +112,7 @@ class AuditPass:
             return Engine(put_off.policies, asked).review(put_off.request, VALIDATING, deadline=deadline)
 
         found = await asyncio.get_running_loop().run_in_executor(self._pool, review)
-        judged = Judged(put_off.answer, found)
+        judged = AdmissionOutcome(put_off.answer, found)
         self._told.audited(put_off.question, put_off.path, judged, time.monotonic() - began)
         self._has_lost = False
 

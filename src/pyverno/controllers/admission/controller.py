@@ -11,16 +11,16 @@ from typing import Final
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
-from pyverno.controllers.admission.followup import Aftermath
+from pyverno.controllers.admission.followup import Followup
 from pyverno.controllers.admission.leader import Leader
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.admissionpolicies.reconciler import check_mutating
 from pyverno.controllers.certificates.handshake import OwnHandshake
 from pyverno.controllers.runtime.events import Event, Events
 from pyverno.controllers.runtime.metricslifecycle import begin_metrics, refresh_metrics, tell_queries
-from pyverno.controllers.runtime.tasks import Parts
-from pyverno.controllers.state.clusterstate import ClusterWorld
-from pyverno.controllers.state.hosts import Surroundings
+from pyverno.controllers.runtime.tasks import Tasks
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.state.permissions import TargetPermissions
 from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
 from pyverno.errors import HostError
@@ -60,14 +60,14 @@ class AdmissionController:
         told = tell_queries(metrics)
         self._client = Client(access, qps=settings.qps, burst=settings.burst, tell=told)
         self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, tell=told)
-        self._parts = Parts()
-        self._surroundings = Surroundings(
+        self._parts = Tasks()
+        self._surroundings = HostFactory(
             self._client,
             settings.surroundings,
             lambda: self._world.kinds,
             tell=self._tell,
         )
-        self._world = ClusterWorld(self._client, settings, self._surroundings, self._parts.start, metrics)
+        self._world = ClusterState(self._client, settings, self._surroundings, self._parts.start, metrics)
         self._leader = Leader(self._client, settings, self._world, metrics, (self._surroundings.status.lead,))
         self._events = Events(
             self._events_client,
@@ -76,7 +76,7 @@ class AdmissionController:
             uid_of=self._world.store.uid_of,
             on_drop=metrics.dropped_event,
         )
-        self._aftermath = Aftermath(
+        self._aftermath = Followup(
             self._client, settings, self._world, self._events, observer, host=self._surroundings.host, metrics=metrics
         )
         self._server: WebhookServer | None = None

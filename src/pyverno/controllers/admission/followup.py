@@ -15,20 +15,20 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.admission.auditpass import AuditPass
 from pyverno.controllers.admission.reports import AdmissionReports
 from pyverno.controllers.admission.settings import AdmissionSettings
-from pyverno.controllers.admission.updaterequestwriter import Handover, HandoverSettings
+from pyverno.controllers.admission.updaterequestwriter import UpdateRequestSettings, UpdateRequestWriter
 from pyverno.controllers.runtime.events import Event, Events
-from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.engine.host import Host
 from pyverno.engine.result import ResourceRef
-from pyverno.kube.admissionreview import Question
-from pyverno.webhook.admission import Judged
+from pyverno.kube.admissionreview import AdmissionRequest
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.server import Observer
 
 if TYPE_CHECKING:
     from pyverno.telemetry.metrics import Metrics
 
-__all__ = ["Aftermath"]
+__all__ = ["Followup"]
 
 _WORK: Final = "update-requests"
 _AUDIT: Final = "audit"
@@ -36,14 +36,14 @@ _AUDIT: Final = "audit"
 log = logging.getLogger("pyverno.handover")
 
 
-class Aftermath:
+class Followup:
     """Works while `run` runs; `flush` finishes what is begun."""
 
     def __init__(
         self,
         client: Client,
         settings: AdmissionSettings,
-        world: ClusterWorld,
+        world: ClusterState,
         events: Events,
         *told: Observer,
         host: Callable[[], Host],
@@ -62,10 +62,10 @@ class Aftermath:
             version_of=world.store.version_of,
             metrics=metrics,
         )
-        self._handover = Handover(
+        self._handover = UpdateRequestWriter(
             client,
             world,
-            HandoverSettings(settings.namespace, settings.background_account),
+            UpdateRequestSettings(settings.namespace, settings.background_account),
             host=host,
             lost=self._tell_lost,
         )
@@ -79,7 +79,7 @@ class Aftermath:
         """Tell whether nothing is left to be done."""
         return self._audit.is_idle and self._reports.is_idle and self._handover.is_idle
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Note what follows one answer."""
         self._observers.answered(question, path, judged, seconds)
 

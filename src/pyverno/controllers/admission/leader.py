@@ -19,7 +19,7 @@ from pyverno.controllers.certificates.serving import ServingCertificates
 from pyverno.controllers.policystatus import PolicyStatus, Round
 from pyverno.controllers.runtime.heartbeat import Heartbeat
 from pyverno.controllers.runtime.owndeployment import OwnDeployment
-from pyverno.controllers.state.clusterstate import ClusterWorld
+from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.webhooks.fixed import cleanup_configurations, document_configurations
 from pyverno.controllers.webhooks.reconciler import WebhookController
 from pyverno.controllers.webhooks.registration import WebhookRegistration
@@ -48,7 +48,7 @@ class Leader:
         self,
         client: Client,
         settings: AdmissionSettings,
-        world: ClusterWorld,
+        world: ClusterState,
         metrics: Metrics,
         duties: Iterable[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:

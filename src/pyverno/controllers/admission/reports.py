@@ -21,12 +21,12 @@ from pyverno.engine.engine import Review
 from pyverno.engine.request import Request
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType
 from pyverno.engine.rule import PolicyInfo
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, admission_report
 from pyverno.value import dataclass, field
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 
 if TYPE_CHECKING:
     from pyverno.telemetry.metrics import Metrics
@@ -71,7 +71,7 @@ class _Noted:
     They are sorted out when they are written: answers come faster than reports can be.
     """
 
-    question: Question
+    question: AdmissionRequest
     review: Review
     seconds: int
     about: Reported | None = None
@@ -114,7 +114,7 @@ class AdmissionReports:
         """Tell whether nothing waits to be written."""
         return not len(self._outbox)
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Note what is to be reported of one answer."""
         review = judged.review
         if review is None or not self._settings.of_admission or not judged.answer.allowed:
@@ -124,7 +124,7 @@ class AdmissionReports:
         if self._has_kinds():
             self._outbox.put(_Noted(question, review, int(self._clock())))
 
-    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Do the same for policies that were asked after the answer."""
         self.answered(question, path, judged, seconds)
 
@@ -144,7 +144,7 @@ class AdmissionReports:
         await self._outbox.flush(seconds)
 
     def _groups(
-        self, results: Sequence[RuleResult], question: Question, *, has_uid: bool
+        self, results: Sequence[RuleResult], question: AdmissionRequest, *, has_uid: bool
     ) -> Iterator[tuple[RuleResult, ...]]:
         """Yield the results that are reported, those of one report together.
 
@@ -163,7 +163,7 @@ class AdmissionReports:
         if not may_deny:
             yield from _some(result for result in kept if result.rule.policy.kind not in _LEGACY)
 
-    def _is_reported(self, result: RuleResult, question: Question, *, has_uid: bool) -> bool:
+    def _is_reported(self, result: RuleResult, question: AdmissionRequest, *, has_uid: bool) -> bool:
         kind = _TYPES.get(result.rule.type)
         if kind not in self._settings.types or result.status.value not in self._settings.statuses:
             return False
@@ -226,7 +226,7 @@ def _some(results: Iterator[RuleResult]) -> Iterator[tuple[RuleResult, ...]]:
         yield found
 
 
-def _about(question: Question, request: Request) -> Reported | None:
+def _about(question: AdmissionRequest, request: Request) -> Reported | None:
     """Return what a report on a request is about; None for what is never reported on."""
     kind = question.kind
     if (kind.kind == "Event" and kind.group in _EVENT_GROUPS) or kind.group == REPORT_GROUP:

@@ -11,7 +11,7 @@ from pyverno.controllers.admission.auditpass import AuditSettings
 from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.runtime.events import EventSettings
-from pyverno.controllers.state.hosts import SurroundingSettings
+from pyverno.controllers.state.hosts import HostSettings
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.value import dataclass, field, replace
 from pyverno.webhook.policyreviews import ExceptionSettings
@@ -54,7 +54,7 @@ class AdmissionSettings:
     resync_seconds: float = 900.0
     clients: Clients = field(default_factory=Clients)
     limits: Limits = field(default_factory=Limits)
-    surroundings: SurroundingSettings = field(default_factory=SurroundingSettings)
+    surroundings: HostSettings = field(default_factory=HostSettings)
     removes_webhooks: bool = False
     deployment: str = ""
     generates_validating: bool = True

@@ -29,7 +29,7 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.triggers import Trigger, Triggers
 from pyverno.errors import HostError, HostUnavailableError
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
@@ -37,12 +37,12 @@ from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AskingHost, Judged
+from pyverno.webhook.admission import AdmissionOutcome, AskingHost
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
-from pyverno.webhook.routes import Door, Route, read_route
+from pyverno.webhook.routes import Route, WebhookType, read_route
 
-__all__ = ["Handover", "HandoverSettings"]
+__all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
 
 UPDATE_REQUESTS: Final = GVR("kyverno.io", "v2", "updaterequests")
 _LEGACY: Final = frozenset({"ClusterPolicy", "Policy"})
@@ -56,7 +56,7 @@ Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
 """Is told of work that could not be handed over: for which policy if that is known, why, and on whose account."""
 
 
-class Surroundings(Protocol):
+class ClusterFacts(Protocol):
     """What is known of the cluster."""
 
     @property
@@ -76,7 +76,7 @@ class Surroundings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HandoverSettings:
+class UpdateRequestSettings:
     """Where UpdateRequests are made, and who does the work: `account` is that user's name, "" when it is not known.
 
     `workers` threads ask what rules need to know; `most_waiting` answered requests may wait to be looked at.
@@ -92,7 +92,7 @@ class HandoverSettings:
 class _Answered:
     """A request that was let through, and the rules that it may set in motion."""
 
-    question: Question
+    question: AdmissionRequest
     request: Request
     triggers: Triggers
     is_background: bool
@@ -108,14 +108,14 @@ class _Wanted:
     created: str = ""
 
 
-class Handover:
+class UpdateRequestWriter:
     """An `Observer` of the webhook server; works while `run` runs."""
 
     def __init__(
         self,
         client: Client,
-        world: Surroundings,
-        settings: HandoverSettings,
+        world: ClusterFacts,
+        settings: UpdateRequestSettings,
         *,
         host: Callable[[], Host],
         lost: Lost,
@@ -141,7 +141,7 @@ class Handover:
         )
         self._is_served = True
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Take note of one answer; most set nothing in motion."""
         review = judged.review
         if review is None or question.is_dry_run or not judged.answer.allowed:
@@ -185,7 +185,7 @@ class Handover:
         """Return the rules behind a path that work after a request, None when there are none."""
         route = read_route(path)
         # what legacy policies have to do follows from the request as all mutations left it
-        if route is None or (route.door is Door.MUTATE and route.kinds <= _LEGACY):
+        if route is None or (route.door is WebhookType.MUTATE and route.kinds <= _LEGACY):
             return None
         try:
             policies = self._world.policies.on(route)
@@ -298,7 +298,7 @@ def _policy_of(request_type: RequestType, namespace: str, name: str) -> Resource
     return ResourceRef("policies.kyverno.io/v1", f"Namespaced{kind}" if namespace else kind, namespace, name)
 
 
-def _subject(question: Question) -> ResourceRef:
+def _subject(question: AdmissionRequest) -> ResourceRef:
     kind = question.kind
     named = ResourceRef.of(question.object if question.object is not None else question.old_object)
     return ResourceRef(

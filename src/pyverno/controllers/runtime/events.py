@@ -21,12 +21,12 @@ from pyverno.cluster.client import Client
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.errors import HostError
-from pyverno.kube.admissionreview import Question
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.value import dataclass
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.configuration import Configuration
 
 __all__ = ["Event", "EventSettings", "Events", "events_of"]
@@ -194,7 +194,7 @@ class Events:
         self._dropped = 0
         self._told = -_TELL_SECONDS
 
-    def answered(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Queue the events of one answer; most answers have none."""
         review = judged.review
         if review is None or question.is_dry_run or not self._settings.most_waiting:
@@ -214,7 +214,7 @@ class Events:
         for event in events_of(review.results, resource, is_allowed=judged.answer.allowed):
             self.tell(event)
 
-    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Do the same for policies that were asked after the answer."""
         self.answered(question, path, judged, seconds)
 

@@ -16,12 +16,12 @@ from pyverno.controllers.runtime.channel import Channel
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.snapshots import packed
 
-__all__ = ["Companions"]
+__all__ = ["Peers"]
 
 _BEAT_SECONDS: Final = 1.0
 
 
-class Companions:
+class Peers:
     """The other processes of this replica, as the one that started all of them tells."""
 
     def __init__(self, end: socket.socket, number: int) -> None:

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from pyverno.controllers.runtime.gctuning import keep_collections_short
 from pyverno.errors import HostError
-from pyverno.webhook.connections import MalformedRequestError, PatientServer, PatientSite
+from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedRequestError
 from pyverno.webhook.throttle import Throttle
 
 __all__ = ["Service", "loop_factory", "run_process", "serve_http"]
@@ -109,13 +109,13 @@ async def serve_http(
             fields = {"port": port, "error": error.message, "held_back": held_back}
             log.info("request refused", extra={"fields": fields})
 
-    server = PatientServer(
+    server = BoundedServer(
         noted, head_seconds=_HEAD_SECONDS, most_connections=_MOST_CONNECTIONS, complain=complain, keepalive_timeout=75.0
     )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
     await runner.setup()
     try:
-        await PatientSite(runner, address or None, port, handshake_seconds=_HEAD_SECONDS, **options).start()
+        await BoundedSite(runner, address or None, port, handshake_seconds=_HEAD_SECONDS, **options).start()
     except OSError as error:
         await runner.cleanup()
         where = f"{address or '*'}:{port}"

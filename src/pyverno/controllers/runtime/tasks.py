@@ -12,12 +12,12 @@ from typing import Any
 
 from pyverno.errors import HostError
 
-__all__ = ["Parts"]
+__all__ = ["Tasks"]
 
 log = logging.getLogger("pyverno.controllers")
 
 
-class Parts:
+class Tasks:
     """Tasks that never end by themselves unless something is wrong.
 
     A part that breaks stops the process, which is better than going on with what is no longer true.

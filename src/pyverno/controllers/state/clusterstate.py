@@ -18,7 +18,7 @@ from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.runtime.metricslifecycle import tell_problems
 from pyverno.controllers.servedkinds import ServedKinds
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
-from pyverno.controllers.state.hosts import Surroundings
+from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.state.policyinfo import PolicyInfo
 from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS, Identity, PolicyStore, identity_of
 from pyverno.controllers.state.roles import RoleIndex
@@ -35,7 +35,7 @@ from pyverno.webhook.policies import Policies
 if TYPE_CHECKING:
     from pyverno.telemetry.metrics import Metrics
 
-__all__ = ["ClusterWorld"]
+__all__ = ["ClusterState"]
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
@@ -59,7 +59,7 @@ Start = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts something that is to run as long as the controller does."""
 
 
-class ClusterWorld:
+class ClusterState:
     """The cluster in memory (`webhook.admission.World`), and the informers that feed it.
 
     `changed` is set whenever something changed from which webhook configurations or status follow.
@@ -69,7 +69,7 @@ class ClusterWorld:
         self,
         client: Client,
         settings: AdmissionSettings,
-        surroundings: Surroundings,
+        surroundings: HostFactory,
         start: Start,
         metrics: Metrics | None = None,
     ) -> None:

@@ -22,14 +22,14 @@ from pyverno.kube.kinds import KindTable
 from pyverno.offline.system import System
 from pyverno.value import dataclass, field
 
-__all__ = ["SurroundingSettings", "Surroundings"]
+__all__ = ["HostFactory", "HostSettings"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _CACHED: Final = "cache.kyverno.io/enabled"
 
 
 @dataclass(frozen=True, slots=True)
-class SurroundingSettings:
+class HostSettings:
     """What the flags say; `most_entries` bounds the global context (0 = no limit).
 
     What is kept in memory is an error, or makes the replica not ready, once it is `stale_seconds` old.
@@ -42,13 +42,13 @@ class SurroundingSettings:
     stale_seconds: float = STALE_SECONDS
 
 
-class Surroundings:
+class HostFactory:
     """Holds the parts; `take_entry` is fed by a watch of GlobalContextEntry objects, `status` reports on them."""
 
     def __init__(
         self,
         client: Client,
-        settings: SurroundingSettings,
+        settings: HostSettings,
         kinds: Callable[[], KindTable],
         *,
         tell: Callable[[Event], None] = lambda _event: None,

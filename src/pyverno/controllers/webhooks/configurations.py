@@ -17,7 +17,7 @@ from pyverno.kube.json import JSONObject, encode
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import dataclass, replace
-from pyverno.webhook.routes import Door, Route
+from pyverno.webhook.routes import Route, WebhookType
 
 __all__ = [
     "MUTATING_CONFIGURATION",
@@ -75,8 +75,8 @@ def plan(sources: Sources) -> Plan:
     hooks = tuple(_with_names_of_their_own(found))
     return Plan(
         (
-            _configuration("Validating", VALIDATING_CONFIGURATION, Door.VALIDATE, hooks, sources),
-            _configuration("Mutating", MUTATING_CONFIGURATION, Door.MUTATE, hooks, sources),
+            _configuration("Validating", VALIDATING_CONFIGURATION, WebhookType.VALIDATE, hooks, sources),
+            _configuration("Mutating", MUTATING_CONFIGURATION, WebhookType.MUTATE, hooks, sources),
         ),
         {hook.name: hook.policies for hook in hooks},
     )
@@ -97,7 +97,7 @@ def _with_names_of_their_own(hooks: Iterable[Hook]) -> Iterator[Hook]:
         yield hook if name == hook.name else replace(hook, name=name)
 
 
-def _configuration(word: str, name: str, door: Door, hooks: Sequence[Hook], sources: Sources) -> JSONObject:
+def _configuration(word: str, name: str, door: WebhookType, hooks: Sequence[Hook], sources: Sources) -> JSONObject:
     written = [_written(hook, sources) for hook in hooks if hook.door is door]
     metadata: JSONObject = {"name": name, "labels": {**sources.configuration.webhook_labels, **_MANAGED}}
     if sources.configuration.webhook_annotations:
@@ -141,7 +141,7 @@ def _written(hook: Hook, sources: Sources) -> JSONObject:
 def _legacy(sources: Sources) -> Iterator[Hook]:
     active = [policy for policy in sources.legacy if policy.spec.admission]
     owners = own_paths(active)
-    for door in Door:
+    for door in WebhookType:
         for failure in FAILURES:
             group = [policy for policy in active if _failure(policy, sources) == failure]
             shared = [policy for policy in group if (policy.kind, policy.key) not in owners]
@@ -188,7 +188,7 @@ def _legacy_hook(
     if not asked:
         return
     settings = sources.configuration
-    silent = route.door is Door.VALIDATE and not sources.settings.reports_admission
+    silent = route.door is WebhookType.VALIDATE and not sources.settings.reports_admission
     yield Hook(
         name=name,
         door=route.door,
@@ -202,15 +202,15 @@ def _legacy_hook(
         namespace_selector=settings.namespace_selector,
         object_selector=settings.object_selector or {},
         conditions=settings.match_conditions if conditions is None else conditions,
-        reinvokes=route.door is Door.MUTATE,
+        reinvokes=route.door is WebhookType.MUTATE,
     )
 
 
 def _static(sources: Sources) -> Iterator[Hook]:
     """Yield what asks about everything, for those who do not want the configurations to follow the policies."""
-    for door in Door:
-        operations = ALL_OPERATIONS if door is Door.VALIDATE else ("CREATE", "UPDATE")
-        silent = door is Door.VALIDATE and not sources.settings.reports_admission
+    for door in WebhookType:
+        operations = ALL_OPERATIONS if door is WebhookType.VALIDATE else ("CREATE", "UPDATE")
+        silent = door is WebhookType.VALIDATE and not sources.settings.reports_admission
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": list(operations)}
         for failure in FAILURES:
             route = Route(door, _LEGACY_KINDS, failure)
@@ -223,5 +223,5 @@ def _static(sources: Sources) -> Iterator[Hook]:
                 side_effects="None" if silent else "NoneOnDryRun",
                 timeout=sources.settings.timeout,
                 match_policy="Equivalent",
-                reinvokes=door is Door.MUTATE,
+                reinvokes=door is WebhookType.MUTATE,
             )

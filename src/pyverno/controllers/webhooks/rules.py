@@ -25,7 +25,7 @@ from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass, replace
-from pyverno.webhook.routes import Door
+from pyverno.webhook.routes import WebhookType
 
 __all__ = [
     "Entry",
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 ALL_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-_DEFAULT_OPERATIONS = {Door.VALIDATE: ALL_OPERATIONS, Door.MUTATE: ("CREATE", "UPDATE")}
+_DEFAULT_OPERATIONS = {WebhookType.VALIDATE: ALL_OPERATIONS, WebhookType.MUTATE: ("CREATE", "UPDATE")}
 _DOWNSTREAM_OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 
 
@@ -83,20 +83,20 @@ class Target:
     """None for wildcards, which stand for both."""
 
 
-def doors(rule: Rule) -> tuple[Door, ...]:
+def doors(rule: Rule) -> tuple[WebhookType, ...]:
     """Return at which doors a rule is asked; rules that generate are needed wherever their policy is."""
     match rule.action:
         case Generate():
-            return (Door.VALIDATE,)
+            return (WebhookType.VALIDATE,)
         case Mutate(targets=targets):
-            return (Door.VALIDATE,) if targets else (Door.MUTATE,)
+            return (WebhookType.VALIDATE,) if targets else (WebhookType.MUTATE,)
         case VerifyImages():
-            return (Door.MUTATE, Door.VALIDATE)
+            return (WebhookType.MUTATE, WebhookType.VALIDATE)
         case Validate(manifests=manifests):
-            return (Door.MUTATE, Door.VALIDATE) if manifests is not None else (Door.VALIDATE,)
+            return (WebhookType.MUTATE, WebhookType.VALIDATE) if manifests is not None else (WebhookType.VALIDATE,)
 
 
-def legacy_entries(policy: ClusterPolicy, door: Door, kinds: KindTable) -> frozenset[Entry]:
+def legacy_entries(policy: ClusterPolicy, door: WebhookType, kinds: KindTable) -> frozenset[Entry]:
     """Return the entries of a ClusterPolicy or Policy at a door, copies for pod controllers included.
 
     Kinds that the cluster does not serve give no entries (see `unknown_kinds`).

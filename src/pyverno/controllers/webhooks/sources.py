@@ -14,7 +14,7 @@ from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import dataclass, field, replace
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.routes import Door
+from pyverno.webhook.routes import WebhookType
 
 __all__ = ["FAILURES", "Endpoint", "Hook", "PolicyKey", "Settings", "Sources", "key_of"]
 
@@ -56,7 +56,7 @@ class Hook:
     """One webhook on its way into a configuration; `policies` are those that it asks."""
 
     name: str
-    door: Door
+    door: WebhookType
     path: str
     rules: tuple[JSONObject, ...]
     failure_policy: str

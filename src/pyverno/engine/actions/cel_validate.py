@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyverno.engine.cel import CelCondition, CelSession, CelVariable, Unmet, first_unmet, request_bindings
 from pyverno.engine.fast.cel import cel_shortcut
 from pyverno.engine.result import CelDetail, FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import NO_SHORTCUT, Exemption, RuleInfo, Run, Shortcut
+from pyverno.engine.rule import NO_FAST_VERDICT, Exemption, FastVerdict, RuleInfo, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
@@ -76,10 +76,10 @@ class ValidatingCheck:
                 return verdicts
         return None
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
+    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
         """Return the fast tier: none with audit annotations, which are computed on pass too."""
         if self.annotations:
-            return NO_SHORTCUT
+            return NO_FAST_VERDICT
         passed = (RuleResult.of(info, failure_action, _PASSED),)
         validations = [validation.program for validation in self.validations]
         return cel_shortcut(self.conditions, self.variables, validations, passed)

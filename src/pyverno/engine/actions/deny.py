@@ -10,7 +10,7 @@ from pyverno.engine.conditions import Conditions
 from pyverno.engine.fast.conditions import Answers, compile_denial
 from pyverno.engine.guards import joined
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import NO_SHORTCUT, RuleInfo, Run, Shortcut
+from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, RuleInfo, Run
 from pyverno.errors import ExpressionError
 from pyverno.lang.template import Template
 from pyverno.value import dataclass, field
@@ -52,14 +52,14 @@ class DenyCheck(SkippedByException):
         text = message if isinstance(message, str) and message else f"validation error: rule {self.rule} failed"
         return Verdict(Status.FAIL, text)
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> Shortcut:
+    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
         """Return the fast tier of a rule that is this denial: with a fixed text it is a function of the object."""
         failed = self.fixed_failure()
         if self.conditions is None or failed is None:
-            return NO_SHORTCUT
+            return NO_FAST_VERDICT
         passed = Verdict(Status.PASS, passed_message(self.rule))
         denied, allowed = (RuleResult.of(info, failure_action, verdict) for verdict in (failed, passed))
-        return Shortcut(compile_denial(self.conditions, Answers((denied,), (allowed,))))
+        return FastVerdict(compile_denial(self.conditions, Answers((denied,), (allowed,))))
 
     def _text(self, run: Run, reasons: tuple[str, ...]) -> str:
         # Kyverno: pkg/engine/handlers/validation - the message and the texts of the conditions are substituted as one

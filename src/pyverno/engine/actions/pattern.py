@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.message import as_text, passed_message, rendered_message, validation_error
 from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, Status, Verdict, failed_results
-from pyverno.engine.rule import NO_SHORTCUT, Judge, Proof, RuleInfo, Run, Shortcut
+from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, Judge, PassCheckClaim, RuleInfo, Run
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.fast.passcheck import fuse
@@ -72,11 +72,13 @@ class PatternCheck(SkippedByException):
             return (self._failure(run, outcome),)
         return (self._verdict(outcome, self.message.document),)
 
-    def shortcut(self, info: RuleInfo, action: FailureAction) -> Shortcut:
+    def shortcut(self, info: RuleInfo, action: FailureAction) -> FastVerdict:
         """Return the fast tier of a rule that is this pattern."""
         if self.compiled is None or self.scoped:
-            return NO_SHORTCUT
-        return Shortcut(self.by_object(info, action), Proof(self.compiled, fuse), (self.passed(info, action),))
+            return NO_FAST_VERDICT
+        return FastVerdict(
+            self.by_object(info, action), PassCheckClaim(self.compiled, fuse), (self.passed(info, action),)
+        )
 
     def passed(self, info: RuleInfo, action: FailureAction) -> RuleResult:
         """Return the result of the rule when it passes; it is the same each time."""
@@ -163,9 +165,9 @@ class AnyPatternCheck(SkippedByException):
                 return (Verdict(Status.ERROR, text),)
         return self._judged(patterns, subject, run)
 
-    def shortcut(self, info: RuleInfo, action: FailureAction) -> Shortcut:
+    def shortcut(self, info: RuleInfo, action: FailureAction) -> FastVerdict:
         """Return the fast tier of a rule that is these alternatives."""
-        return Shortcut(self.by_object(info, action))
+        return FastVerdict(self.by_object(info, action))
 
     def by_object(self, info: RuleInfo, action: FailureAction) -> Judge | None:
         """Return the rule as a function of the object, when neither the alternatives nor the message have variables."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyverno.engine.cel import CelCondition, CelVariable
 from pyverno.engine.result import RuleResult
-from pyverno.engine.rule import NO_SHORTCUT, Check, Judge, Proof, Shortcut
+from pyverno.engine.rule import NO_FAST_VERDICT, Check, FastVerdict, Judge, PassCheckClaim
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.fast.passcheck import Claim, fuse
@@ -28,7 +28,7 @@ def cel_shortcut(
     variables: Sequence[CelVariable],
     validations: Sequence[Program],
     passed: tuple[RuleResult, ...],
-) -> Shortcut:
+) -> FastVerdict:
     """Return the fast tier of a rule that gives the results `passed` when all conditions and validations are true.
 
     The bound on the cost of the claim is at most the limit of one expression, so that it also holds for each
@@ -42,8 +42,8 @@ def cel_shortcut(
         min((_MOST_COST, *(program.surroundings.cost_limit for program in programs))),
     )
     if not programs or not claim.is_provable:
-        return NO_SHORTCUT
-    return Shortcut(_judge(claim, passed), Proof(claim, fuse), passed)
+        return NO_FAST_VERDICT
+    return FastVerdict(_judge(claim, passed), PassCheckClaim(claim, fuse), passed)
 
 
 def _judge(claim: Claim, passed: tuple[RuleResult, ...]) -> Judge:

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyverno.engine.match import IndexKey
 from pyverno.engine.result import RuleResult, Status
-from pyverno.engine.rule import NO_SHORTCUT, Check, CompiledRule, Exemption, Guard, Judge, PolicyInfo, Proof, Shortcut
+from pyverno.engine.rule import (
+    NO_FAST_VERDICT,
+    Check,
+    CompiledRule,
+    Exemption,
+    FastVerdict,
+    Guard,
+    Judge,
+    PassCheckClaim,
+    PolicyInfo,
+)
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass, replace
 
@@ -33,7 +43,7 @@ class Candidate:
     exceptions: tuple[Exemption, ...]
     guards: tuple[Guard, ...]
     is_certain: bool
-    shortcut: Shortcut
+    shortcut: FastVerdict
     problem: Exception | None = None
 
     @classmethod
@@ -47,14 +57,14 @@ class Candidate:
     @classmethod
     def broken(cls, rule: CompiledRule, error: Exception) -> Candidate:
         """Return a rule that ends with an error for every request that it matches."""
-        return cls(rule, (), rule.guards, is_certain=False, shortcut=NO_SHORTCUT, problem=error)
+        return cls(rule, (), rule.guards, is_certain=False, shortcut=NO_FAST_VERDICT, problem=error)
 
     @classmethod
     def _of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey) -> Candidate:
         guards = tuple(guard for guard in rule.guards if not guard.surely_holds(key))
         is_certain = rule.matcher.surely_matches(key)
         is_clear = is_certain and not guards and not exceptions
-        shortcut = rule.shortcut() if is_clear and rule.shortcut is not None else NO_SHORTCUT
+        shortcut = rule.shortcut() if is_clear and rule.shortcut is not None else NO_FAST_VERDICT
         if rule.checks_existing and key.operation == "UPDATE" and shortcut.judge is not None:
             # a failing update may be excused by what the object was before
             shortcut = replace(shortcut, judge=_unless_failed(shortcut.judge))
@@ -103,7 +113,7 @@ class Fast:
 Plan = tuple[Fast | Asked, ...]
 
 
-Checks = dict[tuple[Proof, ...], Check | None]
+Checks = dict[tuple[PassCheckClaim, ...], Check | None]
 """Fused pass-checks by what they prove: plans of many namespaces share them."""
 
 
@@ -152,7 +162,7 @@ def _fused(policies: tuple[Selected, ...], checks: Checks) -> Plan:
     return (Fast(check, results, otherwise),)
 
 
-def _pass_check(proofs: Sequence[Proof]) -> Check | None:
+def _pass_check(proofs: Sequence[PassCheckClaim]) -> Check | None:
     """Make one pass-check of proofs, those of each language fused; None when one of them can not be made."""
     try:
         return _fuse(proofs)
@@ -160,7 +170,7 @@ def _pass_check(proofs: Sequence[Proof]) -> Check | None:
         return None
 
 
-def _fuse(proofs: Sequence[Proof]) -> Check | None:
+def _fuse(proofs: Sequence[PassCheckClaim]) -> Check | None:
     languages = {proof.fuse: [each.claim for each in proofs if each.fuse is proof.fuse] for proof in proofs}
     checks = [check for check in (fuse(claims) for fuse, claims in languages.items()) if check is not None]
     if len(checks) < len(languages):

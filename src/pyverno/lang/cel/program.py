@@ -26,10 +26,10 @@ from pyverno.value import dataclass, field
 if TYPE_CHECKING:
     from pyverno.lang.cel.runtime.evaluation import Frame
 
-__all__ = ["Program", "SubExpression", "Surroundings"]
+__all__ = ["EvaluationSettings", "Program", "SubExpression"]
 
 
-class Surroundings(Protocol):
+class EvaluationSettings(Protocol):
     """What a program keeps of its environment."""
 
     @property
@@ -78,7 +78,7 @@ class Program:
 
     text: str
     checked: Checked = field(repr=False)
-    surroundings: Surroundings = field(repr=False)
+    surroundings: EvaluationSettings = field(repr=False)
     _plan: Plan | None = field(init=False, repr=False, compare=False)
     _globals: Mapping[str, Value] = field(init=False, repr=False, compare=False)
 

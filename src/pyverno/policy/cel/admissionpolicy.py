@@ -27,7 +27,7 @@ from pyverno.policy.cel.blocks import (
 )
 from pyverno.policy.cel.constraints import CONSTRAINTS, MatchConstraints
 from pyverno.policy.clusterpolicy import FailurePolicy
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.match import label_selector
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, choice, text
@@ -138,28 +138,28 @@ class BindingSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidatingAdmissionPolicy(Written):
+class ValidatingAdmissionPolicy(PolicyDocument):
     """A ValidatingAdmissionPolicy."""
 
     spec: ValidatingAdmissionSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MutatingAdmissionPolicy(Written):
+class MutatingAdmissionPolicy(PolicyDocument):
     """A MutatingAdmissionPolicy."""
 
     spec: MutatingAdmissionSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidatingAdmissionPolicyBinding(Written):
+class ValidatingAdmissionPolicyBinding(PolicyDocument):
     """Puts a ValidatingAdmissionPolicy into force, for some resources and with some parameters."""
 
     spec: BindingSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MutatingAdmissionPolicyBinding(Written):
+class MutatingAdmissionPolicyBinding(PolicyDocument):
     """Puts a MutatingAdmissionPolicy into force, for some resources and with some parameters."""
 
     spec: BindingSpec

@@ -13,7 +13,7 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.time.gotime import GoTime, parse_rfc3339
 from pyverno.policy.cel.blocks import CONDITIONS, EvaluationMode
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Cursor, Field, Path, Record, choice, list_of, map_of, text
 from pyverno.policy.validate import NamedExpression
@@ -61,7 +61,7 @@ class CelExceptionSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CelException(Written):
+class CelException(PolicyDocument):
     """Exempts resources from CEL policies."""
 
     spec: CelExceptionSpec

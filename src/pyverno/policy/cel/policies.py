@@ -34,7 +34,7 @@ from pyverno.policy.cel.blocks import (
 from pyverno.policy.cel.constraints import CONSTRAINT_FIELDS, CONSTRAINTS, MatchConstraints
 from pyverno.policy.cleanup import PropagationPolicy
 from pyverno.policy.clusterpolicy import FailurePolicy
-from pyverno.policy.document import Written
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
@@ -178,7 +178,7 @@ class DeletingSpec(CelSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CelPolicy(Written):
+class CelPolicy(PolicyDocument):
     """A document of a CEL kind; `document` locates everything in it."""
 
     @property

@@ -13,16 +13,18 @@ from pyverno.controllers.admission.auditpass import AuditPass, AuditSettings
 from pyverno.engine.engine import Review
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
-from pyverno.kube.admissionreview import Answer, Question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.host import OfflineHost
-from pyverno.webhook.admission import Judged
+from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "team"}}
-QUESTION = Question("admission.k8s.io/v1", "1", {"uid": "1", "operation": "CREATE", "kind": {"kind": "ConfigMap"}})
+QUESTION = AdmissionRequest(
+    "admission.k8s.io/v1", "1", {"uid": "1", "operation": "CREATE", "kind": {"kind": "ConfigMap"}}
+)
 LOOKED_UP = [{"name": "far", "configMap": {"name": "settings", "namespace": "team"}}]
 
 
@@ -124,7 +126,7 @@ class Told:
         self.results: list[str] = []
         self.lost = 0
 
-    def audited(self, question: Question, path: str, judged: Judged, seconds: float) -> None:
+    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         assert judged.review is not None
         self.results += [f"{path} {result.rule.policy.name} {result.status}" for result in judged.review.results]
 
@@ -144,9 +146,9 @@ class Waiting(OfflineHost):
         return {"data": {"a": "b"}}
 
 
-def put_off(allowed: bool = True) -> Judged:
+def put_off(allowed: bool = True) -> AdmissionOutcome:
     review = Review(Request.from_manifest(OBJECT), OBJECT, ())
-    return Judged(Answer(allowed=allowed), review, compiled(policy("tell", "Audit")))
+    return AdmissionOutcome(AdmissionResponse(allowed=allowed), review, compiled(policy("tell", "Audit")))
 
 
 def test_what_was_put_off_is_judged_and_told_of() -> None:
@@ -158,7 +160,7 @@ def test_what_was_put_off_is_judged_and_told_of() -> None:
         running = asyncio.create_task(audit.run())
         audit.answered(QUESTION, "/validate/fail", put_off(), 0.1)
         audit.answered(QUESTION, "/validate/fail", put_off(allowed=False), 0.1)
-        audit.answered(QUESTION, "/validate/fail", Judged(Answer()), 0.1)
+        audit.answered(QUESTION, "/validate/fail", AdmissionOutcome(AdmissionResponse()), 0.1)
         assert not audit.is_idle
         gate.set()
         await audit.flush(20)

@@ -16,9 +16,9 @@ from pyverno.cluster.leases import LEASES
 from pyverno.controllers.admission.leader import Leader
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.runtime.heartbeat import Heartbeat
-from pyverno.controllers.runtime.tasks import Parts
-from pyverno.controllers.state.clusterstate import ClusterWorld
-from pyverno.controllers.state.hosts import Surroundings
+from pyverno.controllers.runtime.tasks import Tasks
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.webhooks.reconciler import WebhookController
 from pyverno.controllers.webhooks.registration import WebhookRegistration
 from pyverno.controllers.webhooks.sources import PolicyKey, Sources
@@ -88,9 +88,9 @@ def test_the_heartbeat_goes_through_the_webhook() -> None:
 def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader whose watches are late would take away the webhook of a policy that it has not heard of."""
     steps: list[str] = []
-    catch_up, register = ClusterWorld.catch_up, WebhookRegistration.register
+    catch_up, register = ClusterState.catch_up, WebhookRegistration.register
 
-    async def caught_up(world: ClusterWorld) -> None:
+    async def caught_up(world: ClusterState) -> None:
         await catch_up(world)
         steps.append("caught up")
 
@@ -98,7 +98,7 @@ def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypa
         steps.append("registered")
         return await register(registration, sources)
 
-    monkeypatch.setattr(ClusterWorld, "catch_up", caught_up)
+    monkeypatch.setattr(ClusterState, "catch_up", caught_up)
     monkeypatch.setattr(WebhookRegistration, "register", registered)
 
     async def run() -> None:
@@ -189,13 +189,13 @@ def test_a_configuration_is_changed_and_never_made_anew() -> None:
 @asynccontextmanager
 async def leaving(server: str = "") -> AsyncIterator[tuple[Client, Leader]]:
     """Make a replica of the Deployment `us` that has never led, with webhooks and a heartbeat in its cluster."""
-    parts, given = Parts(), AdmissionSettings(namespace="default", deployment="us", server=server)
+    parts, given = Tasks(), AdmissionSettings(namespace="default", deployment="us", server=server)
     async with (
         Sandbox(Settings(controllers=False)) as sandbox,
         Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
     ):
-        surroundings = Surroundings(client, given.surroundings, KindTable)
-        world = ClusterWorld(client, given, surroundings, parts.start)
+        surroundings = HostFactory(client, given.surroundings, KindTable)
+        world = ClusterState(client, given, surroundings, parts.start)
         await Heartbeat(client, "default").beat()
         for kind in ("Validating", "Mutating"):
             body = {

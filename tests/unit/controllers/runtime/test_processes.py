@@ -12,7 +12,7 @@ import pytest
 from pyverno.controllers.runtime import peers as companions
 from pyverno.controllers.runtime import processes
 from pyverno.controllers.runtime.channel import Channel
-from pyverno.controllers.runtime.peers import Companions
+from pyverno.controllers.runtime.peers import Peers
 from pyverno.controllers.runtime.processes import Processes
 from pyverno.errors import HostError
 from pyverno.telemetry.instruments import Instruments
@@ -166,7 +166,7 @@ def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.M
         ours, theirs = socket.socketpair()
         parent, metrics, stop = await Channel.open(ours), Metrics(), asyncio.Event()
         metrics.reconciled("half \ud800")
-        companion = Companions(theirs, 2)
+        companion = Peers(theirs, 2)
         assert "nothing is known yet of the other processes" == companion.problem()
         problems = iter(["starting"])
         following = asyncio.create_task(companion.follow(lambda: next(problems, ""), metrics, stop))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pyverno.controllers.runtime.tasks import Parts
+from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.errors import HostError
 
 
@@ -26,7 +26,7 @@ def test_parts_run_until_we_are_told_to_stop() -> None:
     """Then they are cancelled, and nothing is wrong."""
 
     async def play() -> None:
-        parts, stop = Parts(), asyncio.Event()
+        parts, stop = Tasks(), asyncio.Event()
         part = parts.start(_for_ever())
         waiting = asyncio.create_task(parts.wait(stop))
         await asyncio.sleep(0)
@@ -46,7 +46,7 @@ def test_a_part_that_ends_by_itself_ends_all(work: object, reason: str) -> None:
     assert callable(work)
 
     async def play() -> None:
-        parts = Parts()
+        parts = Tasks()
         parts.start(_for_ever())
         parts.start(work())
         await parts.wait(asyncio.Event())

@@ -16,9 +16,9 @@ from pyverno.cluster.discovery import Served, find_served
 from pyverno.cluster.informer import Informer
 from pyverno.controllers import servedkinds
 from pyverno.controllers.admission.settings import AdmissionSettings
-from pyverno.controllers.runtime.tasks import Parts
-from pyverno.controllers.state.clusterstate import ClusterWorld
-from pyverno.controllers.state.hosts import Surroundings
+from pyverno.controllers.runtime.tasks import Tasks
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.controllers.state.hosts import HostFactory
 from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
@@ -56,11 +56,11 @@ async def cluster(*, defined: bool = True) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def replica(client: Client) -> AsyncIterator[ClusterWorld]:
+async def replica(client: Client) -> AsyncIterator[ClusterState]:
     """Make what one replica knows; it has learnt nothing yet."""
-    parts, settings = Parts(), AdmissionSettings()
-    surroundings = Surroundings(client, settings.surroundings, KindTable)
-    world = ClusterWorld(client, settings, surroundings, parts.start)
+    parts, settings = Tasks(), AdmissionSettings()
+    surroundings = HostFactory(client, settings.surroundings, KindTable)
+    world = ClusterState(client, settings, surroundings, parts.start)
     try:
         yield world
         parts.check()

@@ -11,7 +11,7 @@ from pyverno.controllers.webhooks.rules import Entry, legacy_entries
 from pyverno.controllers.webhooks.sources import Sources
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.webhook.routes import Door
+from pyverno.webhook.routes import WebhookType
 from tests.unit.controllers.webhooks.test_configurations import cel, legacy, rule
 
 
@@ -37,7 +37,7 @@ def test_a_plan_looks_at_the_policies_that_changed_only(monkeypatch: pytest.Monk
     """The same webhooks come out; what a cluster serves counts as a change of all."""
     asked: list[str] = []
 
-    def noted(policy: ClusterPolicy, door: Door, kinds: KindTable) -> frozenset[Entry]:
+    def noted(policy: ClusterPolicy, door: WebhookType, kinds: KindTable) -> frozenset[Entry]:
         asked.append(policy.name)
         return legacy_entries(policy, door, kinds)
 

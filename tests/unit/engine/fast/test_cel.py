@@ -10,7 +10,7 @@ from pyverno.engine.engine import Engine
 from pyverno.engine.host import NoHost
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Operation, Request
-from pyverno.engine.rule import NO_SHORTCUT, Shortcut
+from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict
 from pyverno.kube.json import JSON, JSONObject
 from tests.unit.engine.celpolicies import (
     CONFIG_MAP,
@@ -35,12 +35,12 @@ class SupplyingHost(NoHost):
     supplies_variables = True
 
 
-def shortcut(*documents: JSONObject) -> Shortcut:
+def shortcut(*documents: JSONObject) -> FastVerdict:
     """Return the fast tier of the first rule."""
     compilation = compiled(*documents)
     assert [] == [str(error) for error in compilation.errors]
     rule = compilation.policies[0].rules[0]
-    return NO_SHORTCUT if rule.shortcut is None else rule.shortcut()
+    return NO_FAST_VERDICT if rule.shortcut is None else rule.shortcut()
 
 
 def rule(**cel: Any) -> JSONObject:
@@ -110,7 +110,7 @@ def test_rules_about_the_object_have_a_proof(documents: tuple[JSONObject, ...]) 
 @pytest.mark.parametrize("documents", UNPROVEN)
 def test_what_the_object_does_not_decide_has_no_fast_tier(documents: tuple[JSONObject, ...]) -> None:
     """Requests, parameters, the world, exceptions by value and annotations are left to the closures."""
-    assert NO_SHORTCUT == shortcut(*documents)
+    assert NO_FAST_VERDICT == shortcut(*documents)
 
 
 def test_an_exception_keeps_a_policy_from_its_fast_tier() -> None:

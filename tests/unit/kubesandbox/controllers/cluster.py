@@ -16,7 +16,7 @@ from kubesandbox.apiserver import ApiServer
 from kubesandbox.authentication.certificates import Authority
 from kubesandbox.authorization.access import EverythingAllowed
 from kubesandbox.controllers.controllerset import ControllerSet
-from kubesandbox.controllers.registry import Surroundings
+from kubesandbox.controllers.registry import ControllerSettings
 from kubesandbox.local import LocalClient
 from kubesandbox.objects.allocation import Allocator
 from kubesandbox.objects.managers import Managers
@@ -98,7 +98,7 @@ class Cluster:
             new_uid=lambda: f"00000000-0000-4000-8000-{next(numbers):012d}",
             choose=letters.choice,
         )
-        surroundings = Surroundings(
+        surroundings = ControllerSettings(
             kube_version=VERSION,
             certificate="the certificate",
             sign_token=lambda account, secret: f"token of {account['metadata']['name']} in {secret}",

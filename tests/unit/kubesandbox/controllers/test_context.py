@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.controllers.context import Workbench, is_namespace_ending, selector_of
+from kubesandbox.controllers.context import ControllerContext, is_namespace_ending, selector_of
 from kubesandbox.controllers.recorder import Recorder
 from kubesandbox.storage.store import Change, ChangeKind, Key, Stored
 from pyverno.kube.status import Cause, StatusError, forbidden
 from tests.unit.kubesandbox.controllers.cluster import Cluster, in_cluster, pod, workload
 
 
-def bench_of(cluster: Cluster) -> Workbench:
+def bench_of(cluster: Cluster) -> ControllerContext:
     recorder = Recorder(cluster.client, cluster.clock, "test")
-    return Workbench(cluster.client, cluster.clock, recorder, lambda: cluster.server.table)
+    return ControllerContext(cluster.client, cluster.clock, recorder, lambda: cluster.server.table)
 
 
 @in_cluster(kubelet=False)
