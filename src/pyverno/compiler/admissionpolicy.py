@@ -15,7 +15,7 @@ from pyverno.compiler.context import Parser
 from pyverno.engine.actions.admission import AdmissionMutation, AdmissionValidation, Binding, Params
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import FailureAction, RuleType
-from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, PolicyInfo, RuleInfo, Stage
+from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Family, PolicyInfo, RuleInfo, Stage
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import types
@@ -140,6 +140,7 @@ def _policy(
         failure_policy=policy.spec.failure_policy.value,
         source=policy.kind,
         location=location,
+        family=Family.ADMISSION,
     )
     if parser.errors:
         action = _unavailable(parser.errors)

@@ -32,6 +32,7 @@ from pyverno.engine.rule import (
     Action,
     CompiledPolicy,
     CompiledRule,
+    Family,
     PolicyInfo,
     RequestMatcher,
     RuleInfo,
@@ -138,6 +139,7 @@ def _info(policy: AnyPolicy) -> PolicyInfo:
         reads_payloads=evaluation.mode is EvaluationMode.JSON or isinstance(policy, DeletingPolicy),
         answers=evaluation.mode.value if isinstance(policy, ValidatingPolicy) and evaluation.mode in ANSWERING else "",
         location=locate(policy.document, ("metadata", "name")),
+        family=Family.IMAGES if isinstance(policy, ImageValidatingPolicy) else Family.CEL,
     )
 
 

@@ -7,7 +7,7 @@ from pyverno.compiler.matching import lower_matcher
 from pyverno.engine.actions.delete import DeleteRule
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import RuleType
-from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, PolicyInfo, RuleInfo, Stage
+from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Family, PolicyInfo, RuleInfo, Stage
 from pyverno.errors import PolicyError
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.schema import locate
@@ -28,6 +28,7 @@ def lower_cleanup_policy(policy: CleanupPolicy) -> tuple[CompiledPolicy, tuple[P
         labels=policy.labels,
         annotations=policy.annotations,
         location=location,
+        family=Family.CLEANUP,
     )
     conditions = lower_conditions(spec.conditions, parser, ("spec", "conditions"))
     bindings = lower_context(spec.context, parser)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pyverno.engine.faults import fault_of
 from pyverno.engine.request import Request
 from pyverno.engine.result import CelDetail, FailureAction, Fault, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.rule import Family
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass
 
@@ -18,14 +19,8 @@ __all__ = ["Decision", "decide", "denial_message"]
 
 _BAD = (Status.FAIL, Status.ERROR)
 _QUIET = (Status.PASS, Status.SKIP)
-_ADMISSION = "ValidatingAdmissionPolicy"
-_CEL_CHECKS = frozenset(
-    f"{scope}{kind}Policy" for scope in ("", "Namespaced") for kind in ("Validating", "ImageValidating")
-)
-_ADMISSION_MUTATION = "MutatingAdmissionPolicy"
-_CEL_MUTATIONS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
-# kinds that do not tell their denials in the block of rules
-_WORDED = _CEL_CHECKS | _CEL_MUTATIONS | {_ADMISSION, _ADMISSION_MUTATION}
+_CHECKS = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
+_CEL = (Family.CEL, Family.IMAGES)
 _BEFORE_ADMISSION = (RuleType.MUTATION, RuleType.IMAGE_VERIFY)
 
 
@@ -109,7 +104,7 @@ def _block(request: Request, results: Iterable[RuleResult]) -> str:
     failures: dict[str, dict[str, str]] = {}
     is_blocked = False
     for result in results:
-        if result.status not in _BAD or result.rule.policy.kind in _WORDED:
+        if result.status not in _BAD or not _is_in_block(result):
             continue
         blocks = _blocks(result)
         is_blocked = is_blocked or blocks
@@ -131,7 +126,7 @@ def _admission_mutation_error(results: Iterable[RuleResult]) -> str:
     Kubernetes: the name is quoted in another way when there is no binding to name.
     """
     for result in results:
-        if result.rule.policy.kind == _ADMISSION_MUTATION and _blocks(result):
+        if _is_admission(result) and result.rule.type is RuleType.MUTATION and _blocks(result):
             name, detail = result.rule.policy.name, result.detail
             binding = detail.binding if isinstance(detail, CelDetail) else ""
             who = f"'{name}' with binding '{binding}'" if binding else f'"{name}"'
@@ -141,7 +136,9 @@ def _admission_mutation_error(results: Iterable[RuleResult]) -> str:
 
 def _mutation_errors(request: Request, results: Iterable[RuleResult]) -> str:
     """Return the text about mutations in CEL that failed, in the words of MutatingPolicy."""
-    failed = [result for result in results if result.rule.policy.kind in _CEL_MUTATIONS and _blocks(result)]
+    failed = [
+        result for result in results if _is_cel(result) and result.rule.type is RuleType.MUTATION and _blocks(result)
+    ]
     if not failed:
         return ""
     ref = ResourceRef.of(request.subject)
@@ -158,11 +155,12 @@ def _admission_denial(results: Iterable[RuleResult]) -> str:
 
 
 def _admission(results: Iterable[RuleResult]) -> Iterator[RuleResult]:
-    return (result for result in results if result.status in _BAD and result.rule.policy.kind == _ADMISSION)
+    return (result for result in results if result.status in _BAD and _is_admission_check(result))
 
 
 def _named(result: RuleResult) -> str:
-    name = f"{_ADMISSION} '{result.rule.policy.name}'"
+    policy = result.rule.policy
+    name = f"{policy.kind} '{policy.name}'"
     binding = result.detail.binding if isinstance(result.detail, CelDetail) else ""
     return f"{name} with binding '{binding}'" if binding else name
 
@@ -172,7 +170,7 @@ def _cel_denials(results: Iterable[RuleResult]) -> str:
 
 
 def _is_cel_check(result: RuleResult) -> bool:
-    return result.status in _BAD and result.rule.policy.kind in _CEL_CHECKS
+    return result.status in _BAD and _is_cel(result) and result.rule.type in _CHECKS
 
 
 def _cel_text(result: RuleResult) -> str:
@@ -190,8 +188,26 @@ def _cel_warnings(results: Iterable[RuleResult]) -> Iterator[str]:
             yield f"Validation failed for {_named(result)}: {result.message}"
 
 
+def _is_cel(result: RuleResult) -> bool:
+    return result.rule.policy.family in _CEL
+
+
+def _is_admission(result: RuleResult) -> bool:
+    return result.rule.policy.family is Family.ADMISSION
+
+
+def _is_admission_check(result: RuleResult) -> bool:
+    return _is_admission(result) and result.rule.type is RuleType.VALIDATION
+
+
+def _is_in_block(result: RuleResult) -> bool:
+    """Tell whether a denial lists the result in the block of rules, and not in a sentence of its policy kind."""
+    words_itself = _is_cel(result) or _is_admission(result)
+    return not words_itself or result.rule.type not in (*_CHECKS, RuleType.MUTATION)
+
+
 def _blocks(result: RuleResult) -> bool:
-    if result.rule.policy.kind == _ADMISSION and isinstance(result.detail, CelDetail):
+    if _is_admission_check(result) and isinstance(result.detail, CelDetail):
         return result.status in _BAD and "Deny" in result.detail.actions
     if result.status is Status.FAIL:
         return result.action is FailureAction.ENFORCE
@@ -209,7 +225,7 @@ def _is_enforced(result: RuleResult) -> bool:
 def _warnings(results: Iterable[RuleResult]) -> Iterable[str]:
     for result in results:
         policy = result.rule.policy
-        if not policy.emit_warning or policy.kind in _WORDED:
+        if not policy.emit_warning or not _is_in_block(result):
             continue
         if result.status in (Status.FAIL, Status.ERROR, Status.WARN) or (
             result.rule.type is RuleType.MUTATION and result.status is not Status.SKIP

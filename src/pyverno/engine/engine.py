@@ -175,7 +175,7 @@ class Engine:
         resource = Resource(request.subject)
         for phase in phases:
             for policy in self.policies.policies:
-                if policy.info.kind in phase.kinds:
+                if policy.info.family is phase.family:
                     for rule in policy.rules:
                         if rule.stage is phase.stage:
                             yield rule, rule.matcher.mismatch(request, resource)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.engine.conditions import Conditions
 from pyverno.engine.match import Matcher
-from pyverno.engine.rule import RuleInfo, Run
+from pyverno.engine.rule import Family, RuleInfo, Run
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyverno.podsecurity import Exclude
 
 __all__ = ["CompiledException"]
-
-_KINDS = frozenset({"ClusterPolicy", "Policy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class CompiledException:
 
     def names_rule(self, info: RuleInfo) -> bool:
         """Tell whether the exception refers to a rule (policy names are exact, rule names may have wildcards)."""
-        if info.policy.kind not in _KINDS:
+        if info.policy.family is not Family.RULES:
             return False
         key = info.policy.key
         return any(policy == key and wildcard_match(pattern, info.name) for policy, pattern in self.references)

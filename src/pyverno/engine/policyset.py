@@ -82,7 +82,7 @@ class PolicySet:
         for policy in self.policies:
             info = policy.info
             is_asked = info.background if key.background else info.admission or self._asks_all
-            if info.kind not in phase.kinds or not is_asked:
+            if info.family is not phase.family or not is_asked:
                 continue
             rules = (rule for rule in policy.rules if rule.stage is phase.stage)
             found = (self._candidate(rule, key) for rule in rules)

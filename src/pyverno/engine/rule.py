@@ -33,6 +33,7 @@ __all__ = [
     "CompiledPolicy",
     "CompiledRule",
     "Exemption",
+    "Family",
     "FastVerdict",
     "Guard",
     "HasFastVerdict",
@@ -57,9 +58,23 @@ class Stage(StrEnum):
     CLEANUP = "cleanup"
 
 
+class Family(StrEnum):
+    """The families of policies that the engine tells apart; the compiler knows which kinds belong to which.
+
+    `RULES` are policies of several rules (ClusterPolicy); `CEL` and `IMAGES` those of policies.kyverno.io; `CLEANUP`
+    the legacy cleanup policies; `ADMISSION` the admission policies of Kubernetes itself.
+    """
+
+    RULES = "rules"
+    CEL = "cel"
+    IMAGES = "images"
+    CLEANUP = "cleanup"
+    ADMISSION = "admission"
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyInfo:
-    """Who a policy is: kind, name, namespace, and what decides about its results.
+    """Who a policy is: kind, family, name, namespace, and what decides about its results.
 
     `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
     value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `answers` names the kind of
@@ -81,6 +96,7 @@ class PolicyInfo:
     reads_payloads: bool = False
     answers: str = ""
     location: Location = NOWHERE
+    family: Family = Family.RULES
 
     @property
     def key(self) -> str:

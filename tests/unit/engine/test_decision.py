@@ -7,11 +7,20 @@ import pytest
 from pyverno.engine.decision import decide
 from pyverno.engine.request import Request
 from pyverno.engine.result import CelDetail, FailureAction, RuleResult, RuleType, Status
-from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import NOWHERE
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}}
 REQUEST = Request.from_manifest(POD)
+
+
+def family(kind: str) -> Family:
+    """The family that the compiler gives to policies of a kind."""
+    if "AdmissionPolicy" in kind:
+        return Family.ADMISSION
+    if kind.endswith("ImageValidatingPolicy"):
+        return Family.IMAGES
+    return Family.RULES if kind in ("ClusterPolicy", "Policy") else Family.CEL
 
 
 def result(
@@ -27,7 +36,7 @@ def result(
     warns: bool = False,
 ) -> RuleResult:
     """One result of a policy of some kind."""
-    policy = PolicyInfo(kind, "v1", name, failure_policy=failure_policy, emit_warning=warns)
+    policy = PolicyInfo(kind, "v1", name, failure_policy=failure_policy, emit_warning=warns, family=family(kind))
     info = RuleInfo(policy, rule, rule_type, NOWHERE, can_deny=enforce)
     action = FailureAction.ENFORCE if enforce else FailureAction.AUDIT
     return RuleResult(info, action, status, "because", detail)
