@@ -105,7 +105,8 @@ class _Fields:
         self._records: dict[str, Record] = {}
 
     def add_kind(self, kind: PolicyKind) -> None:
-        for version, shape in kind.shapes.items():
+        for version in kind.versions:
+            shape = kind.decoder(version)
             spec = shape.fields.get("spec") if isinstance(shape, Record) else None
             if spec is None or not isinstance(spec.shape, Record):
                 continue

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel import STANDARD, CompileError, CostMeter, Program
 from pyverno.lang.cel.fast.passcheck import compile_pass_check
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.types import BOOL, DOUBLE, DYN, INT, STRING, list_of, map_of
 from pyverno.lang.cel.values import equals
 from tests.property.cel_expressions import Expressions, bindings
@@ -20,7 +20,7 @@ from tests.property.profile import examples
 EXAMPLES = examples(1500)
 TYPES = {"i": INT, "d": DOUBLE, "s": STRING, "b": BOOL, "l": list_of(DYN), "m": map_of(STRING, DYN), "x": DYN}
 ENVIRONMENT = STANDARD.with_variables(TYPES)
-OBJECTS = kyverno_environment("ValidatingPolicy").with_variables({"object": DYN, "variables": DYN})
+OBJECTS = environment_of_kind("ValidatingPolicy").with_variables({"object": DYN, "variables": DYN})
 TOKENS = (
     "a", "x", ".", ".?", "[", "[?", "]", "(", ")", "{", "}", ",", ":", "?", "&&", "||", "!", "-", "+", "*", "/",
     "%", "==", "!=", "<", "<=", ">", ">=", "in", "true", "null", "1", "1u", "0x1F", "1e3", ".5", "'a'", '"b"',

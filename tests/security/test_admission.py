@@ -15,12 +15,12 @@ from aiohttp import web
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.cluster.host import ClusterHost
-from pyverno.controllers.state.policystore import POLICY_KINDS
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.offline.system import System
+from pyverno.policy.kinds import WATCHED_POLICIES as POLICY_KINDS
 from pyverno.webhook.routes import CEL_ROUTES, WebhookType, read_route
 from pyverno.webhook.server import Limits, WebhookServer
 from tests.security.asking import compiled, found, policy

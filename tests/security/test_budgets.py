@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.engine.request import Request
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.admissionreview import (
@@ -19,7 +20,6 @@ from pyverno.kube.admissionreview import (
 )
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel.libraries.kyverno.data import MAX_RATIO
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.jmespath.functions.randomness import MAX_LENGTH
 from pyverno.lang.jmespath.functions.regex import MAX_PATTERN, compile_pattern
@@ -73,7 +73,7 @@ def test_a_regular_expression_has_a_length() -> None:
 
 def test_gzip_does_not_grow_without_end() -> None:
     """A hundred times the data, and no more."""
-    environment = kyverno_environment("ValidatingPolicy")
+    environment = environment_of_kind("ValidatingPolicy")
 
     def size(length: int) -> object:
         text = "a" * length

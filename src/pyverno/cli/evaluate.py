@@ -21,14 +21,14 @@ from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.clifiles import Values
+from pyverno.policy.kinds import RULE_KINDS, Family, kinds_of
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Evaluation", "parse_operation"]
 
-CLEANUP_KINDS = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
-DELETING_KINDS = frozenset({"DeletingPolicy", "NamespacedDeletingPolicy"})
+CLEANUP_KINDS = kinds_of(Family.CLEANUP)
+DELETING_KINDS = frozenset(kind for kind in kinds_of(Family.CEL) if kind.endswith("DeletingPolicy"))
 
-_RULE_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -154,7 +154,7 @@ class Evaluation:
         for policy in self.policies:
             asked = operation or parse_operation(values.operation(policy.info.name, name))
             # Kyverno: only rules of ClusterPolicy and Policy see an object that a values file changes
-            changes = values.changes(policy.info.name, name) if policy.info.kind in _RULE_KINDS else {}
+            changes = values.changes(policy.info.name, name) if policy.info.kind in RULE_KINDS else {}
             groups.setdefault((asked, encode(changes)), (changes, []))[1].append(policy)
         return [(asked, changes, tuple(policies)) for (asked, _), (changes, policies) in groups.items()]
 

@@ -14,16 +14,18 @@ from pyverno.engine.cel import CelCondition, CelVariable
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment, Program, types
 from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes
+from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.rebase import look_deeper
 from pyverno.lang.cel.syntax.source import CompileError
 from pyverno.lang.cel.types import Type, struct
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.policy.kinds import Family, find_kind
 from pyverno.policy.schema import Path
 from pyverno.policy.validate import NamedExpression
 from pyverno.regex import regex
 from pyverno.value import dataclass, field
 
-__all__ = ["CelCompiler", "forget"]
+__all__ = ["CelCompiler", "environment_of_kind", "forget"]
 
 MEMO_LIMIT = 4096
 VARIABLES = "kubernetes.variables"
@@ -37,6 +39,23 @@ _LABELS: JSONObject = {"type": "object", "additionalProperties": _TEXT}
 
 def _record(**properties: JSONObject) -> JSONObject:
     return {"type": "object", "properties": properties}
+
+
+def environment_of_kind(kind: str) -> Environment:
+    """Return the environment of a policy kind of policies.kyverno.io; raises KeyError for any other kind.
+
+    >>> environment_of_kind("ValidatingPolicy").compile("image('nginx').tag()").evaluate({})
+    'latest'
+    """
+    row = find_kind("policies.kyverno.io", kind)
+    if row is None or row.family is not Family.CEL:
+        raise KeyError(kind)
+    return kyverno_environment(
+        row.libraries,
+        namespaced=row.namespaced,
+        homogeneous=row.is_homogeneous,
+        literal_checks=row.checks_literals,
+    )
 
 
 _KIND = _record(group=_TEXT, version=_TEXT, kind=_TEXT)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pyverno.compiler.authorization import ANSWERING, lower_authorization
 from pyverno.compiler.autogen.cel import expand_cel
-from pyverno.compiler.celenvironment import CelCompiler
+from pyverno.compiler.celenvironment import CelCompiler, environment_of_kind
 from pyverno.compiler.celmatching import lower_constraints
 from pyverno.compiler.celtemplate import lower_template
 from pyverno.compiler.context import Parser
@@ -40,7 +40,6 @@ from pyverno.engine.rule import (
 )
 from pyverno.errors import Location, PolicyError
 from pyverno.lang.cel import Program, types
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.types import Type, list_of, map_of, struct
 from pyverno.policy.cel.blocks import Evaluation, EvaluationMode, Mutation, ValidationAction
 from pyverno.policy.cel.exception import CelException, ReportResult
@@ -52,19 +51,13 @@ from pyverno.policy.cel.policies import (
     MutatingPolicy,
     ValidatingPolicy,
 )
+from pyverno.policy.kinds import find_kind
 from pyverno.policy.schema import locate
 from pyverno.policy.validate import AuditAnnotation, CelExpression
 from pyverno.value import replace
 
 __all__ = ["lower_cel_exception", "lower_cel_policy"]
 
-_SOURCES = {
-    "ValidatingPolicy": "KyvernoValidatingPolicy",
-    "MutatingPolicy": "KyvernoMutatingPolicy",
-    "GeneratingPolicy": "KyvernoGeneratingPolicy",
-    "ImageValidatingPolicy": "KyvernoImageValidatingPolicy",
-    "DeletingPolicy": "kyverno",
-}
 _EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}
 _TYPES = {
     Stage.VALIDATE: RuleType.VALIDATION,
@@ -123,6 +116,7 @@ def _lowered(policy: AnyPolicy, info: PolicyInfo, parser: Parser) -> CompiledRul
 
 def _info(policy: AnyPolicy) -> PolicyInfo:
     evaluation = policy.spec.evaluation
+    row = find_kind("policies.kyverno.io", policy.kind)
     return PolicyInfo(
         kind=policy.kind,
         api_version=policy.api_version,
@@ -135,7 +129,7 @@ def _info(policy: AnyPolicy) -> PolicyInfo:
         background=evaluation.background,
         emit_warning=isinstance(policy, (ValidatingPolicy, ImageValidatingPolicy))
         and ValidationAction.WARN in policy.spec.validation_actions,
-        source=_SOURCES[policy.kind.removeprefix("Namespaced")],
+        source=row.source if row is not None else policy.kind,
         reads_payloads=evaluation.mode is EvaluationMode.JSON or isinstance(policy, DeletingPolicy),
         answers=evaluation.mode.value if isinstance(policy, ValidatingPolicy) and evaluation.mode in ANSWERING else "",
         location=locate(policy.document, ("metadata", "name")),
@@ -206,8 +200,8 @@ def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) 
     return lower_constraints(spec.match_constraints, parser, policy_namespace=info.namespace, any_operation=is_cleanup)
 
 
-def _compiler(policy: CelPolicy, parser: Parser, kind: str, *, is_payload: bool = False) -> CelCompiler:
-    environment = kyverno_environment(kind, namespaced=policy.is_namespaced)
+def _compiler(policy: CelPolicy, parser: Parser, *, is_payload: bool = False) -> CelCompiler:
+    environment = environment_of_kind(policy.kind)
     return CelCompiler(environment, parser, names=_EXCEPTIONS, is_payload=is_payload, request_has_objects=True)
 
 
@@ -219,7 +213,7 @@ def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> C
         answering = lower_authorization(policy, parser)
         return _rule(policy, info, parser, Stage.VALIDATE, answering, name=policy.name, failure_action=action)
     is_payload = spec.evaluation.mode is EvaluationMode.JSON
-    compiler = _compiler(policy, parser, "ValidatingPolicy", is_payload=is_payload)
+    compiler = _compiler(policy, parser, is_payload=is_payload)
     conditions = compiler.conditions(spec.match_conditions)
     variables = compiler.variables(spec.variables)
     check = ValidatingCheck(
@@ -262,7 +256,7 @@ def lower_validations(validations: Sequence[CelExpression], compiler: CelCompile
 
 def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
     spec = policy.spec
-    compiler = _compiler(policy, parser, "MutatingPolicy")
+    compiler = _compiler(policy, parser)
     variables = compiler.variables(spec.variables)
     conditions = compiler.conditions(spec.match_conditions)
     mutations = lower_mutations(spec.mutations, compiler)
@@ -307,7 +301,7 @@ def lower_mutations(mutations: Sequence[Mutation], compiler: CelCompiler) -> tup
 
 def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
     spec = policy.spec
-    compiler = _compiler(policy, parser, "GeneratingPolicy")
+    compiler = _compiler(policy, parser)
     conditions = compiler.conditions(spec.match_conditions)
     variables = compiler.variables(spec.variables)
     entries: list[Program | TemplateSource] = []
@@ -336,7 +330,7 @@ def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> C
 
 def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
     spec = policy.spec
-    compiler = _compiler(policy, parser, "DeletingPolicy")
+    compiler = _compiler(policy, parser)
     variables = compiler.variables(spec.variables)
     propagation = spec.deletion_propagation_policy.value if spec.deletion_propagation_policy else ""
     action = DeletingAction(compiler.conditions(spec.conditions), variables, propagation)
@@ -347,7 +341,7 @@ def lower_cel_exception(exception: CelException) -> tuple[CompiledCelException, 
     """Compile an exception of CEL policies; returns it with everything that does not compile."""
     parser = Parser(exception.document)
     spec = exception.spec
-    compiler = CelCompiler(kyverno_environment("ValidatingPolicy"), parser, request_has_objects=True)
+    compiler = CelCompiler(environment_of_kind("ValidatingPolicy"), parser, request_has_objects=True)
     expires = spec.expires_at
     compiled = CompiledCelException(
         name=exception.name,

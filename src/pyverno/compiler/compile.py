@@ -8,8 +8,7 @@ must never read a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyverno.engine.faults import error_verdict
@@ -20,6 +19,7 @@ from pyverno.errors import PolicyError
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.decode import Decoded, decode
+from pyverno.policy.kinds import Family, find_kind
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -28,32 +28,65 @@ if TYPE_CHECKING:
 
 __all__ = ["Compilation", "Compiled", "compile_document", "compile_documents"]
 
-_POLICY, _EXCEPTION = "policy", "exception"
+Lowered = tuple[CompiledPolicy | Exemption, Sequence[PolicyError]]
+"""What the engine runs, and everything that was wrong on the way."""
 
-# Kind → (module below pyverno.compiler, function, what it gives); None: a document that is looked up, not run.
-_LOWERINGS: dict[tuple[str, str], tuple[str, str, str] | None] = {
-    ("kyverno.io", "ClusterPolicy"): ("clusterpolicy", "lower_cluster_policy", _POLICY),
-    ("kyverno.io", "Policy"): ("clusterpolicy", "lower_cluster_policy", _POLICY),
-    ("kyverno.io", "ClusterCleanupPolicy"): ("cleanup", "lower_cleanup_policy", _POLICY),
-    ("kyverno.io", "CleanupPolicy"): ("cleanup", "lower_cleanup_policy", _POLICY),
-    ("kyverno.io", "PolicyException"): ("exception", "lower_exception", _EXCEPTION),
-    ("kyverno.io", "GlobalContextEntry"): None,
-    ("policies.kyverno.io", "PolicyException"): ("celpolicy", "lower_cel_exception", _EXCEPTION),
-    **{
-        ("policies.kyverno.io", f"{scope}{kind}"): ("celpolicy", "lower_cel_policy", _POLICY)
-        for scope in ("", "Namespaced")
-        for kind in (
-            "ValidatingPolicy",
-            "MutatingPolicy",
-            "GeneratingPolicy",
-            "DeletingPolicy",
-            "ImageValidatingPolicy",
-        )
-    },
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): ("admissionpolicy", "lower_validating", _POLICY),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): ("admissionpolicy", "lower_mutating", _POLICY),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): None,
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): None,
+
+def _lower_rules(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
+    from pyverno.compiler.clusterpolicy import lower_cluster_policy
+
+    return lower_cluster_policy(written)
+
+
+def _lower_cleanup(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
+    from pyverno.compiler.cleanup import lower_cleanup_policy
+
+    return lower_cleanup_policy(written)
+
+
+def _lower_exception(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
+    from pyverno.compiler.exception import lower_exception
+
+    return lower_exception(written)
+
+
+def _lower_cel(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
+    from pyverno.compiler.celpolicy import lower_cel_policy
+
+    return lower_cel_policy(written)
+
+
+def _lower_cel_exception(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
+    from pyverno.compiler.celpolicy import lower_cel_exception
+
+    return lower_cel_exception(written)
+
+
+def _lower_admission(written: Any, bindings: tuple[Any, ...]) -> Lowered | None:
+    from pyverno.compiler.admissionpolicy import lower_mutating, lower_validating
+    from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
+
+    match written:
+        case ValidatingAdmissionPolicy():
+            return lower_validating(written, bindings)
+        case MutatingAdmissionPolicy():
+            return lower_mutating(written, bindings)
+        case _:
+            return None
+
+
+def _lower_nothing(_written: Any, _bindings: tuple[Any, ...]) -> None:
+    """Leave a document as it is: it is looked up, not run."""
+
+
+_LOWERINGS: Mapping[Family, Callable[[Any, tuple[Any, ...]], Lowered | None]] = {
+    Family.RULES: _lower_rules,
+    Family.CLEANUP: _lower_cleanup,
+    Family.EXCEPTION: _lower_exception,
+    Family.CONTEXT: _lower_nothing,
+    Family.CEL: _lower_cel,
+    Family.CEL_EXCEPTION: _lower_cel_exception,
+    Family.ADMISSION: _lower_admission,
 }
 _BOUND = {
     "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicyBinding",
@@ -201,26 +234,29 @@ def _compiled(
     old: AnyPolicy | None = None,
     kinds: KindTable | None = None,
 ) -> Compiled:
-    group = written.api_version.partition("/")[0]
-    lowering = _LOWERINGS.get((group, written.kind), _MISSING)
-    if lowering is _MISSING:
+    from pyverno.compiler.validation.rules import validate
+
+    row = find_kind(written.api_version.partition("/")[0], written.kind)
+    lower = None if row is None else _LOWERINGS.get(row.family)
+    if lower is None:
         # what decodes but has no lowering is refused: it must never be passed over in silence
         return Compiled(document, errors=(_unsupported(document.value, document),), warnings=warnings)
-    validate = import_module("pyverno.compiler.validation.rules").validate
-    found = validate(written, old=old, **({} if kinds is None else {"kinds": kinds, "kinds_are_complete": True}))
+    if kinds is None:
+        found = validate(written, old=old)
+    else:
+        found = validate(written, old=old, kinds=kinds, kinds_are_complete=True)
     problems = [*errors, *found.errors]
     policy: CompiledPolicy | None = None
     exception: Exemption | None = None
-    if isinstance(lowering, tuple):
-        module, function, gives = lowering
-        lower: Callable[..., Any] = getattr(import_module(f"pyverno.compiler.{module}"), function)
-        bound = bindings.get((_BOUND.get(written.kind, ""), written.name), [])
-        lowered, more = lower(written, tuple(bound)) if written.kind in _BOUND else lower(written)
+    bound = tuple(bindings.get((_BOUND.get(written.kind, ""), written.name), ()))
+    lowered = lower(written, bound)
+    if lowered is not None:
+        result, more = lowered
         problems = _joined(problems, more)
-        if gives == _POLICY:
-            policy = lowered
+        if isinstance(result, CompiledPolicy):
+            policy = result
         else:
-            exception = lowered
+            exception = result
     return Compiled(document, written, policy, exception, tuple(problems), (*warnings, *found.warnings))
 
 
@@ -241,7 +277,6 @@ def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> lis
 
 
 _SYNTAX = "expression-syntax"
-_MISSING = object()
 
 
 def _unsupported(value: JSON, document: Document) -> PolicyError:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import islice, product
 from typing import TypeAlias
 
-from pyverno.compiler.celenvironment import VARIABLES, CelCompiler
+from pyverno.compiler.celenvironment import VARIABLES, CelCompiler, environment_of_kind
 from pyverno.compiler.context import Parser
 from pyverno.errors import Location
 from pyverno.kube.gvk import GVK, parse_api_version, parse_kind_selector
@@ -22,7 +22,7 @@ from pyverno.lang.cel import Environment, types
 from pyverno.lang.cel.checking.structs import DeclaredTypes, SchemaTypes, StructTypes
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
-from pyverno.lang.cel.presets import NEWEST, kubernetes_environment, kyverno_environment
+from pyverno.lang.cel.presets import NEWEST, kubernetes_environment
 from pyverno.lang.cel.syntax.source import CompileError, Issue
 from pyverno.lang.cel.types import Type, list_of, map_of
 from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
@@ -215,7 +215,7 @@ def _subjects(policy: AnyPolicy, schemas: Schemas, version: tuple[int, int]) -> 
                 yield _rule_subject(policy, rule, rule.action.cel, schemas, version)
     elif isinstance(policy, CelPolicy):
         names = {**_EXCEPTIONS, **(_IMAGES if isinstance(policy, ImageValidatingPolicy) else {})}
-        known = kyverno_environment(policy.kind.removeprefix("Namespaced"), namespaced=policy.is_namespaced)
+        known = environment_of_kind(policy.kind)
         yield _Subject(
             _kinds(policy, schemas),
             CelCompiler(known, Parser(policy.document), names=names).environment,

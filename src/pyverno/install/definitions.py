@@ -98,7 +98,7 @@ def _stored_first(kind: PolicyKind) -> list[str]:
 
 def _spec(kind: PolicyKind, version: str) -> JSONObject:
     """Return the schema of a spec; a version that is not decoded by itself takes anything."""
-    record = kind.shapes.get(version)
+    record = kind.decoder(version)
     found = structural_schema(record.fields["spec"].shape) if isinstance(record, Record) else dict(_OPEN)
     if kind.family is Family.RULES:
         found["properties"] = {**found.get("properties", {}), **_SWITCHES}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS
 from pyverno.install.definitions import definitions
 from pyverno.kube.json import JSONObject, encode
+from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
 from pyverno.telemetry.instruments import DEFAULT_BUCKETS
 from pyverno.value import dataclass
 from pyverno.version import __version__
@@ -113,7 +113,7 @@ def _core_rules() -> list[JSONObject]:
         ),
         _rule(
             ["policies.kyverno.io"],
-            [f"{gvr.resource}/status" for gvr in POLICY_KINDS if gvr.group == "policies.kyverno.io"],
+            [f"{gvr.resource}/status" for gvr in WATCHED_POLICIES if gvr.group == "policies.kyverno.io"],
             ["patch"],
         ),
         _rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], ["list", "watch", "create"]),
@@ -125,7 +125,7 @@ def _core_rules() -> list[JSONObject]:
 
 def _watched(group: str) -> list[str]:
     """Return the resources of a group that take part in admission, each once."""
-    return list(dict.fromkeys(gvr.resource for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS) if gvr.group == group))
+    return list(dict.fromkeys(gvr.resource for gvr in (*WATCHED_POLICIES, *WATCHED_EXCEPTIONS) if gvr.group == group))
 
 
 def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:

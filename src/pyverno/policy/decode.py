@@ -107,7 +107,7 @@ def _shape_of(api_version: str, kind: str, cursor: Cursor) -> Shape | None:
             "unknown-version", f"kind `{kind}` has no version `{api_version}`, expected one of {listed}"
         )
         return None
-    shape = row.shapes.get(version)
+    shape = row.decoder(version)
     if shape is None:
         cursor.child("kind").error("unsupported-kind", f"kind `{kind}` ({api_version}) is not supported yet")
     return shape

@@ -12,6 +12,7 @@ from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
+from pyverno.policy.kinds import find_kind
 from pyverno.report.policyreport import ReportEntry, plain_result, result_order
 from pyverno.report.summary import Summary
 from pyverno.value import dataclass
@@ -27,18 +28,6 @@ EPHEMERAL_REPORTS = (
 
 _PREFIX = "audit.kyverno.io/"
 _LABEL_LENGTH = 63
-_LEGACY_LABELS = {"ClusterPolicy": "cpol.kyverno.io", "Policy": "pol.kyverno.io"}
-# Kyverno: namespaced policies in CEL but those that mutate end up under the label of admission policies
-_LABELS = {
-    "ValidatingPolicy": "vpol.kyverno.io",
-    "ImageValidatingPolicy": "ivpol.kyverno.io",
-    "GeneratingPolicy": "gpol.kyverno.io",
-    "MutatingPolicy": "mpol.kyverno.io",
-    "NamespacedMutatingPolicy": "mpol.kyverno.io",
-    "DeletingPolicy": "dpol.kyverno.io",
-    "MutatingAdmissionPolicy": "mutatingadmissionpolicy.apiserver.io",
-}
-_OTHERS = "validatingadmissionpolicy.apiserver.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +50,10 @@ def policy_label(policy: PolicyInfo) -> str:
     >>> policy_label(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "check-ports"))
     'cpol.kyverno.io/check-ports'
     """
-    prefix = _LEGACY_LABELS.get(policy.kind) or _LABELS.get(policy.kind, _OTHERS)
-    return f"{prefix}/{policy.name}" if len(policy.name) <= _LABEL_LENGTH else ""
+    row = find_kind(policy.api_version.partition("/")[0], policy.kind)
+    if row is None:
+        return ""
+    return f"{row.label}/{policy.name}" if len(policy.name) <= _LABEL_LENGTH else ""
 
 
 def admission_report(

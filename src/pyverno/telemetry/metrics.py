@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyverno.engine.result import FailureAction, RuleResult, RuleType
 from pyverno.kube.admissionreview import AdmissionRequest
+from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.telemetry.instruments import Counter, Histogram, Instruments, Reading, Spread
 from pyverno.telemetry.metricsettings import MetricSettings
 from pyverno.telemetry.snapshots import joined
@@ -66,12 +67,6 @@ _RULE_TYPES: Final = {
     RuleType.GENERATION: "generate",
     RuleType.IMAGE_VERIFY: "imageVerify",
     RuleType.DELETION: "delete",
-}
-_CEL_FAMILIES: Final = {
-    "ValidatingPolicy": "validating",
-    "MutatingPolicy": "mutating",
-    "GeneratingPolicy": "generating",
-    "ImageValidatingPolicy": "image_validating",
 }
 _CEL_LEFT_OUT: Final = {"mutating": 1, "generating": 2}
 """How many of the first labels the results of a family go without."""
@@ -138,7 +133,8 @@ class Metrics:
             "kyverno_admission_review_duration_seconds", "Seconds that admission reviews took.", _REQUEST
         )
         self._rules = _rule_family(made)
-        self._cel = {kind: _cel_family(made, word) for kind, word in _CEL_FAMILIES.items()}
+        families = {word: _cel_family(made, word) for word in dict.fromkeys(row.metric for row in POLICY_KINDS) if word}
+        self._cel = {row.kind: families[row.metric] for row in POLICY_KINDS if row.metric}
         http = ("http_method", "http_url")
         self._http = made.counter("kyverno_http_requests", "Requests by method and first part of the path.", http)
         self._http_durations = made.histogram(
@@ -327,7 +323,7 @@ class Metrics:
             family.durations.merge(labels, batch.spreads[family.durations.bounds])
 
     def _family_of(self, result: RuleResult) -> _Family:
-        return self._cel.get(result.rule.policy.kind.removeprefix("Namespaced"), self._rules)
+        return self._cel.get(result.rule.policy.kind, self._rules)
 
 
 def _rule_family(made: Instruments) -> _Family:

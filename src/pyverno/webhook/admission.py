@@ -22,6 +22,7 @@ from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError, service_unavailable
+from pyverno.policy.kinds import CEL_MUTATION_KINDS, RULE_KINDS
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.policies import Policies
@@ -29,8 +30,6 @@ from pyverno.webhook.routes import Route, WebhookType
 
 __all__ = ["AdmissionOutcome", "AskingHost", "ClusterFacts", "answer", "passes_unseen"]
 
-_LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
-_MUTATING_KINDS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
 _MOST_LOOKUPS = 4
 _PHASES = {WebhookType.MUTATE: MUTATING, WebhookType.VALIDATE: VALIDATING}
 _OWN_KINDS = frozenset(
@@ -124,7 +123,7 @@ def answer(
     An error that is no rule's own raises StatusError: nobody can say then that policies pass, and to a call that fails
     the API server applies the failurePolicy of the webhook, which is that of the policies behind it.
     """
-    if question.operation == "DELETE" and route.door is WebhookType.MUTATE and not route.kinds & _MUTATING_KINDS:
+    if question.operation == "DELETE" and route.door is WebhookType.MUTATE and not route.kinds & CEL_MUTATION_KINDS:
         return ALLOWED  # there is nothing left that rules could change
     try:
         request = _request(question, world, host)
@@ -181,7 +180,7 @@ def _check_are_gone(places: Sequence[tuple[str, str, str]], host: Host) -> None:
     Only a few are asked for, because a path is its caller's text.
     """
     for number, (kind, namespace, name) in enumerate(places):
-        version = "kyverno.io/v1" if kind in _LEGACY_KINDS else "policies.kyverno.io/v1"
+        version = "kyverno.io/v1" if kind in RULE_KINDS else "policies.kyverno.io/v1"
         key = f"{namespace}/{name}" if namespace else name
         if number == _MOST_LOOKUPS or host.get_object(version, kind, namespace, name) is not None:
             raise service_unavailable(f"failed to fetch policy with key: key {key}: it has not arrived here yet")

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable
 
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.rule import CompiledPolicy, Stage
+from pyverno.policy.kinds import CEL_MUTATION_KINDS, RULE_KINDS
 from pyverno.webhook.routes import Route, WebhookType
 
 __all__ = ["Policies"]
 
 _MEMO_LIMIT = 1024
-_MUTATING_KINDS = frozenset({"MutatingPolicy", "NamespacedMutatingPolicy"})
 _SIDES = (False, True)
-_LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _NAMESPACED = "Namespaced"
 
 Knows = Callable[[str, str, str], bool]
@@ -85,7 +84,7 @@ class Policies:
         Kyverno: what the background controller writes is mutated only by policies in CEL that say so.
         """
         found = self.on(route)
-        if not self._account or username != self._account or not route.kinds & _MUTATING_KINDS:
+        if not self._account or username != self._account or not route.kinds & CEL_MUTATION_KINDS:
             return found
         known = self._for_account.get(route)
         if known is None:
@@ -142,7 +141,7 @@ class Policies:
 
 def _only_tells(policy: CompiledPolicy) -> bool:
     """Tell whether a policy is one that Kyverno judges after the answer; those in CEL it judges before."""
-    if policy.info.kind not in _LEGACY_KINDS or policy.info.emit_warning:
+    if policy.info.kind not in RULE_KINDS or policy.info.emit_warning:
         return False
     return not any(rule.info.can_deny for rule in policy.rules if rule.stage is Stage.VALIDATE)
 

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.names import MAX_NAME
+from pyverno.policy.kinds import POLICY_KINDS, RULE_KINDS
 
 __all__ = ["CEL_ROUTES", "Route", "WebhookType", "read_route"]
 
-_LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _FINEGRAINED = "finegrained"
 _MEMO = 1024
 """How many paths are remembered: the API server asks few, over and over."""
@@ -63,7 +63,7 @@ class Route:
     @property
     def path(self) -> str:
         """The path of the route."""
-        if not self.kinds & _LEGACY_KINDS:
+        if not self.kinds & RULE_KINDS:
             return "/".join((_CEL_PATHS[self.door, self.kinds], *(self.names or ())))
         parts = ["", self.door.value]
         if self.failure_policy:
@@ -78,19 +78,9 @@ class Route:
 
 
 CEL_ROUTES: Mapping[str, Route] = {
-    prefix: Route(door, frozenset({kind}), names=())
-    for prefix, door, kind in (
-        ("/vpol", WebhookType.VALIDATE, "ValidatingPolicy"),
-        ("/nvpol", WebhookType.VALIDATE, "NamespacedValidatingPolicy"),
-        ("/mpol", WebhookType.MUTATE, "MutatingPolicy"),
-        ("/nmpol", WebhookType.MUTATE, "NamespacedMutatingPolicy"),
-        ("/gpol", WebhookType.VALIDATE, "GeneratingPolicy"),
-        ("/ngpol", WebhookType.VALIDATE, "NamespacedGeneratingPolicy"),
-        ("/ivpol/validate", WebhookType.VALIDATE, "ImageValidatingPolicy"),
-        ("/ivpol/mutate", WebhookType.MUTATE, "ImageValidatingPolicy"),
-        ("/nivpol/validate", WebhookType.VALIDATE, "NamespacedImageValidatingPolicy"),
-        ("/nivpol/mutate", WebhookType.MUTATE, "NamespacedImageValidatingPolicy"),
-    )
+    prefix: Route(WebhookType(webhook), frozenset({row.kind}), names=())
+    for row in POLICY_KINDS
+    for prefix, webhook in row.routes
 }
 """The first part of the path of every CEL kind; the names of the policies follow it."""
 
@@ -122,7 +112,7 @@ _known_route = lru_cache(_MEMO)(_read_route)
 
 
 def _legacy(door: WebhookType, rest: list[str]) -> Route | None:
-    route = Route(door, _LEGACY_KINDS)
+    route = Route(door, RULE_KINDS)
     if not rest:
         return route
     failure, *rest = rest

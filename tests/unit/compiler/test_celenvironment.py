@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.compiler.celenvironment import CelCompiler
+from pyverno.compiler.celenvironment import CelCompiler, environment_of_kind
 from pyverno.compiler.context import Parser
 from pyverno.errors import EvaluationError
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.policy.validate import NamedExpression
 from tests.unit.engine.celpolicies import compiled, conditions, exception, kyverno, named, native, validations
 
@@ -84,7 +83,7 @@ def test_every_problem_has_its_path():
 
 
 def _compiler():
-    return CelCompiler(kyverno_environment("ValidatingPolicy", namespaced=False), Parser(load_documents("a: b")[0]))
+    return CelCompiler(environment_of_kind("ValidatingPolicy"), Parser(load_documents("a: b")[0]))
 
 
 def _named(name, expression):

@@ -9,8 +9,6 @@ import yaml
 from pyverno.cli.controller.run import REQUIRED
 from pyverno.cluster.access import SERVICE_ACCOUNT
 from pyverno.cluster.egress import SCOPED_TOKEN
-from pyverno.controllers.state.policystore import EXCEPTION_KINDS
-from pyverno.controllers.state.policystore import POLICY_KINDS as KINDS
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Request
@@ -21,6 +19,8 @@ from pyverno.install.workdefinitions import work_definitions
 from pyverno.kube.json import encode
 from pyverno.offline.library import load_policies
 from pyverno.policy.kinds import POLICY_KINDS
+from pyverno.policy.kinds import WATCHED_EXCEPTIONS as EXCEPTION_KINDS
+from pyverno.policy.kinds import WATCHED_POLICIES as KINDS
 from pyverno.telemetry.instruments import DEFAULT_BUCKETS
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.metricsettings import MetricSettings

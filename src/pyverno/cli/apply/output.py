@@ -20,6 +20,7 @@ from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo, Stage
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import Summary, reported_status
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ __all__ = ["Output"]
 
 DIVIDER = "-" * 70
 _PASS = Status.PASS
-_RULE_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _MUTATING = frozenset({Stage.MUTATE, Stage.MUTATE_EXISTING})
 _ELEMENT_VARIABLE = "variable 'element.name'"
 
@@ -66,7 +66,7 @@ class Output:
         if self._options.is_machine_output:
             return
         evaluation = self._session.evaluation
-        rules = sum(len(policy.rules) if policy.info.kind in _RULE_KINDS else 1 for policy in evaluation.policies)
+        rules = sum(len(policy.rules) if policy.info.kind in RULE_KINDS else 1 for policy in evaluation.policies)
         with_exceptions = f" with {len(evaluation.exceptions)} exception(s)" if evaluation.exceptions else ""
         self._line(f"\nApplying {rules} policy rule(s) to {resources} resource(s){with_exceptions}...")
 
@@ -101,7 +101,7 @@ class Output:
         own: JSON = next((document for document in patched if document is not None), current)
         targets = [result.patched for result in passed if result.target is not None]
         has_failed = any(result.status is Status.ERROR for result in results)
-        if not results and policy.kind not in _RULE_KINDS:
+        if not results and policy.kind not in RULE_KINDS:
             return own
         is_told = not has_failed
         if self._files is not None:
@@ -204,7 +204,7 @@ class Output:
             name = str(item.ref)
             for result in item.results:
                 policy = result.rule.policy
-                rule = result.rule.name if policy.kind in _RULE_KINDS else ""
+                rule = result.rule.name if policy.kind in RULE_KINDS else ""
                 status = reported_status(result, audit_warn=self._options.audit_warn).value.title()
                 row = [str(len(rows) + 1), policy.key, rule, name, status, ""]
                 rows.append([*row, result.message] if detailed else row)

@@ -18,14 +18,13 @@ from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
 from pyverno.lang.cel.presets import (
-    KYVERNO_KINDS,
     NEWEST,
     authz_environment,
     kubernetes_environment,
-    kyverno_environment,
     read_check_request,
 )
 from pyverno.lang.cel.types import Type, list_of, map_of, parse_type, struct
+from pyverno.policy.kinds import Family, kinds_of
 from pyverno.regex import regex
 from pyverno.value import replace
 
@@ -67,9 +66,11 @@ def _rules(version: Version) -> Environment:
     return _with_admission(kubernetes_environment(version).extended(OR_VALUE), names)
 
 
-def _kyverno(version: Version, *, kind: str, namespaced: bool) -> Environment:
-    names = {**_EXCEPTIONS, **(_IMAGES if kind == "ImageValidatingPolicy" else {})}
-    return _with_admission(kyverno_environment(kind, namespaced=namespaced), names)
+def _kyverno(version: Version, *, kind: str) -> Environment:
+    from pyverno.compiler.celenvironment import environment_of_kind
+
+    names = {**_EXCEPTIONS, **(_IMAGES if kind.endswith("ImageValidatingPolicy") else {})}
+    return _with_admission(environment_of_kind(kind), names)
 
 
 def _authz(version: Version, *, mode: str) -> Environment:
@@ -92,8 +93,7 @@ ENVIRONMENTS: Mapping[str, Callable[[Version], Environment]] = {
     "ValidatingAdmissionPolicy": _native,
     "MutatingAdmissionPolicy": partial(_native, mutation=True),
     "ClusterPolicy": _rules,
-    **{kind: partial(_kyverno, kind=kind, namespaced=False) for kind in KYVERNO_KINDS},
-    **{f"Namespaced{kind}": partial(_kyverno, kind=kind, namespaced=True) for kind in KYVERNO_KINDS},
+    **{kind: partial(_kyverno, kind=kind) for kind in sorted(kinds_of(Family.CEL))},
     "Envoy": partial(_authz, mode="Envoy"),
     "HTTP": partial(_authz, mode="HTTP"),
 }

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.kinds import RULE_KINDS
 
 __all__ = ["fix_policy"]
 
 Fixed = tuple[JSONObject, list[str]]
 
-_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _FLAT = ("resources", "subjects", "roles", "clusterRoles")
 _ACTIONS = {"audit": "Audit", "enforce": "Enforce"}
 
@@ -22,7 +22,7 @@ def fix_policy(document: JSONObject) -> Fixed:
     """Return a policy in the current schema and one warning per change; other kinds come back as they are."""
     api_version, spec = document.get("apiVersion"), document.get("spec")
     is_legacy = isinstance(api_version, str) and api_version.startswith("kyverno.io/")
-    if not is_legacy or document.get("kind") not in _KINDS or not isinstance(spec, dict):
+    if not is_legacy or document.get("kind") not in RULE_KINDS or not isinstance(spec, dict):
         return document, []
     messages: list[str] = []
     for step in (_actions, _moved_to_rules, _aliases, _rules):

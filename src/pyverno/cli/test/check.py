@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from pyverno.cli.evaluate import CLEANUP_KINDS
 from pyverno.cli.test.diff import tidy, yaml_diff
 from pyverno.cli.test.suite import Judged, Suite
 from pyverno.compiler.compile import Compiled
@@ -23,6 +24,7 @@ from pyverno.kube.resource import Resource
 from pyverno.offline.files import load_files
 from pyverno.offline.resources import normalise
 from pyverno.offline.testfile import ExpectedResult, ResourceSpec
+from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import reported_status
 from pyverno.value import dataclass
 
@@ -31,7 +33,6 @@ __all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_na
 IGNORED = "Ignored"
 """The outcome of a row that Kyverno drops without a word."""
 
-_CLEANUP = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
 _LEGEND = "(< only in expected, > only in actual)"
 
 
@@ -113,7 +114,7 @@ def _refused(row: ExpectedResult, policy: Compiled) -> Iterator[Row]:
 def _policies(suite: Suite, row: ExpectedResult) -> list[CompiledPolicy]:
     """Return the policies that a row is about; cleanup policies are never asked by `test`."""
     named = [policy for policy in suite.compilation.policies if policy.info.name == row.policy_name]
-    return [policy for policy in named if policy.info.kind not in _CLEANUP]
+    return [policy for policy in named if policy.info.kind not in CLEANUP_KINDS]
 
 
 def subjects_of(judged: Iterable[Judged]) -> Iterator[Subject]:
@@ -171,7 +172,7 @@ def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: S
 
 
 def _rule_fits(row: ExpectedResult, result: RuleResult) -> bool:
-    if not row.rule or result.rule.policy.kind not in ("ClusterPolicy", "Policy"):
+    if not row.rule or result.rule.policy.kind not in RULE_KINDS:
         return True
     return result.rule.name in (row.rule, f"autogen-{row.rule}", f"autogen-cronjob-{row.rule}")
 

@@ -13,6 +13,7 @@ from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import PyvernoError
 from pyverno.offline.testfile import ExpectedResult
+from pyverno.policy.kinds import RULE_KINDS
 
 __all__ = ["vacuous_checks"]
 
@@ -51,14 +52,11 @@ def _silent_rows(rows: Sequence[Row]) -> Iterator[str]:
 def _missing_rule(suite: Suite, expected: ExpectedResult) -> str:
     """Say that none of the policies of this name has the rule."""
     policies = [each for each in suite.compilation.policies if each.info.name == expected.policy_name]
-    if not expected.rule or not policies or any(each.info.kind not in _WITH_RULES for each in policies):
+    if not expected.rule or not policies or any(each.info.kind not in RULE_KINDS for each in policies):
         return ""
     names = {rule.info.name for policy in policies for rule in policy.rules}
     wanted = (expected.rule, f"autogen-{expected.rule}", f"autogen-cronjob-{expected.rule}")
     return "" if names.intersection(wanted) else f"the policy has no rule `{expected.rule}`"
-
-
-_WITH_RULES = frozenset({"ClusterPolicy", "Policy"})
 
 
 def _unknown_resources(suite: Suite, judged: Sequence[Judged], expected: ExpectedResult) -> Iterator[str]:

@@ -6,6 +6,8 @@ This module must not check rules.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyverno.compiler.validation.conditions import check_condition_block
 from pyverno.compiler.validation.context import check_query
 from pyverno.compiler.validation.findings import Findings
@@ -23,13 +25,14 @@ from pyverno.policy.context import ApiCall, ConfigMap, ImageRegistry, Method
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.globalcontext import ExternalApiCall, GlobalContextEntry, Projection
 
+if TYPE_CHECKING:
+    from pyverno.policy.decode import AnyPolicy
+
 __all__ = ["check_cleanup_policy", "check_document", "check_exception", "check_global_context_entry"]
 
 
-def check_document(
-    document: CleanupPolicy | PolicyException | GlobalContextEntry, findings: Findings, kinds: KindTable
-) -> None:
-    """Check a document as its kind demands."""
+def check_document(document: AnyPolicy, findings: Findings, kinds: KindTable) -> None:
+    """Check a cleanup policy, an exception or a global context entry as its kind demands."""
     match document:
         case CleanupPolicy():
             check_cleanup_policy(document, findings, kinds)

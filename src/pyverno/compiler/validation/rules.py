@@ -7,7 +7,6 @@ puts the checks of its siblings in order, and must never evaluate a policy.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pyverno.compiler.autogen.patterns import expand
@@ -68,9 +67,13 @@ def validate(
                 check_text_values(rule, findings)
         case _ if policy.api_version.startswith("kyverno.io/"):
             # imported here and below, because most runs do without such kinds
-            import_module("pyverno.compiler.validation.documents").check_document(policy, findings, kinds)
+            from pyverno.compiler.validation.documents import check_document
+
+            check_document(policy, findings, kinds)
         case _:
-            import_module("pyverno.compiler.validation.cel").check_cel_document(policy, findings)
+            from pyverno.compiler.validation.cel import check_cel_document
+
+            check_cel_document(policy, findings)
     return findings.problems()
 
 

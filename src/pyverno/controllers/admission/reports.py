@@ -24,6 +24,7 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
+from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, admission_report
 from pyverno.value import dataclass, field
 from pyverno.webhook.admission import AdmissionOutcome
@@ -37,7 +38,6 @@ _NAME: Final = "admission-reports"
 _ADMISSION: Final = "audit.kyverno.io/source=admission"
 _NOT_REPORTED: Final = "reports.kyverno.io/disabled"
 _EVENT_GROUPS: Final = ("", "events.k8s.io")
-_LEGACY: Final = frozenset({"ClusterPolicy", "Policy"})
 _TYPES: Final = {
     RuleType.VALIDATION: "validate",
     RuleType.MUTATION: "mutate",
@@ -152,16 +152,16 @@ class AdmissionReports:
         while one of them can deny.
         """
         kept = [result for result in results if self._is_reported(result, question, has_uid=has_uid)]
-        legacy = [result for result in kept if result.rule.policy.kind in _LEGACY]
+        legacy = [result for result in kept if result.rule.policy.kind in RULE_KINDS]
         for rule_type in (RuleType.MUTATION, RuleType.IMAGE_VERIFY):
             yield from _some(result for result in legacy if result.rule.type is rule_type)
         validations = [result for result in legacy if result.rule.type is RuleType.VALIDATION]
         for can_deny in (True, False):
             yield from _some(result for result in validations if result.rule.can_deny is can_deny)
-        checks = [result for result in results if result.rule.policy.kind not in _LEGACY]
+        checks = [result for result in results if result.rule.policy.kind not in RULE_KINDS]
         may_deny = any(result.action is FailureAction.ENFORCE for result in checks)
         if not may_deny:
-            yield from _some(result for result in kept if result.rule.policy.kind not in _LEGACY)
+            yield from _some(result for result in kept if result.rule.policy.kind not in RULE_KINDS)
 
     def _is_reported(self, result: RuleResult, question: AdmissionRequest, *, has_uid: bool) -> bool:
         kind = _TYPES.get(result.rule.type)

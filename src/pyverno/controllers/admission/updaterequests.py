@@ -17,6 +17,7 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.engine.triggers import Trigger as SetInMotion
 from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.kinds import RULE_KINDS
 from pyverno.policy.updaterequest import AdmissionContext, RequestType, RuleContext, Trigger, UpdateRequestSpec
 
 __all__ = ["is_made_or_copied", "of_downstream", "source_selector", "update_requests"]
@@ -25,7 +26,6 @@ _PREFIX: Final = "generate.kyverno.io/"
 _CLONE_SOURCE: Final = f"{_PREFIX}clone-source"
 _POLICY: Final = f"{_PREFIX}policy-name"
 _MANAGED: Final = "app.kubernetes.io/managed-by"
-_LEGACY: Final = frozenset({"ClusterPolicy", "Policy"})
 
 
 def update_requests(
@@ -35,7 +35,7 @@ def update_requests(
     context = _context(request, admission)
     for policy, group in groupby(triggers, lambda trigger: trigger.rule.policy):
         found = tuple(group)
-        if policy.kind in _LEGACY:
+        if policy.kind in RULE_KINDS:
             yield from _of_rules(policy, found, request, context)
         else:
             yield _of_cel(policy, found[0], request, context)

@@ -34,6 +34,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
+from pyverno.policy.kinds import RULE_KINDS
 from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.value import dataclass
@@ -45,7 +46,6 @@ from pyverno.webhook.routes import Route, WebhookType, read_route
 __all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
 
 UPDATE_REQUESTS: Final = GVR("kyverno.io", "v2", "updaterequests")
-_LEGACY: Final = frozenset({"ClusterPolicy", "Policy"})
 _SECONDS: Final = 30.0
 _MEMO_LIMIT: Final = 1024
 _GONE: Final = 404
@@ -185,7 +185,7 @@ class UpdateRequestWriter:
         """Return the rules behind a path that work after a request, None when there are none."""
         route = read_route(path)
         # what legacy policies have to do follows from the request as all mutations left it
-        if route is None or (route.door is WebhookType.MUTATE and route.kinds <= _LEGACY):
+        if route is None or (route.door is WebhookType.MUTATE and route.kinds <= RULE_KINDS):
             return None
         try:
             policies = self._world.policies.on(route)

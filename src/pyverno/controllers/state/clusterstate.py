@@ -20,7 +20,7 @@ from pyverno.controllers.servedkinds import ServedKinds
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.state.policyinfo import PolicyInfo
-from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS, Identity, PolicyStore, identity_of
+from pyverno.controllers.state.policystore import Identity, PolicyStore, identity_of
 from pyverno.controllers.state.roles import RoleIndex
 from pyverno.engine.request import User
 from pyverno.errors import HostError, HostUnavailableError, UsageError
@@ -28,6 +28,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
+from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
 from pyverno.telemetry.metricsettings import MetricSettings
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
@@ -42,7 +43,7 @@ _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
 _CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
-_REQUIRED: Final = (POLICY_KINDS[0], POLICY_KINDS[1])
+_REQUIRED: Final = (WATCHED_POLICIES[0], WATCHED_POLICIES[1])
 _CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
 _SETTLE_SECONDS: Final = 0.1
 _RETRY_SHARE: Final = 1 / 15
@@ -181,7 +182,7 @@ class ClusterState:
 
     def policy_resource(self, body: JSONObject) -> GVR | None:
         """Return the resource that a policy is written by; None when the cluster does not serve it."""
-        for gvr in POLICY_KINDS:
+        for gvr in WATCHED_POLICIES:
             info = self.kinds.by_resource(gvr)
             if info is not None and (info.api_version, info.kind) == (body.get("apiVersion"), body.get("kind")):
                 return gvr
@@ -241,7 +242,7 @@ class ClusterState:
 
         Whoever takes over from another replica must not know less than that one did. Raises StatusError and HostError.
         """
-        for gvr in POLICY_KINDS:
+        for gvr in WATCHED_POLICIES:
             while gvr in self._informers:
                 listed = await self._client.list(gvr)
                 if all(self.has_seen(gvr, *_place_and_version(item)) for item in listed["items"]):
@@ -302,7 +303,7 @@ class ClusterState:
         self._watch_policies()
 
     def _watch_policies(self) -> None:
-        for gvr in (*POLICY_KINDS, *EXCEPTION_KINDS):
+        for gvr in (*WATCHED_POLICIES, *WATCHED_EXCEPTIONS):
             if gvr not in self._informers and self._exists(gvr):
                 self._late = (*self._late, self._watch(gvr, self._take_policy))
         entries = self._surroundings.entry_resource()
@@ -322,7 +323,7 @@ class ClusterState:
     async def _leave_what_is_gone(self) -> None:
         """Stop watching kinds whose definition was taken away; their objects went with it."""
         takers = {
-            **dict.fromkeys((*POLICY_KINDS, *EXCEPTION_KINDS), self._take_policy),
+            **dict.fromkeys((*WATCHED_POLICIES, *WATCHED_EXCEPTIONS), self._take_policy),
             **dict.fromkeys(ENTRY_VERSIONS, self._surroundings.take_entry),
         }
         for gvr, take in takers.items():

@@ -15,33 +15,16 @@ from pyverno.controllers.webhooks.configurations import own_paths
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import PolicyInfo
-from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.kinds import RULE_KINDS
 from pyverno.value import replace
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.policyreviews import ExceptionSettings
 
-__all__ = ["EXCEPTION_KINDS", "POLICY_KINDS", "Identity", "PolicyStore", "identity_of"]
-
-_LEGACY: Final = ("clusterpolicies", "policies")
-_LEGACY_KINDS: Final = frozenset({"ClusterPolicy", "Policy"})
-_CEL: Final = ("validatingpolicies", "mutatingpolicies", "generatingpolicies", "imagevalidatingpolicies")
-
-POLICY_KINDS: Final = (
-    *(GVR("kyverno.io", "v1", name) for name in _LEGACY),
-    *(GVR("policies.kyverno.io", "v1", name) for name in _CEL),
-    *(GVR("policies.kyverno.io", "v1", f"namespaced{name}") for name in _CEL),
-)
-"""What is watched for policies that take part in admission."""
-
-EXCEPTION_KINDS: Final = (
-    GVR("kyverno.io", "v2", "policyexceptions"),
-    GVR("policies.kyverno.io", "v1", "policyexceptions"),
-)
-"""What is watched for exceptions."""
+__all__ = ["Identity", "PolicyStore", "identity_of"]
 
 Identity = tuple[str, str, str]
 """Group and kind, namespace and name."""
@@ -108,7 +91,7 @@ class PolicyStore:
 
     def knows(self, kind: str, namespace: str, name: str) -> bool:
         """Tell whether a policy is here, asked or not, or was here and its deletion has been seen."""
-        group = "kyverno.io" if kind in _LEGACY_KINDS else "policies.kyverno.io"
+        group = "kyverno.io" if kind in RULE_KINDS else "policies.kyverno.io"
         identity = (f"{group}/{kind}", namespace, name)
         return identity in self._compiled or identity in self._gone
 

@@ -16,6 +16,7 @@ from pyverno.controllers.webhooks.sources import FAILURES, Endpoint, Hook, Polic
 from pyverno.kube.json import JSONObject, encode
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.kinds import RULE_KINDS
 from pyverno.value import dataclass, replace
 from pyverno.webhook.routes import Route, WebhookType
 
@@ -33,7 +34,6 @@ __all__ = [
 
 VALIDATING_CONFIGURATION = "kyverno-resource-validating-webhook-cfg"
 MUTATING_CONFIGURATION = "kyverno-resource-mutating-webhook-cfg"
-_LEGACY_KINDS = frozenset({"ClusterPolicy", "Policy"})
 _MANAGED = {"webhook.kyverno.io/managed-by": "kyverno"}
 _MAX_TIMEOUT = 30
 _MAX_NAME = 253
@@ -145,7 +145,7 @@ def _legacy(sources: Sources) -> Iterator[Hook]:
         for failure in FAILURES:
             group = [policy for policy in active if _failure(policy, sources) == failure]
             shared = [policy for policy in group if (policy.kind, policy.key) not in owners]
-            route = Route(door, _LEGACY_KINDS, failure)
+            route = Route(door, RULE_KINDS, failure)
             yield from _legacy_hook(route, f"{door.value}.kyverno.svc-{failure.lower()}", shared, sources)
             for policy in group:
                 if (policy.kind, policy.key) in owners:
@@ -213,7 +213,7 @@ def _static(sources: Sources) -> Iterator[Hook]:
         silent = door is WebhookType.VALIDATE and not sources.settings.reports_admission
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": list(operations)}
         for failure in FAILURES:
-            route = Route(door, _LEGACY_KINDS, failure)
+            route = Route(door, RULE_KINDS, failure)
             yield Hook(
                 name=f"{door.value}.kyverno.svc-{failure.lower()}",
                 door=door,

@@ -63,7 +63,6 @@ from pyverno.lang.cel.values import StructValue
 from pyverno.lang.cel.wellknown import WellKnownTypes
 
 __all__ = [
-    "KYVERNO_KINDS",
     "STANDARD",
     "authz_environment",
     "kubernetes_environment",
@@ -137,36 +136,43 @@ _KYVERNO_BASE: Final = (
 _KYVERNO_SHARED: Final = (
     HTTP, IMAGES, IMAGE_DATA, GLOBAL_CONTEXT, HASH, JSON_LIBRARY, YAML, ROUND, TIME, RANDOM, TRANSFORM, GZIP,
 )  # fmt: skip
-_PER_KIND: Final[dict[str, tuple[Library, ...]]] = {
-    "ValidatingPolicy": (USER, X509, TWO_VARIABLE_COMPREHENSIONS, OR_VALUE),
-    "MutatingPolicy": (USER, X509, TWO_VARIABLE_COMPREHENSIONS, OR_VALUE, JSON_PATCH),
-    "GeneratingPolicy": (X509, GENERATOR, OR_VALUE),
-    "DeletingPolicy": (X509, OR_VALUE),
-    "ImageValidatingPolicy": (USER, TWO_VARIABLE_COMPREHENSIONS, IMAGE_VERIFICATION),
+_OF_KINDS: Final[dict[str, Library]] = {
+    "generator": GENERATOR,
+    "image-verification": IMAGE_VERIFICATION,
+    "json-patch": JSON_PATCH,
+    "or-value": OR_VALUE,
+    "two-variable-comprehensions": TWO_VARIABLE_COMPREHENSIONS,
+    "user": USER,
+    "x509": X509,
 }
+"""The libraries that only some policy kinds have, by the names that these kinds use for them."""
 _NAMESPACED: Final = {each.name: each for each in (NAMESPACED_RESOURCE, NAMESPACED_GENERATOR)}
-KYVERNO_KINDS: Final = tuple(_PER_KIND)
-"""The policy kinds of policies.kyverno.io."""
 
 
 @lru_cache(maxsize=32)
-def kyverno_environment(kind: str, *, namespaced: bool = False) -> Environment:
-    """Return the environment of a Kyverno policy kind; a namespaced policy reads its own namespace only.
+def kyverno_environment(
+    libraries: tuple[str, ...],
+    *,
+    namespaced: bool = False,
+    homogeneous: bool = True,
+    literal_checks: bool = True,
+) -> Environment:
+    """Return the environment of a Kyverno policy kind with these libraries beside those that every kind has.
 
-    Raises KeyError for a kind that is not in `KYVERNO_KINDS`.
+    A `namespaced` policy reads its own namespace only. Raises KeyError for an unknown library.
 
-    >>> kyverno_environment("ValidatingPolicy").compile("image('nginx').tag()").evaluate({})
+    >>> kyverno_environment(("user",)).compile("image('nginx').tag()").evaluate({})
     'latest'
     """
-    own = tuple(_NAMESPACED.get(each.name, each) if namespaced else each for each in (RESOURCE, *_PER_KIND[kind]))
-    libraries = (*_KYVERNO_BASE, *_KYVERNO_SHARED, *own)
-    providers = (_WELL_KNOWN, USER_TYPES, *((MutationTypes(),) if kind == "MutatingPolicy" else ()))
+    of_kind = (RESOURCE, *(_OF_KINDS[name] for name in libraries))
+    own = tuple(_NAMESPACED.get(each.name, each) if namespaced else each for each in of_kind)
+    providers = (_WELL_KNOWN, USER_TYPES, *((MutationTypes(),) if "json-patch" in libraries else ()))
     return Environment(
-        libraries,
+        (*_KYVERNO_BASE, *_KYVERNO_SHARED, *own),
         constants=_WELL_KNOWN.constants,
         structs=StructTypes(providers),
-        homogeneous=kind != "GeneratingPolicy",
-        literal_checks=kind not in ("GeneratingPolicy", "DeletingPolicy"),
+        homogeneous=homogeneous,
+        literal_checks=literal_checks,
     )
 
 

@@ -5,25 +5,26 @@ from collections.abc import Iterator
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel import CompileError, Environment
 from pyverno.lang.cel.declarations import Declaration
 from pyverno.lang.cel.libraries.strings import STRINGS
 from pyverno.lang.cel.presets import (
-    KYVERNO_KINDS,
     authz_environment,
     kubernetes_environment,
-    kyverno_environment,
 )
 from pyverno.lang.cel.values import equals
+from pyverno.policy.kinds import Family, kinds_of
 
 ENVIRONMENTS = (
-    *map(kyverno_environment, KYVERNO_KINDS),
+    *map(environment_of_kind, sorted(kinds_of(Family.CEL))),
     kubernetes_environment((1, 37), mutation=True),
     authz_environment("Envoy"),
     authz_environment("HTTP"),
 )
-KYVERNO = kyverno_environment("ValidatingPolicy")
+
+KYVERNO = environment_of_kind("ValidatingPolicy")
 KUBERNETES = kubernetes_environment()
 EXAMPLE = re.compile("CEL: (.*) ⇒ (.*)")
 
@@ -146,7 +147,7 @@ def test_literals_are_checked_at_compile_time() -> None:
         with pytest.raises(CompileError, match=re.escape(message)):
             KUBERNETES.compile(text)
     assert KUBERNETES.compile("'%s %d'.format(['a', 1])").evaluate({}) == "a 1"
-    assert kyverno_environment("GeneratingPolicy").compile("[1, 'a'].size()").evaluate({}) == 2
+    assert environment_of_kind("GeneratingPolicy").compile("[1, 'a'].size()").evaluate({}) == 2
 
 
 def test_format_has_a_locale_before_version_4() -> None:
@@ -192,7 +193,7 @@ def test_or_value_keeps_plain_values_in_kyverno() -> None:
     with pytest.raises(EvaluationError, match="no such key: a"):
         KYVERNO.compile("{}.a.orValue(1)").evaluate({})
     with pytest.raises(CompileError):
-        kyverno_environment("ImageValidatingPolicy").compile("{'a': 1}.orValue({'b': 2})")
+        environment_of_kind("ImageValidatingPolicy").compile("{'a': 1}.orValue({'b': 2})")
 
 
 def test_numbers_out_of_text_are_doubles() -> None:

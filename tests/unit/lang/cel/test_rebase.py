@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.lang.cel import Environment
 from pyverno.lang.cel.checking.checker import Checked
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.rebase import look_deeper
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import DYN, STRING, map_of
 
-ENVIRONMENT = kyverno_environment("ValidatingPolicy").with_variables({"object": DYN, "oldObject": DYN})
+ENVIRONMENT = environment_of_kind("ValidatingPolicy").with_variables({"object": DYN, "oldObject": DYN})
 STEPS = ("spec", "template")
 PLACES = re.compile(r"\b(object|oldObject)(?=\.(spec|metadata)\b)")
 

@@ -5,19 +5,20 @@ from typing import Any
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError
 from pyverno.lang.cel import CompileError
 from pyverno.lang.cel.libraries.authorizer import Authorizer
-from pyverno.lang.cel.presets import kubernetes_environment, kyverno_environment
+from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.types import DYN, opaque
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.lang.runtime import Runtime
 
-CLUSTER = kyverno_environment("ValidatingPolicy").with_variables({"object": DYN})
-NAMESPACED = kyverno_environment("ValidatingPolicy", namespaced=True)
-OWN_GENERATING = kyverno_environment("GeneratingPolicy", namespaced=True)
-GENERATING = kyverno_environment("GeneratingPolicy")
-IMAGES = kyverno_environment("ImageValidatingPolicy")
+CLUSTER = environment_of_kind("ValidatingPolicy").with_variables({"object": DYN})
+NAMESPACED = environment_of_kind("NamespacedValidatingPolicy")
+OWN_GENERATING = environment_of_kind("NamespacedGeneratingPolicy")
+GENERATING = environment_of_kind("GeneratingPolicy")
+IMAGES = environment_of_kind("ImageValidatingPolicy")
 
 
 class Recorder:

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.lang.cel.checking.checker import Checked
 from pyverno.lang.cel.checking.structs import DeclaredTypes
 from pyverno.lang.cel.fast.passcheck import Claim, compile_pass_check, fuse
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.types import DYN, Type, struct
 from pyverno.lang.codegen import Source
 
-ENVIRONMENT = kyverno_environment("ValidatingPolicy").with_variables({"object": DYN})
+ENVIRONMENT = environment_of_kind("ValidatingPolicy").with_variables({"object": DYN})
 POD: dict[str, Any] = {
     "metadata": {"name": "a", "labels": {"app": "x"}},
     "spec": {"containers": [{"name": "c", "image": "ghcr.io/x:1", "securityContext": {"privileged": False}}]},
