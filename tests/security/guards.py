@@ -649,8 +649,7 @@ _OTHERS: Final = (
     ),
     _guard(
         "I15", "every kind has its path", "admission::test_every_kind_of_policy_that_is_watched_has_its_path",
-        ("webhook/routes.py", '        ("/nivpol/validate", WebhookType.VALIDATE, "NamespacedImageValidatingPolicy"),\n', ""),
-        ("webhook/routes.py", '        ("/nivpol/mutate", WebhookType.MUTATE, "NamespacedImageValidatingPolicy"),\n', ""),
+        ("policy/kinds.py", 'routes=(("/validate", "validate"), ("/mutate", "mutate")),', "routes=(),"),
     ),
     _guard(
         "PSS", "ephemeral containers are containers",

@@ -14,11 +14,11 @@ from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.state.hosts import HostFactory, HostSettings
-from pyverno.controllers.state.policystore import EXCEPTION_KINDS, POLICY_KINDS
 from pyverno.engine.request import User
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
+from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
 from pyverno.telemetry.metrics import Metrics
 from tests.unit.controllers.faultyproxy import FaultyProxy, Trouble, proxied
 from tests.unit.controllers.state.test_clusterstate import cluster
@@ -34,9 +34,9 @@ CACHES = {
     "clusterrolebindings": resource_path(BINDINGS),
     "configmaps": resource_path(CONFIG_MAPS, "kyverno"),
     "customresourcedefinitions": resource_path(DEFINITIONS),
-    "clusterpolicies": resource_path(POLICY_KINDS[0]),
-    "validatingpolicies": resource_path(POLICY_KINDS[2]),
-    "policyexceptions": resource_path(EXCEPTION_KINDS[0]),
+    "clusterpolicies": resource_path(WATCHED_POLICIES[0]),
+    "validatingpolicies": resource_path(WATCHED_POLICIES[2]),
+    "policyexceptions": resource_path(WATCHED_EXCEPTIONS[0]),
     "globalcontextentries": resource_path(ENTRY_VERSIONS[0]),
 }
 Scene = Callable[["Replica"], Awaitable[None]]

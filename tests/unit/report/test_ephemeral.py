@@ -7,6 +7,7 @@ import pytest
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR
+from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.report.ephemeral import Reported, admission_report, policy_label
 
 POD = Reported(ResourceRef("v1", "Pod", "shop", "web"), "7", GVK("", "v1", "Pod"), GVR("", "v1", "pods"), "r-1")
@@ -80,9 +81,10 @@ def test_a_resource_whose_name_no_label_can_hold_is_named_by_its_parts():
 )
 def test_every_kind_of_policy_has_its_label(kind, expected):
     """Namespaced ones in CEL as Kyverno has them."""
-    assert expected == policy_label(PolicyInfo(kind, "x/v1", "p"))
+    group = next(row.group for row in POLICY_KINDS if row.kind == kind)
+    assert expected == policy_label(PolicyInfo(kind, f"{group}/v1", "p"))
 
 
 def test_a_policy_whose_name_is_too_long_has_no_label():
     """The API server would refuse the report."""
-    assert "" == policy_label(PolicyInfo("ValidatingPolicy", "x/v1", "p" * 64))
+    assert "" == policy_label(PolicyInfo("ValidatingPolicy", "policies.kyverno.io/v1", "p" * 64))
