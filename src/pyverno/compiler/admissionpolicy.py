@@ -135,12 +135,12 @@ def _policy(
         kind=policy.kind,
         api_version=policy.api_version,
         name=policy.name,
+        family=Family.ADMISSION,
         labels=policy.labels,
         annotations=policy.annotations,
         failure_policy=policy.spec.failure_policy.value,
         source=policy.kind,
         location=location,
-        family=Family.ADMISSION,
     )
     if parser.errors:
         action = _unavailable(parser.errors)

@@ -121,6 +121,7 @@ def _info(policy: AnyPolicy) -> PolicyInfo:
         kind=policy.kind,
         api_version=policy.api_version,
         name=policy.name,
+        family=Family.IMAGES if isinstance(policy, ImageValidatingPolicy) else Family.CEL,
         namespace=(policy.namespace or "default") if policy.is_namespaced else "",
         labels=policy.labels,
         annotations=policy.annotations,
@@ -133,7 +134,6 @@ def _info(policy: AnyPolicy) -> PolicyInfo:
         reads_payloads=evaluation.mode is EvaluationMode.JSON or isinstance(policy, DeletingPolicy),
         answers=evaluation.mode.value if isinstance(policy, ValidatingPolicy) and evaluation.mode in ANSWERING else "",
         location=locate(policy.document, ("metadata", "name")),
-        family=Family.IMAGES if isinstance(policy, ImageValidatingPolicy) else Family.CEL,
     )
 
 

@@ -24,11 +24,11 @@ def lower_cleanup_policy(policy: CleanupPolicy) -> tuple[CompiledPolicy, tuple[P
         kind=policy.kind,
         api_version=policy.api_version,
         name=policy.name,
+        family=Family.CLEANUP,
         namespace=(policy.namespace or "default") if policy.is_namespaced else "",
         labels=policy.labels,
         annotations=policy.annotations,
         location=location,
-        family=Family.CLEANUP,
     )
     conditions = lower_conditions(spec.conditions, parser, ("spec", "conditions"))
     bindings = lower_context(spec.context, parser)

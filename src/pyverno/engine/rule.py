@@ -74,7 +74,7 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyInfo:
-    """Who a policy is: kind, family, name, namespace, and what decides about its results.
+    """What identifies a policy (kind, name, family, namespace), and what decides about its results.
 
     `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
     value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `answers` names the kind of
@@ -84,6 +84,7 @@ class PolicyInfo:
     kind: str
     api_version: str
     name: str
+    family: Family
     namespace: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -96,7 +97,6 @@ class PolicyInfo:
     reads_payloads: bool = False
     answers: str = ""
     location: Location = NOWHERE
-    family: Family = Family.RULES
 
     @property
     def key(self) -> str:

@@ -47,7 +47,8 @@ class Reported:
 def policy_label(policy: PolicyInfo) -> str:
     """Return the label by which reports on a policy are found; "" where its name is too long for one.
 
-    >>> policy_label(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "check-ports"))
+    >>> from pyverno.engine.rule import Family
+    >>> policy_label(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "check-ports", Family.RULES))
     'cpol.kyverno.io/check-ports'
     """
     row = find_kind(policy.api_version.partition("/")[0], policy.kind)

@@ -36,7 +36,7 @@ def result(
     warns: bool = False,
 ) -> RuleResult:
     """One result of a policy of some kind."""
-    policy = PolicyInfo(kind, "v1", name, failure_policy=failure_policy, emit_warning=warns, family=family(kind))
+    policy = PolicyInfo(kind, "v1", name, family(kind), failure_policy=failure_policy, emit_warning=warns)
     info = RuleInfo(policy, rule, rule_type, NOWHERE, can_deny=enforce)
     action = FailureAction.ENFORCE if enforce else FailureAction.AUDIT
     return RuleResult(info, action, status, "because", detail)

@@ -9,7 +9,7 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.runtime.objectcount import Count
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
-from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.policy.updaterequest import AdmissionContext, RequestType, RuleContext, Trigger, UpdateRequestSpec
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, Reported, admission_report
@@ -25,7 +25,7 @@ def test_what_is_written_is_stored_as_it_is() -> None:
     context = AdmissionContext({"username": "alice", "extra": {"a": ["b"]}}, ("r",), ("c",), request, "CREATE")
     rule = RuleContext("make", Trigger("v1", "Pod", "default", "web", "7"), delete_downstream=True)
     work = UpdateRequestSpec(RequestType.GENERATE, "copy", rule_context=(rule,), context=context).to_json("default")
-    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "check"), "rule", RuleType.VALIDATION)
+    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "check", Family.RULES), "rule", RuleType.VALIDATION)
     result = RuleResult(info, FailureAction.AUDIT, Status.FAIL, "no", properties={"a": "b"})
     resource = ResourceRef("v1", "Pod", "default", "web")
     about = Reported(resource, "7", GVK("", "v1", "Pod"), GVR("", "v1", "pods"), "1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
-from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import Location
 
 POD = ResourceRef("v1", "Pod", "shop", "a")
@@ -29,6 +29,7 @@ def result(
         kind="Policy" if namespace else "ClusterPolicy",
         api_version="kyverno.io/v1",
         name=policy,
+        family=Family.RULES,
         namespace=namespace,
         annotations=annotations or {},
         background=background,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
-from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.report.ephemeral import Reported, admission_report, policy_label
@@ -15,7 +15,7 @@ NODE = Reported(ResourceRef("v1", "Node", "", "one"), "8", GVK("", "v1", "Node")
 
 
 def said(policy, rule, status=Status.PASS):
-    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", policy), rule, RuleType.VALIDATION)
+    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", policy, Family.RULES), rule, RuleType.VALIDATION)
     return RuleResult(info, FailureAction.AUDIT, status, "text")
 
 
@@ -82,9 +82,9 @@ def test_a_resource_whose_name_no_label_can_hold_is_named_by_its_parts():
 def test_every_kind_of_policy_has_its_label(kind, expected):
     """Namespaced ones in CEL as Kyverno has them."""
     group = next(row.group for row in POLICY_KINDS if row.kind == kind)
-    assert expected == policy_label(PolicyInfo(kind, f"{group}/v1", "p"))
+    assert expected == policy_label(PolicyInfo(kind, f"{group}/v1", "p", Family.CEL))
 
 
 def test_a_policy_whose_name_is_too_long_has_no_label():
     """The API server would refuse the report."""
-    assert "" == policy_label(PolicyInfo("ValidatingPolicy", "policies.kyverno.io/v1", "p" * 64))
+    assert "" == policy_label(PolicyInfo("ValidatingPolicy", "policies.kyverno.io/v1", "p" * 64, Family.CEL))

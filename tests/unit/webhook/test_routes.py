@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.rule import CompiledPolicy, PolicyInfo
+from pyverno.engine.rule import CompiledPolicy, Family, PolicyInfo
+from pyverno.policy.kinds import Family as Kinds
+from pyverno.policy.kinds import kinds_of
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import CEL_ROUTES, Route, WebhookType, read_route
 
 
 def policy(name: str, *, kind: str = "ClusterPolicy", namespace: str = "", failure: str = "Fail") -> CompiledPolicy:
     """Return a policy without rules."""
-    return CompiledPolicy(PolicyInfo(kind, "kyverno.io/v1", name, namespace, failure_policy=failure), ())
+    family = Family.CEL if kind in kinds_of(Kinds.CEL) else Family.RULES
+    return CompiledPolicy(PolicyInfo(kind, "kyverno.io/v1", name, family, namespace, failure_policy=failure), ())
 
 
 ALL = Policies(

@@ -12,7 +12,7 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.admission.controller import AdmissionSettings
 from pyverno.controllers.runtime.events import Event, Events, EventSettings, events_of
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
-from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
@@ -35,7 +35,7 @@ def result(
     exceptions: tuple[str, ...] = (),
 ) -> RuleResult:
     """Return the result of a rule of a ClusterPolicy."""
-    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", policy), rule, kind)
+    info = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", policy, Family.RULES), rule, kind)
     return RuleResult(info, FailureAction.ENFORCE, status, message, exceptions=exceptions)
 
 
