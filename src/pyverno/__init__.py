@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, Status
     from pyverno.errors import (
         BudgetExceededError,
+        ContextEntryError,
         DocumentError,
         EvaluationError,
         ExpressionError,
@@ -58,6 +59,7 @@ __all__ = [
     "VALIDATING",
     "BudgetExceededError",
     "Compilation",
+    "ContextEntryError",
     "Decision",
     "Document",
     "DocumentError",
@@ -107,6 +109,7 @@ _MODULES = {
     "pyverno.engine.result": ("FailureAction", "ResourceRef", "RuleResult", "Status"),
     "pyverno.errors": (
         "BudgetExceededError",
+        "ContextEntryError",
         "DocumentError",
         "EvaluationError",
         "ExpressionError",

@@ -34,7 +34,14 @@ EXPECTED = {
     *("ADMISSION", "DELETING", "GENERATING", "MUTATING", "MUTATING_EXISTING", "VALIDATING"),
     *("Compilation", "Decision", "Document", "Engine", "FailureAction", "Host", "Location", "ObjectStore"),
     *("OfflineHost", "Operation", "PolicySet", "Request", "ResourceRef", "Review", "RuleResult", "Status", "User"),
-    *("BudgetExceededError", "DocumentError", "EvaluationError", "ExpressionError", "ExpressionSyntaxError"),
+    *(
+        "BudgetExceededError",
+        "ContextEntryError",
+        "DocumentError",
+        "EvaluationError",
+        "ExpressionError",
+        "ExpressionSyntaxError",
+    ),
     *(
         "NotFoundError",
         "HostError",

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyverno.errors import PyvernoError
 from pyverno.kube.yaml.documents import Document, expand_lists
 from pyverno.offline.files import STDIN, Loaded, check_local, load_files
-from pyverno.offline.git import Credentials, GitSource, cloned, is_git_url, parse_git_url
+from pyverno.offline.manifests import is_web_address
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
+
+if TYPE_CHECKING:
+    from pyverno.offline.git import Credentials, GitSource
 
 __all__ = ["load_policy_documents"]
 
@@ -33,7 +37,9 @@ def load_policy_documents(
     branch = git_branch
     for text in sources:
         try:
-            if is_git_url(text):
+            if is_web_address(text):
+                from pyverno.offline.git import parse_git_url  # most policies are files
+
                 source = parse_git_url(text, branch)
                 # COMPAT: the branch of the first address holds for those after it (F2.3)
                 branch = source.branch
@@ -48,6 +54,8 @@ def load_policy_documents(
 
 
 def _from_git(source: GitSource, credentials: Credentials | None) -> Loaded:
+    from pyverno.offline.git import cloned  # as above
+
     with cloned(source, credentials) as folder:
         return load_files([str(folder)])
 

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
-MOST_OWN_MODULES = 150
-"""About as many as are needed now. Raise it for what every run needs, and look for a later import first."""
+MOST_OWN_MODULES = 156
+"""About as many as are needed now; eight of them are `__init__` modules of rooms, which hold only a docstring.
+
+Raise it for what every run needs, and look for a later import first."""
 
 UNUSED = (
     *("click", "rich", "yaml", "orjson", "re2", "aiohttp", "cryptography", "asyncio", "subprocess"),
@@ -17,6 +19,7 @@ UNUSED = (
     *("pyverno.lang.jmespath.functions.times", "pyverno.lang.jmespath.functions.regex", "pyverno.kube.yaml.events"),
     *("pyverno.compiler.mutating", "pyverno.compiler.generating", "pyverno.compiler.celpolicy"),
     *("pyverno.lang.pattern.validate", "pyverno.kube.schemas", "pyverno.kube.patch.jsonpatch", "pyverno.cli.root"),
+    "pyverno.offline.git",
 )
 """Modules that such a run has no use for; whoever makes it load one of them slows down every run."""
 

@@ -21,7 +21,6 @@ from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.clifiles import API_VERSION, Values, read_context, read_user_info, read_values
 from pyverno.offline.files import STDIN, check_local, load_files, read_file
-from pyverno.offline.git import Credentials
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
@@ -30,6 +29,7 @@ from pyverno.offline.resources import normalise
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from pyverno.offline.git import Credentials
     from pyverno.policy.globalcontext import GlobalContextEntry
 
 __all__ = ["Material", "Session", "load_material", "open_session"]
@@ -83,8 +83,9 @@ def load_material(options: ApplyOptions, *, stdin: bytes | None = None) -> Mater
     """Read all inputs; `stdin` stands in for standard input. Raises UsageError for companions that can not be used."""
     material = Material(exceptions_within_policies=options.exceptions_within_policies)
     _companions(material, options)
-    credentials = Credentials(options.username, options.password)
-    found = load_policy_documents(options.policies, git_branch=options.git_branch, credentials=credentials, stdin=stdin)
+    found = load_policy_documents(
+        options.policies, git_branch=options.git_branch, credentials=_credentials(options), stdin=stdin
+    )
     material.policies = found.documents
     material.errors += found.errors
     _resources(material, options.resources, stdin)
@@ -111,6 +112,14 @@ def load_material(options: ApplyOptions, *, stdin: bytes | None = None) -> Mater
         material.errors += exceptions.errors
     material.global_entries = [each for each in material.resources if _is_own(each.value, "GlobalContextEntry")]
     return material
+
+
+def _credentials(options: ApplyOptions) -> Credentials | None:
+    if not (options.username and options.password):
+        return None
+    from pyverno.offline.git import Credentials  # few runs read a repository
+
+    return Credentials(options.username, options.password)
 
 
 def _companions(material: Material, options: ApplyOptions) -> None:
