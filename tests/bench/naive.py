@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from pyverno.kube.json import JSON, go_text
+from pyverno.kube.json import JSON
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.time.duration import try_duration
 from pyverno.kube.wildcard import has_wildcard, match
@@ -98,7 +98,7 @@ def _element(resource: JSON, pattern: JSON, path: str, seen: dict[str, bool]) ->
     else:
         for value in resource if isinstance(resource, list) else [resource]:
             if not _leaf(value, pattern):
-                text = f"resource value '{go_text(resource)}' does not match '{go_text(pattern)}' at path {path}"
+                text = f"resource value does not match pattern at path {path}"
                 raise MismatchError(text, path)
 
 

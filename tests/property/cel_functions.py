@@ -6,6 +6,7 @@ import math
 from functools import cache
 from typing import Any
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.kube.quantity import parse_quantity
 from pyverno.kube.semver import parse_version
 from pyverno.lang.cel.declarations import Overload
@@ -18,15 +19,14 @@ from pyverno.lang.cel.libraries.kyverno.images import parse_image
 from pyverno.lang.cel.libraries.kyverno.world import GVR, LibraryContext
 from pyverno.lang.cel.libraries.strings import STRINGS
 from pyverno.lang.cel.presets import (
-    KYVERNO_KINDS,
     STANDARD,
     authz_environment,
     kubernetes_environment,
-    kyverno_environment,
 )
 from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import NONE, Duration, Optional, StructValue, Timestamp, TypedMap, TypeValue, Uint, new_map
 from pyverno.lang.cel.world import Decision
+from pyverno.policy.kinds import Family, kinds_of
 
 __all__ = ["VALUES", "FixedWorld", "fitting", "overloads"]
 
@@ -50,7 +50,7 @@ class FixedWorld:
 @cache
 def overloads() -> tuple[tuple[str, Overload], ...]:
     """Return name and overload of everything that any environment or version of a library declares."""
-    kyverno = [kyverno_environment(kind, namespaced=own) for kind in KYVERNO_KINDS for own in (False, True)]
+    kyverno = [environment_of_kind(kind) for kind in sorted(kinds_of(Family.CEL))]
     environments = [STANDARD, kubernetes_environment(mutation=True), *kyverno]
     environments += [authz_environment("Envoy"), authz_environment("HTTP")]
     found: dict[tuple[str, str, int], tuple[str, Overload]] = {}

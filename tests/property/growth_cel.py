@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.lang.cel import types
 from pyverno.lang.cel.declarations import Library, Overload
 from pyverno.lang.cel.environment import Environment
 from pyverno.lang.cel.presets import (
-    KYVERNO_KINDS,
     STANDARD,
     authz_environment,
     kubernetes_environment,
-    kyverno_environment,
 )
 from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import Duration, Timestamp, Uint
 from pyverno.lang.runtime import Runtime
+from pyverno.policy.kinds import POLICY_KINDS, Family
 from tests.property.growth import Call, Shape, Subject
 from tests.property.growth_inputs import text, text_names, value_shapes
 
@@ -83,7 +83,8 @@ _OPERATORS = {"_[_]": "{}[{}]", "_[?_]": "{}[?{}]", "@in": "{} in {}", "!_": "!{
 
 def environments() -> tuple[Environment, ...]:
     """Return every environment that a policy may be compiled with, in its newest version."""
-    kinds = tuple(kyverno_environment(kind) for kind in KYVERNO_KINDS)
+    rows = [row for row in POLICY_KINDS if row.family is Family.CEL and not row.namespaced]
+    kinds = tuple(environment_of_kind(row.kind) for row in rows)
     others = (kubernetes_environment(mutation=True), authz_environment("Envoy"), authz_environment("HTTP"), STANDARD)
     return (*kinds, *others)
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from pyverno.kube.json import JSON
+from pyverno.kube.admissionreview import read_question
+from pyverno.kube.json import JSON, encode
 from pyverno.lang.runtime import Budget, Runtime
 from tests.property.growth import Call, Shape, Subject
 from tests.property.growth_inputs import VALUES, text, text_names, value_shapes
@@ -23,15 +24,15 @@ __all__ = ["EXEMPT", "kube_subjects", "listed", "public_functions"]
 PACKAGES = ("kube", "lang.pattern", "lang.template", "images", "podsecurity")
 
 TEXT_READERS = (
-    "kube.apipath.parse_api_path", "kube.cron.parse_cronexpr", "kube.cron.parse_standard", "kube.documents.load_documents",
-    "kube.cronexpr.parse_cronexpr", "kube.duration.parse_duration", "kube.duration.try_duration",
-    "kube.duration.quote_time", "kube.gotime.parse_rfc3339", "kube.gvk.parse_api_version",
-    "kube.imageref.parse_reference", "kube.json.decode", "kube.jsonpatch.escape_key", "kube.jsonpatch.unescape_key",
+    "kube.apipath.parse_api_path", "kube.time.cron.parse_cronexpr", "kube.time.cron.parse_standard", "kube.yaml.documents.load_documents",
+    "kube.time.cronexpr.parse_cronexpr", "kube.time.duration.parse_duration", "kube.time.duration.try_duration",
+    "kube.time.duration.quote_time", "kube.time.gotime.parse_rfc3339", "kube.gvk.parse_api_version",
+    "kube.imageref.parse_reference", "kube.json.decode", "kube.patch.jsonpatch.escape_key", "kube.patch.jsonpatch.unescape_key",
     "kube.labelsyntax.label_key_problems", "kube.labelsyntax.label_value_problems", "kube.quantity.parse_quantity",
     "kube.quantity.try_quantity", "kube.selector.parse_selector_text", "kube.semver.parse_version",
-    "kube.semver.try_version", "kube.wildcard.compile_wildcard", "kube.wildcard.has_wildcard",
-    "kube.yaml_events.build_value", "kube.yaml_scalars.resolve_plain",
-    "kube.fieldset.field_step", "kube.golayout.chunks", "kube.gvk.parse_kind_selector", "kube.semver.parse_range",
+    "kube.admissionreview.shortened", "kube.semver.try_version", "kube.wildcard.compile_wildcard", "kube.wildcard.has_wildcard",
+    "kube.yaml.events.build_value", "kube.yaml.scalars.resolve_plain",
+    "kube.apply.fieldset.field_step", "kube.time.golayout.chunks", "kube.gvk.parse_kind_selector", "kube.semver.parse_range",
     "lang.pattern.anchors.parse_anchor", "lang.pattern.anchors.strip_anchors",
     "lang.pattern.leaf.compile_leaf", "lang.pattern.leaf.integer_range", "lang.pattern.leaf.literal_texts",
     "lang.pattern.leaf.split_operator", "lang.pattern.metadata.compile_key",
@@ -45,16 +46,16 @@ TEXT_READERS = (
     "lang.template.syntax.split_variables", "images.info.parse_image", "podsecurity.versions.parse_version",
 )  # fmt: skip
 VALUE_READERS = (
-    "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yamlwriter.dump_yaml",
-    "kube.fieldset.value_step", "kube.typedcheck.shown",
-    "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.failpath.compile_failpath",
+    "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yaml.writer.dump_yaml",
+    "kube.apply.fieldset.value_step", "kube.apply.typedcheck.shown",
+    "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.fast.failpath.compile_failpath",
     "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.mutate.compile_overlay",
     "lang.pattern.outcome.go_type", "lang.pattern.validate.compile_pattern", "lang.template.references.resolve_references",
     "lang.template.slot.text_of", "lang.template.syntax.has_variables", "lang.template.template.compile_template",
 )  # fmt: skip
 PAIRS = (
-    "kube.json.equal", "kube.jsonpatch.create_patch", "kube.mergepatch.apply_merge_patch",
-    "kube.mergepatch.create_merge_patch", "kube.strategicmerge.strategic_merge", "kube.wildcard.match",
+    "kube.json.equal", "kube.patch.jsonpatch.create_patch", "kube.patch.mergepatch.apply_merge_patch",
+    "kube.patch.mergepatch.create_merge_patch", "kube.patch.strategicmerge.strategic_merge", "kube.wildcard.match",
     "kube.wildcard.match_either", "kube.wildcard.match_price", "lang.pattern.price.condition_price",
     "lang.pattern.operators_values.pair_durations",
 )  # fmt: skip
@@ -62,11 +63,11 @@ PAIRS = (
 EXEMPT: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            "kube.civil.civil_from_days", "kube.civil.days_before_month", "kube.civil.days_from_civil",
-            "kube.civil.days_in_month", "kube.civil.is_leap", "kube.civil.weekday", "kube.civil.year_day",
-            "kube.duration.duration_from_seconds", "kube.duration.duration_seconds", "kube.duration.format_duration",
+            "kube.time.civil.civil_from_days", "kube.time.civil.days_before_month", "kube.time.civil.days_from_civil",
+            "kube.time.civil.days_in_month", "kube.time.civil.is_leap", "kube.time.civil.weekday", "kube.time.civil.year_day",
+            "kube.time.duration.duration_from_seconds", "kube.time.duration.duration_seconds", "kube.time.duration.format_duration",
             "kube.gofloat.float_text", "kube.gofloat.float_verb_text", "kube.json.float_text", "kube.json.is_number",
-            "kube.gotime.civil_time", "kube.gotime.unix_time", "lang.pattern.leaf.as_float",
+            "kube.time.gotime.civil_time", "kube.time.gotime.unix_time", "lang.pattern.leaf.as_float",
             "lang.pattern.operators_values.seconds_of", "podsecurity.versions.since",
         ),
         "takes numbers of bounded size",
@@ -82,36 +83,36 @@ EXEMPT: Mapping[str, str] = {
     },
     **dict.fromkeys(
         ("kube.gvk.join_api_version", "lang.template.location.join_path", "lang.template.location.path_expression", "lang.pattern.anchors.has_anchor_keys", "lang.template.location.place_expression",
-         "lang.pattern.outcome.path_text", "kube.fieldset.path_text", "kube.fieldset.key_step", "kube.typedcheck.key_text",
+         "lang.pattern.outcome.path_text", "kube.apply.fieldset.path_text", "kube.apply.fieldset.key_step", "kube.apply.typedcheck.key_text",
          "podsecurity.finding.plural", "podsecurity.finding.quoted", "podsecurity.finding.sorted_unique",
          "podsecurity.control.container_fields", "podsecurity.setters.named_containers", "podsecurity.setters.setters",
-         "kube.serverside.manager_name"),
+         "kube.apply.serverside.manager_name"),
         "joins texts once",
     ),
     **dict.fromkeys(
-        ("kube.mergedlists.merge_lists", "kube.mergedlists.merge_text", "lang.pattern.steps.condition_step", "lang.pattern.steps.equality_step", "lang.pattern.steps.existence_step",
+        ("kube.patch.mergedlists.merge_lists", "kube.patch.mergedlists.merge_text", "lang.pattern.steps.condition_step", "lang.pattern.steps.equality_step", "lang.pattern.steps.existence_step",
          "lang.pattern.steps.global_step", "lang.pattern.steps.negation_step", "lang.pattern.steps.plain_step",
-         "lang.pattern.steps.presence_step", "lang.pattern.passcheck.compile_any", "lang.pattern.passcheck.compile_passes",
-         "lang.pattern.passcheck.fuse", "lang.pattern.checks.compile_labels", "lang.pattern.operators_equality.compile_equals",
+         "lang.pattern.steps.presence_step", "lang.pattern.fast.passcheck.compile_any", "lang.pattern.fast.passcheck.compile_passes",
+         "lang.pattern.fast.passcheck.fuse", "lang.pattern.checks.compile_labels", "lang.pattern.operators_equality.compile_equals",
          "lang.pattern.operators_equality.compile_not_equals", "lang.pattern.operators_membership.compile_in",
          "lang.pattern.operators_membership.compile_not_in", "lang.pattern.operators_order.compile_duration_order",
          "lang.pattern.operators_order.compile_order", "lang.pattern.operators.operator",
          "lang.template.slot.compile_slot", "lang.template.rescan.render_rescanning",
          "podsecurity.excludes.compile_excludes", "podsecurity.excludes.exempt", "podsecurity.evaluate.message",
          "podsecurity.pod.read_pod", "podsecurity.evaluate.compile_pod_security", "podsecurity.problems.exclude_problems",
-         "images.extractors.compile_extractors", "images.extract.find_images", "kube.yaml_scalars.key_text",
-         "kube.yaml_scalars.resolve_tagged", "kube.golayout.read_fields", "kube.documents.expand_lists", "kube.yaml_events.build_positions"),
+         "images.extractors.compile_extractors", "images.extract.find_images", "kube.yaml.scalars.key_text",
+         "kube.yaml.scalars.resolve_tagged", "kube.time.golayout.read_fields", "kube.yaml.documents.expand_lists", "kube.yaml.events.build_positions"),
         "a part of a function that has a row",
     ),
     **{
         f"kube.{name}": "server-side apply: reached by manifests of the sandbox and of MutatingPolicies, see typed_merge"
         for name in (
-            "managedfields.bare", "managedfields.capped", "managedfields.claims_of", "managedfields.claims_of_update",
-            "managedfields.settled", "managedfields.with_claims", "schematree.schema_tree_for",
-            "schematree.schema_tree_of", "serverside.apply", "serverside.reset_fields", "serverside.schema_tree_for",
-            "serverside.schema_tree_of", "serverside.track", "typedvalue.compare", "typedvalue.fields_of",
-            "typedvalue.merge", "typedvalue.problems", "typedvalue.taken_out", "typedvalue.with_named_parents",
-            "strategicpatch.strategic_patch", "typedcheck.problems", "typedcheck.item_key",
+            "apply.managedfields.bare", "apply.managedfields.capped", "apply.managedfields.claims_of", "apply.managedfields.claims_of_update",
+            "apply.managedfields.settled", "apply.managedfields.with_claims", "apply.schematree.schema_tree_for",
+            "apply.schematree.schema_tree_of", "apply.serverside.apply", "apply.serverside.reset_fields", "apply.serverside.schema_tree_for",
+            "apply.serverside.schema_tree_of", "apply.serverside.track", "apply.typedvalue.compare", "apply.typedvalue.fields_of",
+            "apply.typedvalue.merge", "apply.typedvalue.problems", "apply.typedvalue.taken_out", "apply.typedvalue.with_named_parents",
+            "patch.strategicpatch.strategic_patch", "apply.typedcheck.problems", "apply.typedcheck.item_key",
         )
     },
 }  # fmt: skip
@@ -122,11 +123,11 @@ def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield every public function of the packages that requests reach, by its name below `pyverno`."""
     for package in PACKAGES:
         room = import_module(f"pyverno.{package}")
-        for found in pkgutil.iter_modules(room.__path__):
-            module = import_module(f"pyverno.{package}.{found.name}")
+        for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            module = import_module(found.name)
             for name in getattr(module, "__all__", ()):
                 if inspect.isfunction(value := getattr(module, name)):
-                    yield f"{package}.{found.name}.{name}", value
+                    yield f"{found.name.removeprefix('pyverno.')}.{name}", value
 
 
 def listed() -> frozenset[str]:
@@ -336,12 +337,12 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
                 extract_images, {**_pod(1), "spec": {"containers": [{"name": "c", "image": "a/" * (size // 2) + "a"}]}}
             ),
         },
-        "kube.gotime.parse_time": {
+        "kube.time.gotime.parse_time": {
             f"{layout} {each}": (lambda size, layout=layout, each=each: call(parse_time, layout, text(each, size)))
             for layout in ("2006-01-02T15:04:05Z07:00", "Jan _2")
             for each in text_names()
         },
-        "kube.jsonpatch.apply_patch": {
+        "kube.patch.jsonpatch.apply_patch": {
             kind: _patches(kind)
             for kind in (
                 "adds at the end",
@@ -384,10 +385,10 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
                 expand_labels, {f"*{k}*": "*" for k in _labels(size // 2)}, _labels(size // 2)
             ),
         },
-        "kube.ttl.parse_ttl": {
+        "kube.time.ttl.parse_ttl": {
             each: (lambda size, each=each: call(parse_ttl, text(each, size), created)) for each in text_names()
         },
-        "kube.typedmerge.typed_merge": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
+        "kube.apply.typedmerge.typed_merge": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
         "kube.wildcard.first_match": {
             f"{left}, {right}": (
                 lambda size, left=left, right=right: call(
@@ -411,5 +412,19 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     }
 
 
-SPECIAL = _special()
+def _reviews() -> dict[str, Shape]:
+    """Return reviews whose object grows: bodies as the API server sends them."""
+
+    def shape(make: Callable[[int], JSON]) -> Shape:
+        def prepare(size: int) -> Call:
+            request = {"uid": "1", "operation": "CREATE", "object": {"data": make(size)}}
+            body = encode({"request": request}).encode("utf-8", "surrogatepass")
+            return lambda _budget: read_question(body)
+
+        return prepare
+
+    return {each: shape(make) for each, make in value_shapes("any")}
+
+
+SPECIAL = {**_special(), "kube.admissionreview.read_question": _reviews()}
 """Functions whose arguments no table makes."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.lang.cel import Environment, Library, types
 from pyverno.lang.cel.declarations import Declaration, Overload, function
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.standard import STANDARD_LIBRARY
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.runtime.calls import call_run
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.runtime.steps import Step
@@ -98,7 +98,7 @@ def test_a_function_that_fails_in_its_own_way_names_itself_and_no_value(error: t
 
 def test_a_null_where_a_map_was_promised_is_an_error_of_the_expression() -> None:
     """`resource.Get` declares a map and answers null for what does not exist; its size is no such overload."""
-    environment = kyverno_environment("ValidatingPolicy")
+    environment = environment_of_kind("ValidatingPolicy")
 
     class Nowhere:
         def get_resource(self, *_: Any) -> None:

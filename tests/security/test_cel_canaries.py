@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.errors import HostError, PyvernoError
 from pyverno.lang.cel import Environment, Library, types
 from pyverno.lang.cel.declarations import Declaration, Overload
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.standard import STANDARD_LIBRARY
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.values import Optional
 from pyverno.lang.runtime import Budget, Runtime
 from tests.property.cel_functions import FixedWorld, fitting, overloads
@@ -77,7 +77,7 @@ def test_no_function_shows_an_operand_that_is_data() -> None:
     assert len(shown) > 300
 
 
-POLICY = kyverno_environment("MutatingPolicy").with_variables({"object": types.DYN, "variables": types.DYN})
+POLICY = environment_of_kind("MutatingPolicy").with_variables({"object": types.DYN, "variables": types.DYN})
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from pyverno.compiler.celenvironment import environment_of_kind
 from pyverno.errors import BudgetExceededError, PyvernoError
 from pyverno.lang.cel import types
 from pyverno.lang.cel.declarations import Overload, function
-from pyverno.lang.cel.presets import kyverno_environment
 from pyverno.lang.cel.regex import LONGEST_KEPT, MAX_KEPT, _recent, _written, compile_pattern
 from pyverno.lang.cel.values import Timestamp
 from pyverno.lang.cel.work import LONGEST_CALL
@@ -18,7 +18,7 @@ from pyverno.lang.runtime import Budget, Runtime
 from tests.property.cel_functions import VALUES, overloads
 
 MEBIBYTE = 1 << 20
-POLICY = kyverno_environment("MutatingPolicy").with_variables({"x": types.DYN, "y": types.DYN})
+POLICY = environment_of_kind("MutatingPolicy").with_variables({"x": types.DYN, "y": types.DYN})
 
 
 def steps_of(text: str, x: Any, y: Any = None) -> int:
