@@ -46,7 +46,7 @@ check: venv ## format, lint, types, import contracts, generated files fresh
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.reference --check
 
-bench: venv ## measure the ratios of docs/guide/performance.md; also writes build/bench.json
+bench: venv ## measure the ratios of docs/contributing/benchmarks.md; also writes build/bench.json
 	$(BIN)/python -m tests.bench
 
 docs: venv ## write docs/reference from the docstrings
