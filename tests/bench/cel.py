@@ -6,7 +6,8 @@ from functools import cache
 
 import orjson
 
-from pyverno.compiler import celenvironment, compile_documents
+from pyverno.compiler import compile_documents
+from pyverno.compiler.cel import environment as celenvironment
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pyverno.compiler import Compilation, compile_documents
-from pyverno.engine.authorization import check_request
+from pyverno.engine.cel.authorization import check_request
 from pyverno.engine.host import Host
 from pyverno.engine.request import Operation, Request, User
 from pyverno.kube.json import JSON, JSONObject

@@ -6,7 +6,7 @@ import math
 from functools import cache
 from typing import Any
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.kube.quantity import parse_quantity
 from pyverno.kube.semver import parse_version
 from pyverno.lang.cel.declarations import Overload

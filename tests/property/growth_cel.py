@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.lang.cel import types
 from pyverno.lang.cel.declarations import Library, Overload
 from pyverno.lang.cel.environment import Environment

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel import STANDARD, CompileError, CostMeter, Program
 from pyverno.lang.cel.fast.passcheck import compile_pass_check

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyverno import VALIDATING, Engine, PolicySet, Request, load_policies
 from pyverno.compiler import compile_documents
-from pyverno.engine.actions.cel_validate import ValidatingCheck
+from pyverno.engine.actions.cel.validate import ValidatingCheck
 from pyverno.engine.host import NoHost
 from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import CompiledRule

@@ -45,10 +45,10 @@ def _guard(row: str, name: str, tests: str, *edits: tuple[str, str, str], may_ha
 
 _BROKER, _APIPATH, _MATCH = "engine/broker.py", "kube/apipath.py", "engine/match.py"
 _RULES, _EGRESS, _URL = "cluster/egressrules.py", "cluster/egress.py", "cluster/serviceurl.py"
-_ENGINE, _DECISION, _EXCEPTIONS = "engine/engine.py", "engine/decision.py", "engine/exceptions.py"
+_ENGINE, _DECISION, _EXCEPTIONS = "engine/engine.py", "engine/decision.py", "engine/rules/exceptions.py"
 _BUDGET, _SERVER, _QUESTION = "lang/runtime.py", "webhook/server.py", "kube/admissionreview.py"
 _BODIES: Final = "webhook/bodies.py"
-_WORLD, _TEMPLATE = "engine/celworld.py", "lang/template/template.py"
+_WORLD, _TEMPLATE = "engine/cel/world.py", "lang/template/template.py"
 _FUNCTION: Final = "lang/jmespath/function.py"
 _COST: Final = "lang/jmespath/cost.py"
 
@@ -641,7 +641,7 @@ _CONTAINED: Final = (
 _OTHERS: Final = (
     _guard(
         "I5", "conditions see the namespace", "namespace_object::test_conditions_see_the_namespace_of_the_request",
-        ("engine/cel.py", '"namespaceObject": _namespace_object(request),', '"namespaceObject": None,'),
+        ("engine/cel/session.py", '"namespaceObject": _namespace_object(request),', '"namespaceObject": None,'),
     ),
     _guard(
         "1F", "only the API server is answered", "admission::test_only_the_api_server_is_answered_when_that_is_asked_for",
@@ -725,7 +725,7 @@ _BOUNDED: Final = (
     _guard(
         "I9", "conditions are charged for wildcards of the request",
         "cost::test_wildcards_of_a_request_against_its_own_texts_are_counted",
-        ("engine/conditions.py", "            runtime.budget.charge_steps(steps)", "            pass"),
+        ("engine/rules/conditions.py", "            runtime.budget.charge_steps(steps)", "            pass"),
     ),
     _guard(
         "I9", "long wildcards are not kept",

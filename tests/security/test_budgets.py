@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.engine.request import Request
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.admissionreview import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import HostError, PyvernoError
 from pyverno.lang.cel import Environment, Library, types
 from pyverno.lang.cel.declarations import Declaration, Overload

@@ -298,23 +298,26 @@ _LIKE_OTHERS = "no case; its neighbours in the same `try` are sites"
 _PLANNED = "asked while a plan is made, whose candidates are sites"
 _TABLE = "reached through a table that was made on import"
 UNREACHED: Mapping[str, str] = {
-    **{f"pyverno.engine.actions.admission.{name}": _SANDBOX for name in ("AdmissionValidation._all_of", "_told")},
-    "pyverno.engine.actions.cel_authorize._envoy": _TABLE,
-    "pyverno.engine.actions.cel_authorize._http": _TABLE,
+    **{f"pyverno.engine.actions.cel.admission.{name}": _SANDBOX for name in ("AdmissionValidation._all_of", "_told")},
+    "pyverno.engine.actions.cel.authorize._envoy": _TABLE,
+    "pyverno.engine.actions.cel.authorize._http": _TABLE,
     **{
-        f"pyverno.engine.exceptions.CompiledException.{name}": _NOT_ASKED
+        f"pyverno.engine.rules.exceptions.CompiledException.{name}": _NOT_ASKED
         for name in ("allowances", "is_full", "priority", "reports_pass")
     },
-    "pyverno.engine.exceptions_cel.CompiledCelException.pod_security": _NOT_ASKED,
-    "pyverno.engine.actions.admission.AdmissionValidation._erred": _SANDBOX,
-    "pyverno.engine.actions.cel_annotations.annotation_properties": "held by the field `report_properties`",
-    "pyverno.engine.actions.cel_authorize.AuthorizingCheck.exempt": _LIKE_OTHERS,
-    "pyverno.engine.actions.cel_targets.MutatingTargets.exempt": _LIKE_OTHERS,
+    "pyverno.engine.cel.exceptions.CompiledCelException.pod_security": _NOT_ASKED,
+    "pyverno.engine.actions.cel.admission.AdmissionValidation._erred": _SANDBOX,
+    "pyverno.engine.actions.cel.annotations.annotation_properties": "held by the field `report_properties`",
+    "pyverno.engine.actions.cel.authorize.AuthorizingCheck.exempt": _LIKE_OTHERS,
+    "pyverno.engine.actions.cel.targets.MutatingTargets.exempt": _LIKE_OTHERS,
     "pyverno.engine.actions.pattern.AnyPatternCheck._message_or_empty": _LIKE_OTHERS,
-    **{f"pyverno.engine.celworld.BrokerWorld.{name}": _LIKE_OTHERS for name in ("_has_entry", "image_payload")},
-    "pyverno.engine.celworld.BrokerWorld.verify_image": "always an error in this version",
-    **{f"pyverno.engine.conditions.{name}": "lists of 10,000 pairs only" for name in ("_charge_pairs", "_wildcards")},
-    **{f"pyverno.engine.guards.{name}.materialise": _PLANNED for name in ("_NothingElse", "_OperationOnly")},
+    **{f"pyverno.engine.cel.world.BrokerWorld.{name}": _LIKE_OTHERS for name in ("_has_entry", "image_payload")},
+    "pyverno.engine.cel.world.BrokerWorld.verify_image": "always an error in this version",
+    **{
+        f"pyverno.engine.rules.conditions.{name}": "lists of 10,000 pairs only"
+        for name in ("_charge_pairs", "_wildcards")
+    },
+    **{f"pyverno.engine.rules.guards.{name}.materialise": _PLANNED for name in ("_NothingElse", "_OperationOnly")},
     "pyverno.engine.scope.Scope.materialise": "expressions that read `@` as a whole are refused",
     "pyverno.engine.variables.merged": "values files only",
     "pyverno.kube.json.encode": "messages that are no text only",

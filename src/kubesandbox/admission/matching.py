@@ -11,7 +11,7 @@ from kubesandbox.admission.policies.questions import labels_of, namespace_object
 from kubesandbox.attributes import Attributes
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from kubesandbox.view import ClusterView
-from pyverno.engine.constraints import ResourceRule
+from pyverno.engine.cel.constraints import ResourceRule
 from pyverno.engine.request import Operation
 from pyverno.kube.json import JSON
 from pyverno.kube.selector import LabelTest

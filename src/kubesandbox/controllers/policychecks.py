@@ -46,7 +46,7 @@ class PolicyChecks:
 
 def checked_status(policy: JSONObject, crds: Iterable[JSONObject], kube_version: str) -> JSONObject:
     """Return the status of a policy after type checking."""
-    from pyverno.compiler.typechecking import check_types, known_schemas
+    from pyverno.compiler.cel.typechecking import check_types, known_schemas
     from pyverno.kube.schemas import schema_set
     from pyverno.kube.yaml.documents import Document
     from pyverno.policy.cel.admissionpolicy import ValidatingAdmissionPolicy

@@ -12,8 +12,8 @@ from kubesandbox.objects.fielderrors import duplicate, invalid, required, too_ma
 from kubesandbox.validation.check import Errors
 from kubesandbox.validation.names import Form
 from kubesandbox.validation.results import Result
-from pyverno.compiler.celenvironment import CelCompiler
-from pyverno.compiler.context import Parser
+from pyverno.compiler.cel.environment import CelCompiler
+from pyverno.compiler.parser import Parser
 from pyverno.errors import Location
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.cel import CompileError, types

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyverno.engine.authorization import check_request
+from pyverno.engine.cel.authorization import check_request
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import load_files

@@ -99,7 +99,7 @@ class Evaluation:
 
         A policy that answers nothing is a skip.
         """
-        from pyverno.engine.authorization import check_request
+        from pyverno.engine.cel.authorization import check_request
 
         policies = tuple(policy for policy in self.policies if policy.info.answers == mode)
         return self._engine(policies).review(check_request(payload, mode=mode), VALIDATING)

@@ -33,37 +33,37 @@ Lowered = tuple[CompiledPolicy | Exemption, Sequence[PolicyError]]
 
 
 def _lower_rules(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
-    from pyverno.compiler.clusterpolicy import lower_cluster_policy
+    from pyverno.compiler.rules.clusterpolicy import lower_cluster_policy
 
     return lower_cluster_policy(written)
 
 
 def _lower_cleanup(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
-    from pyverno.compiler.cleanup import lower_cleanup_policy
+    from pyverno.compiler.rules.cleanup import lower_cleanup_policy
 
     return lower_cleanup_policy(written)
 
 
 def _lower_exception(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
-    from pyverno.compiler.exception import lower_exception
+    from pyverno.compiler.rules.exception import lower_exception
 
     return lower_exception(written)
 
 
 def _lower_cel(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
-    from pyverno.compiler.celpolicy import lower_cel_policy
+    from pyverno.compiler.cel.policy import lower_cel_policy
 
     return lower_cel_policy(written)
 
 
 def _lower_cel_exception(written: Any, _bindings: tuple[Any, ...]) -> Lowered:
-    from pyverno.compiler.celpolicy import lower_cel_exception
+    from pyverno.compiler.cel.policy import lower_cel_exception
 
     return lower_cel_exception(written)
 
 
 def _lower_admission(written: Any, bindings: tuple[Any, ...]) -> Lowered | None:
-    from pyverno.compiler.admissionpolicy import lower_mutating, lower_validating
+    from pyverno.compiler.cel.admissionpolicy import lower_mutating, lower_validating
     from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 
     match written:

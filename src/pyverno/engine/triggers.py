@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from pyverno.engine.actions.cel_generate import GeneratingAction
-from pyverno.engine.actions.cel_mutate import MutatingAction, mutating_bindings
-from pyverno.engine.actions.cel_targets import MutatingTargets
+from pyverno.engine.actions.cel.generate import GeneratingAction
+from pyverno.engine.actions.cel.mutate import MutatingAction, mutating_bindings
+from pyverno.engine.actions.cel.targets import MutatingTargets
 from pyverno.engine.actions.generate import GenerateRule
 from pyverno.engine.actions.unavailable import Unavailable
-from pyverno.engine.cel import CelSession, first_unmet
-from pyverno.engine.constraints import ConstraintMatcher
+from pyverno.engine.cel.constraints import ConstraintMatcher
+from pyverno.engine.cel.session import CelSession, first_unmet
 from pyverno.engine.engine import Engine
 from pyverno.engine.faults import error_verdict
 from pyverno.engine.host import Host

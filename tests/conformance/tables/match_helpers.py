@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyverno.compiler import Compiled, compile_documents
-from pyverno.compiler.matching import lower_matcher
+from pyverno.compiler.rules.matching import lower_matcher
 from pyverno.engine.match import Subject
 from pyverno.engine.request import Request, User
 from pyverno.errors import PyvernoError

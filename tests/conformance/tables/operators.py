@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyverno.engine.conditions import compile_conditions
+from pyverno.engine.rules.conditions import compile_conditions
 from pyverno.lang.pattern.operators import operator
 from pyverno.lang.runtime import Runtime
 from tests.conformance.outcome import Claim

@@ -17,7 +17,7 @@ UNUSED = (
     *("inspect", "dataclasses", "decimal", "fractions", "hashlib", "json.decoder", "socket", "uuid"),
     *("pyverno.lang.cel", "pyverno.podsecurity", "pyverno.images", "pyverno.policy.cel.policies"),
     *("pyverno.lang.jmespath.functions.times", "pyverno.lang.jmespath.functions.regex", "pyverno.kube.yaml.events"),
-    *("pyverno.compiler.mutating", "pyverno.compiler.generating", "pyverno.compiler.celpolicy"),
+    *("pyverno.compiler.rules.mutating", "pyverno.compiler.rules.generating", "pyverno.compiler.cel.policy"),
     *("pyverno.lang.pattern.validate", "pyverno.kube.schemas", "pyverno.kube.patch.jsonpatch", "pyverno.cli.root"),
     "pyverno.offline.git",
 )

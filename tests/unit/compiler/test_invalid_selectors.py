@@ -3,8 +3,8 @@
 import pytest
 
 from pyverno.compiler import compile_documents
-from pyverno.compiler.celmatching import INVALID_SELECTOR, lower_constraints
-from pyverno.compiler.context import Parser
+from pyverno.compiler.cel.matching import INVALID_SELECTOR, lower_constraints
+from pyverno.compiler.parser import Parser
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.engine.conditions import compile_conditions
+from pyverno.engine.rules.conditions import compile_conditions
 from pyverno.kube.json import JSON
 from pyverno.lang.runtime import Runtime
 

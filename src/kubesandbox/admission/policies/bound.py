@@ -15,7 +15,7 @@ from kubesandbox.attributes import Attributes
 from kubesandbox.http.requests import go_quote
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from kubesandbox.view import ClusterView
-from pyverno.engine.constraints import ConstraintMatcher
+from pyverno.engine.cel.constraints import ConstraintMatcher
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import internal_error
@@ -173,7 +173,7 @@ def _binding(body: JSONObject, policy: CompiledPolicy | None, written: JSONObjec
 
 def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
     """Return a rule that runs on whatever it is given, and what its only binding narrows it to."""
-    from pyverno.engine.actions.admission import AdmissionMutation, AdmissionValidation
+    from pyverno.engine.actions.cel.admission import AdmissionMutation, AdmissionValidation
 
     action, matcher, shortcut = rule.action, None, None
     if isinstance(action, AdmissionMutation | AdmissionValidation):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kubesandbox.admission.policies.world import authorizing_world
 from kubesandbox.authorization.access import Authorizer
-from pyverno.compiler.celenvironment import CelCompiler
-from pyverno.compiler.context import Parser
-from pyverno.engine.cel import CONDITIONS_COST, authorizer_bindings, request_bindings
+from pyverno.compiler.cel.environment import CelCompiler
+from pyverno.compiler.parser import Parser
+from pyverno.engine.cel.session import CONDITIONS_COST, authorizer_bindings, request_bindings
 from pyverno.engine.request import Request
 from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject

@@ -15,7 +15,7 @@ from kubesandbox.attributes import Attributes
 from kubesandbox.authorization.access import Authorizer
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from kubesandbox.view import ClusterView
-from pyverno.engine.constraints import ResourceRule
+from pyverno.engine.cel.constraints import ResourceRule
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject

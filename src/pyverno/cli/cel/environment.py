@@ -67,7 +67,7 @@ def _rules(version: Version) -> Environment:
 
 
 def _kyverno(version: Version, *, kind: str) -> Environment:
-    from pyverno.compiler.celenvironment import environment_of_kind
+    from pyverno.compiler.cel.environment import environment_of_kind
 
     names = {**_EXCEPTIONS, **(_IMAGES if kind.endswith("ImageValidatingPolicy") else {})}
     return _with_admission(environment_of_kind(kind), names)
@@ -79,8 +79,8 @@ def _authz(version: Version, *, mode: str) -> Environment:
 
 def _with_admission(environment: Environment, names: Mapping[str, Type]) -> Environment:
     """Declare what every policy of a kind has; `variables` has fields of any name, as no policy says which."""
-    from pyverno.compiler.celenvironment import CelCompiler
-    from pyverno.compiler.context import Parser
+    from pyverno.compiler.cel.environment import CelCompiler
+    from pyverno.compiler.parser import Parser
     from pyverno.kube.yaml.documents import Document
 
     made = CelCompiler(environment, Parser(Document({})), names=names).environment
@@ -223,7 +223,7 @@ def _of_builtin(kind: str, builtin: SchemaSet) -> tuple[KindInfo, JSONObject]:
 
 
 def _of_crds(crds: list[JSONObject], kind: str) -> tuple[KindInfo, JSONObject]:
-    from pyverno.compiler.typechecking import custom_schemas
+    from pyverno.compiler.cel.typechecking import custom_schemas
 
     table = KindTable().with_crds(crds)
     infos = _one_kind(table, kind) if kind else _same_kind(tuple(table), "the files of --crd")

@@ -136,7 +136,7 @@ def bindings(given: Mapping[str, JSON], *, is_kyverno: bool = True) -> dict[str,
 
 
 def _admission(given: Mapping[str, JSON], *, is_kyverno: bool) -> dict[str, JSON]:
-    from pyverno.engine.cel import authorizer_bindings, request_bindings
+    from pyverno.engine.cel.session import authorizer_bindings, request_bindings
     from pyverno.engine.request import Operation, Request
     from pyverno.kube.kinds import BUILTIN_KINDS
     from pyverno.kube.resource import Resource

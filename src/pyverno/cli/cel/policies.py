@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pyverno.cli.cel.environment import custom_definitions
+from pyverno.compiler.cel.typechecking import TypeChecking, check_types, known_schemas
 from pyverno.compiler.compile import compile_documents
-from pyverno.compiler.typechecking import TypeChecking, check_types, known_schemas
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.schemas import schema_set
 from pyverno.offline.policies import load_policy_documents

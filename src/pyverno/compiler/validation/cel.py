@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pyverno.compiler.celmatching import INVALID_SELECTOR, selector_problems
+from pyverno.compiler.cel.matching import INVALID_SELECTOR, selector_problems
 from pyverno.compiler.validation.findings import Findings
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import encode

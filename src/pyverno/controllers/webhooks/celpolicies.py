@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from pyverno.compiler.autogen.cel import expand_cel
-from pyverno.compiler.webhookconditions import webhook_conditions
+from pyverno.compiler.cel.webhookconditions import webhook_conditions
 from pyverno.controllers.webhooks.rules import ALL_OPERATIONS, constraint_rules, sorted_rules
 from pyverno.controllers.webhooks.sources import FAILURES, Hook, Sources, key_of
 from pyverno.kube.json import JSONObject, encode

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyverno.engine.actions.exemption import SkippedByException
-from pyverno.engine.conditions import Conditions
 from pyverno.engine.effects import DeleteEffect
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Run
+from pyverno.engine.rules.conditions import Conditions
 from pyverno.errors import ExpressionError
 from pyverno.value import dataclass
 

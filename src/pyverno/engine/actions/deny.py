@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.message import as_text, passed_message, rendered_message
-from pyverno.engine.conditions import Conditions
 from pyverno.engine.fast.conditions import Answers, compile_denial
-from pyverno.engine.guards import joined
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, RuleInfo, Run
+from pyverno.engine.rules.conditions import Conditions
+from pyverno.engine.rules.guards import joined
 from pyverno.errors import ExpressionError
 from pyverno.lang.template import Template
 from pyverno.value import dataclass, field

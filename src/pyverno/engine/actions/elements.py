@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyverno.engine.guards import Preconditions
 from pyverno.engine.rule import Binding, Run
+from pyverno.engine.rules.guards import Preconditions
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.template.expression_text import ExpressionText

@@ -10,10 +10,10 @@ from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.patches import Patch
 from pyverno.engine.effects import PatchEffect
 from pyverno.engine.faults import error_verdict
-from pyverno.engine.guards import Preconditions
 from pyverno.engine.redaction import asked
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Binding, Exemption, Run
+from pyverno.engine.rules.guards import Preconditions
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
 from pyverno.kube.json import JSON, equal
 from pyverno.kube.patch.mergedlists import MergeMemory

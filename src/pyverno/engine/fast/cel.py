@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from pyverno.engine.cel import CelCondition, CelVariable
+from pyverno.engine.cel.session import CelCondition, CelVariable
 from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import NO_FAST_VERDICT, Check, FastVerdict, Judge, PassCheckClaim
 from pyverno.kube.json import JSON
@@ -32,8 +32,8 @@ def cel_shortcut(
     """Return the fast tier of a rule that gives the results `passed` when all conditions and validations are true.
 
     The bound on the cost of the claim is at most the limit of one expression, so that it also holds for each
-    expression, for the match conditions together and for the policy (see `engine.cel`). It is lower than that, because
-    a pass-check never looks at the clock: what costs more is left to the closures, which do.
+    expression, for the match conditions together and for the policy (see `engine.cel.session`). It is lower than that,
+    because a pass-check never looks at the clock: what costs more is left to the closures, which do.
     """
     programs = (*(condition.program for condition in conditions), *validations)
     claim = Claim(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyverno.engine.conditions import Condition, Conditions, as_float, sides_of
 from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import Judge
+from pyverno.engine.rules.conditions import Condition, Conditions, as_float, sides_of
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.codegen import Source

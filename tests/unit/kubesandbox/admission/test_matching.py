@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
-from pyverno.engine.constraints import ResourceRule
+from pyverno.engine.cel.constraints import ResourceRule
 from pyverno.engine.request import Operation
 from pyverno.kube.selector import compile_selector
 from pyverno.kube.status import StatusError

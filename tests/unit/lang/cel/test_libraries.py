@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel import CompileError, Environment
 from pyverno.lang.cel.declarations import Declaration

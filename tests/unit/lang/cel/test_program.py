@@ -158,7 +158,7 @@ def test_budget_errors_are_never_absorbed() -> None:
 
 def test_a_bound_name_is_computed_when_it_is_used() -> None:
     """`cel.bind` does not evaluate a value that nothing needs."""
-    from pyverno.compiler.celenvironment import environment_of_kind
+    from pyverno.compiler.cel.environment import environment_of_kind
 
     environment = environment_of_kind("ValidatingPolicy")
     assert environment.compile("cel.bind(x, 1 / 0, true)").evaluate({}) is True

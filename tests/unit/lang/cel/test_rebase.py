@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.lang.cel import Environment
 from pyverno.lang.cel.checking.checker import Checked
 from pyverno.lang.cel.rebase import look_deeper

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError, PyvernoError
 from pyverno.lang.cel import types
 from pyverno.lang.cel.declarations import Overload, function

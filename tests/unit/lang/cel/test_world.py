@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pyverno.compiler.celenvironment import environment_of_kind
+from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError
 from pyverno.lang.cel import CompileError
 from pyverno.lang.cel.libraries.authorizer import Authorizer

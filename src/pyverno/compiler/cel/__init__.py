@@ -1,0 +1,1 @@
+"""Lowering of policies written in CEL: environments, expressions, constraints, and type checks."""

@@ -1,0 +1,112 @@
+"""Lowering of context entries and conditions: to bindings and guards.
+
+Every expression and template is parsed here, once. This module must never load an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyverno.engine.rule import Binding
+from pyverno.errors import ExpressionError, ExpressionSyntaxError, PolicyError
+from pyverno.kube.json import JSON
+from pyverno.lang.template import Template, compile_template
+from pyverno.policy.context import ContextEntry
+from pyverno.policy.schema import Path, Source, locate, path_text
+from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.engine.rules.conditions import Conditions
+    from pyverno.engine.rules.guards import Preconditions
+    from pyverno.lang.template.expression_text import ExpressionText
+
+__all__ = ["Parser", "lower_conditions", "lower_context", "lower_preconditions", "place_of"]
+
+
+_SUBSTITUTED_AS_A_WHOLE = (("apiCall",), ("globalReference",))
+"""Context entries of whose other kinds each field is substituted by itself."""
+
+
+@dataclass(slots=True)
+class Parser:
+    """Parses the expressions of one policy and collects what does not parse."""
+
+    source: Source
+    errors: list[PolicyError] = field(default_factory=list)
+
+    def template(self, document: JSON, path: Path) -> Template:
+        """Compile a document with variables that stands at `path`."""
+        template = compile_template(document, path=place_of(path))
+        for error in template.errors:
+            self.report(error.message, path, code="expression-syntax")
+        return template
+
+    def optional(self, document: JSON, path: Path) -> Template | None:
+        """Compile a document that may not be written."""
+        return None if document is None or document == "" else self.template(document, path)
+
+    def query(self, text: str, path: Path) -> ExpressionText | None:
+        """Compile a JMESPath text; None when it is not written or does not parse (which is reported)."""
+        if not text:
+            return None
+        # imported here and below, because many rules have neither expressions, conditions nor a context
+        from pyverno.lang.template.expression_text import compile_expression_text
+
+        try:
+            return compile_expression_text(text)
+        except ExpressionSyntaxError as error:
+            self.report(f"failed to parse JMESPath {text}: {error.message}", path, code="expression-syntax")
+            return None
+
+    def report(self, message: str, path: Path, *, code: str) -> None:
+        """Note one problem at a place of the policy."""
+        self.errors.append(PolicyError(message, location=locate(self.source, path), path=path_text(path), code=code))
+
+
+def place_of(path: Path) -> str:
+    """Return the path inside a rule: templates name places by it (`/mutate/patchStrategicMerge`)."""
+    inside = path[3:] if path[:2] == ("spec", "rules") else path
+    if "context" in inside:  # Kyverno: the places of an entry begin inside of it
+        entry = inside[inside.index("context") + 2 :]
+        return "".join(f"/{step}" for step in entry[1 if entry[:1] in _SUBSTITUTED_AS_A_WHOLE else 2 :])
+    if inside[:2] == ("mutate", "foreach"):  # Kyverno: the places of an entry begin with the entry
+        inside = inside[3:]
+        while inside[:1] == ("foreach",):
+            inside = inside[2:]
+    return "".join(f"/{step}" for step in inside)
+
+
+def lower_context(entries: Sequence[ContextEntry], parser: Parser) -> tuple[Binding, ...]:
+    """Compile the entries in order."""
+    if not entries:
+        return ()
+    from pyverno.compiler.rules.bindings import lower_entry
+
+    return tuple(binding for entry in entries for binding in lower_entry(entry, parser))
+
+
+def lower_preconditions(conditions: JSON, parser: Parser, path: Path) -> Preconditions | None:
+    """Compile preconditions; None when there are none or they do not compile (which is reported)."""
+    compiled = lower_conditions(conditions, parser, path)
+    if compiled is None:
+        return None
+    from pyverno.engine.rules.guards import Preconditions
+
+    return Preconditions(compiled)
+
+
+def lower_conditions(conditions: JSON, parser: Parser, path: Path, *, blocks: bool = False) -> Conditions | None:
+    """Compile conditions; None when there are none or they do not compile (which is reported).
+
+    `blocks` reads a list as any/all blocks (exceptions) and not as legacy conditions.
+    """
+    if conditions is None or conditions in ([], {}):
+        return None
+    from pyverno.engine.rules.conditions import compile_conditions
+
+    try:
+        return compile_conditions(conditions, blocks=blocks)
+    except ExpressionError as error:
+        parser.report(error.message, path, code="conditions")
+        return None

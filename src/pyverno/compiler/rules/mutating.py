@@ -1,0 +1,97 @@
+"""Lowering of `mutate` blocks to actions."""
+
+from __future__ import annotations
+
+from pyverno.compiler.parser import Parser, lower_context, lower_preconditions, place_of
+from pyverno.compiler.rules.elements import lower_elements
+from pyverno.engine.actions.mutate import (
+    Change,
+    ForeachChange,
+    MutateElements,
+    MutateExisting,
+    MutateRule,
+    PatchChange,
+    Targets,
+)
+from pyverno.engine.actions.patches import JsonPatch, Patch, StrategicMergePatch
+from pyverno.engine.rule import Action
+from pyverno.errors import ExpressionError
+from pyverno.lang.pattern.mutate import compile_overlay
+from pyverno.lang.template.patchtext import PatchText, compile_patch_text
+from pyverno.policy.mutate import ForeachOrder, Mutate, MutateForeach, Target
+from pyverno.policy.schema import Path
+
+__all__ = ["lower_mutate"]
+
+
+def lower_mutate(mutate: Mutate, parser: Parser) -> Action:
+    """Compile what a mutate rule changes, and which objects."""
+    change: Change
+    patch = _patch(mutate, mutate.path, parser)
+    if mutate.foreach:
+        entries = [_entry(each, parser, 0) for each in mutate.foreach]
+        change = ForeachChange(tuple(entry for entry in entries if entry is not None))
+    elif patch is not None:
+        change = PatchChange(patch)
+    else:
+        parser.report("empty mutate rule", mutate.path, code="mutate")
+        change = ForeachChange(())
+    if not mutate.targets:
+        return MutateRule(change)
+    return MutateExisting(tuple(_targets(target, parser) for target in mutate.targets), change)
+
+
+def _patch(written: Mutate | MutateForeach, path: Path, parser: Parser) -> Patch | None:
+    """Compile the patch; a strategic merge wins where both are written."""
+    if written.patch_strategic_merge is not None:
+        at = (*path, "patchStrategicMerge")
+        template = parser.template(written.patch_strategic_merge, at)
+        if not template.is_static:
+            return StrategicMergePatch(template)
+        try:
+            return StrategicMergePatch(template, compile_overlay(template.document))
+        except ExpressionError as error:
+            parser.report(error.message, at, code="patch")
+            return None
+    if written.patches_json6902:
+        operations = _operations(written.patches_json6902, (*path, "patchesJson6902"), parser)
+        return None if operations is None else JsonPatch(operations)
+    return None
+
+
+def _operations(text: str, path: Path, parser: Parser) -> PatchText | None:
+    try:
+        operations = compile_patch_text(text, place_of(path))
+    except ExpressionError as error:
+        parser.report(error.message, path, code="patch")
+        return None
+    for problem in operations.template.errors:
+        parser.report(problem.message, path, code="expression-syntax")
+    return operations
+
+
+def _entry(each: MutateForeach, parser: Parser, depth: int) -> MutateElements | None:
+    elements = lower_elements(each, parser, depth=depth)
+    if elements is None:
+        return None
+    nested = [_entry(inner, parser, depth + 1) for inner in each.foreach]
+    merges = each.patch_strategic_merge is not None
+    return MutateElements(
+        elements,
+        _patch(each, each.path, parser),
+        tuple(entry for entry in nested if entry is not None),
+        reverse=each.order is ForeachOrder.DESCENDING or (each.order is None and merges),
+    )
+
+
+def _targets(target: Target, parser: Parser) -> Targets:
+    path = target.path
+    return Targets(
+        api_version=parser.template(target.api_version, (*path, "apiVersion")),
+        kind=parser.template(target.kind, (*path, "kind")),
+        namespace=parser.template(target.namespace, (*path, "namespace")),
+        name=parser.template(target.name, (*path, "name")),
+        selector=None if target.selector is None else parser.template(target.selector, (*path, "selector")),
+        bindings=lower_context(target.context, parser),
+        preconditions=lower_preconditions(target.preconditions, parser, (*path, "preconditions")),
+    )

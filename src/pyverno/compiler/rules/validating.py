@@ -1,0 +1,86 @@
+"""Lowering of `validate` blocks to actions; each form has a module of its own, imported when a rule has that form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyverno.compiler.parser import Parser
+from pyverno.engine.actions.unavailable import Unavailable
+from pyverno.engine.rule import Action
+from pyverno.errors import PyvernoError
+from pyverno.lang.template import Template
+from pyverno.policy.rule import Rule
+from pyverno.policy.schema import Path
+from pyverno.policy.validate import Validate, ValidateForeach
+
+if TYPE_CHECKING:
+    from pyverno.engine.actions.deny import DenyCheck
+    from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck
+
+__all__ = ["lower_check", "lower_validate"]
+
+_MANIFESTS_UNAVAILABLE = "verification of manifest signatures is not available in this version of pyverno"
+
+
+class NothingToCheck:
+    """A rule that says nothing to check (or only an assertion tree, ignored since Kyverno 1.19): no result."""
+
+    def run(self, run: object) -> tuple[()]:
+        """Return no verdict."""
+        return ()
+
+    def exempt(self, run: object, exemptions: object) -> None:
+        """Exceptions change nothing."""
+        return
+
+
+def lower_validate(rule: Rule, validate: Validate, parser: Parser) -> Action:
+    """Compile the one check of a rule; Kyverno's order decides when several are written."""
+    message = parser.template(validate.message, (*validate.path, "message"))
+    if validate.manifests is not None:
+        return Unavailable(_MANIFESTS_UNAVAILABLE)
+    if validate.pod_security is not None:
+        return _pod_security(rule, validate, parser)
+    if validate.cel is not None:
+        from pyverno.compiler.cel.admissionpolicy import lower_cel_rule
+
+        return lower_cel_rule(rule, validate, parser)
+    check = lower_check(rule, validate, message, validate.path, parser)
+    if check is not None:
+        return check
+    if validate.foreach:
+        from pyverno.compiler.rules.foreach import lower_foreach
+
+        return lower_foreach(rule, validate.foreach, message, parser)
+    return NothingToCheck()
+
+
+def _pod_security(rule: Rule, validate: Validate, parser: Parser) -> Action:
+    from pyverno.engine.actions.pod_security import PodSecurityRule
+    from pyverno.podsecurity import compile_pod_security
+
+    try:
+        return PodSecurityRule(rule.name, compile_pod_security(validate.raw.get("podSecurity")))
+    except PyvernoError as error:
+        text = f"failed to parse pod security api version: {error.message}"
+        parser.report(text, (*validate.path, "podSecurity"), code="pod-security")
+        return Unavailable(text)
+
+
+def lower_check(
+    rule: Rule, written: Validate | ValidateForeach, message: Template, path: Path, parser: Parser
+) -> PatternCheck | AnyPatternCheck | DenyCheck | None:
+    """Compile deny, pattern or anyPattern, the first that is written."""
+    if written.deny is not None:
+        from pyverno.compiler.rules.denying import lower_deny
+
+        return lower_deny(rule.name, written.deny, message, path, parser)
+    if written.pattern is not None:
+        from pyverno.compiler.rules.patterns import lower_pattern
+
+        return lower_pattern(rule.name, written.pattern, message, (*path, "pattern"), parser)
+    if written.any_pattern is not None:
+        from pyverno.compiler.rules.patterns import lower_any_pattern
+
+        return lower_any_pattern(rule.name, written.any_pattern, message, (*path, "anyPattern"), parser)
+    return None

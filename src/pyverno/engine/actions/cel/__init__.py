@@ -1,0 +1,1 @@
+"""What rules written in CEL do: one module per action."""

@@ -1,0 +1,109 @@
+"""Generation in CEL: objects that a GeneratingPolicy asks for, by expressions or by templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyverno.engine.actions.cel.annotations import annotation_detail
+from pyverno.engine.actions.cel.validate import exempted, no_exceptions
+from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.effects import CreateEffect
+from pyverno.engine.result import ResourceRef, Status, Verdict
+from pyverno.engine.rule import Exemption, Run
+from pyverno.errors import EvaluationError, PyvernoError
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.lang.cel import Program
+from pyverno.value import dataclass
+
+__all__ = ["GeneratingAction", "TemplateSource"]
+
+_PREFIX = "generate.kyverno.io/"
+
+TemplateSource = Callable[[CelSession], Sequence[JSONObject]]
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratingAction:
+    """Entries in order: expressions that call `generator.Apply`, or templates that give objects."""
+
+    entries: tuple[Program | TemplateSource, ...]
+    conditions: tuple[CelCondition, ...] = ()
+    variables: tuple[CelVariable, ...] = ()
+    synchronize: bool = False
+    server_side_apply: bool = False
+    orphan_on_policy_delete: bool = False
+    annotations: tuple[tuple[str, Program], ...] = ()
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Collect what the entries ask for; nothing is created here."""
+        session = CelSession(run, {**request_bindings(run.request), "exceptions": no_exceptions()}, self.variables)
+        try:
+            unmet = first_unmet(session.for_conditions(), self.conditions)
+            if unmet is not None:
+                if not unmet.errors:
+                    return ()
+                raise EvaluationError("; ".join(unmet.errors))
+            for entry in self.entries:
+                if isinstance(entry, Program):
+                    session.evaluate(entry)
+                else:
+                    for document in entry(session):
+                        # Kyverno: what a template leaves open is the namespace of the policy, if it has one
+                        session.world.generate(ResourceRef.of(document).namespace or None, [document])
+            detail = annotation_detail(session, self.annotations)
+            effects = tuple(self._effect(namespace, document, run) for namespace, document in session.world.generated)
+        except PyvernoError as error:
+            return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)
+        return (Verdict(Status.PASS, "policy evaluated successfully", detail, effects=effects),)
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Skip the policy."""
+        return exempted(exemptions)
+
+    def _effect(self, namespace: str, document: JSONObject, run: Run) -> CreateEffect:
+        ref = ResourceRef.of(document)
+        for required, text in (("apiVersion", ref.api_version), ("kind", ref.kind)):
+            if not text:
+                raise EvaluationError(f"failed to generate resources: an object to generate has no {required}")
+        known = run.broker.host.kinds.is_namespaced(GVK(*parse_api_version(ref.api_version), ref.kind))
+        metadata = dict(document.get("metadata") or {})
+        own = run.rule.info.policy.namespace
+        if known is False:
+            if own:
+                raise EvaluationError(
+                    f"a policy of namespace `{own}` may not generate the cluster-scoped kind {ref.kind}"
+                )
+            metadata.pop("namespace", None)
+        elif namespace:
+            metadata["namespace"] = namespace
+        for dropped in ("uid", "selfLink", "creationTimestamp", "managedFields", "resourceVersion", "ownerReferences"):
+            metadata.pop(dropped, None)
+        labels = metadata.get("labels") or {}
+        if not isinstance(labels, dict):
+            raise EvaluationError("failed to generate resources: the labels of an object to generate must be a map")
+        metadata["labels"] = {**labels, **_origin_labels(run)}
+        placed = {key: value for key, value in document.items() if key != "status"}
+        placed["metadata"] = metadata
+        return CreateEffect(
+            placed,
+            synchronize=self.synchronize,
+            server_side_apply=self.server_side_apply,
+            orphan_on_policy_delete=self.orphan_on_policy_delete,
+        )
+
+
+def _origin_labels(run: Run) -> dict[str, str]:
+    ref, gvk = ResourceRef.of(run.request.subject), run.request.gvk
+    metadata = run.request.subject.get("metadata") if isinstance(run.request.subject, dict) else None
+    uid = metadata.get("uid") if isinstance(metadata, dict) else ""
+    return {
+        "app.kubernetes.io/managed-by": "kyverno",
+        f"{_PREFIX}policy-name": run.rule.info.policy.name,
+        f"{_PREFIX}trigger-name": ref.name,
+        f"{_PREFIX}trigger-namespace": ref.namespace,
+        f"{_PREFIX}trigger-uid": uid if isinstance(uid, str) else "",
+        f"{_PREFIX}trigger-kind": gvk.kind,
+        f"{_PREFIX}trigger-group": gvk.group,
+        f"{_PREFIX}trigger-version": gvk.version,
+    }

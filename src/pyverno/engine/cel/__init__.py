@@ -1,0 +1,1 @@
+"""CEL at work in a review: sessions of expressions, match constraints, exceptions, and reads of the cluster."""

@@ -1,0 +1,269 @@
+"""What CEL expressions of a policy see, and how they are run: bindings, lazy variables, budgets.
+
+One `CelSession` serves one evaluation of a policy on a request: variables are computed on first use, once, in it.
+Errors are typed; what they mean for the request is the action's business. This module must never know a policy kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyverno.engine.cel.constraints import resource_of
+from pyverno.engine.cel.world import BrokerWorld
+from pyverno.engine.request import Request
+from pyverno.engine.rule import Run
+from pyverno.engine.scope import VariableFaultError
+from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.lang.cel import CostMeter, Program
+from pyverno.lang.cel.libraries.authorizer import Authorizer, ResourceCheck
+from pyverno.lang.cel.values import Value
+from pyverno.value import dataclass
+
+__all__ = [
+    "CelCondition",
+    "CelSession",
+    "CelVariable",
+    "Unmet",
+    "authorizer_bindings",
+    "first_unmet",
+    "has_run_out",
+    "request_bindings",
+    "request_value",
+]
+
+POLICY_COST = 10_000_000
+CONDITIONS_COST = 2_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class CelVariable:
+    """A named expression whose value later ones may read as `variables.NAME`."""
+
+    name: str
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class CelCondition:
+    """A named expression that must be true."""
+
+    name: str
+    program: Program
+
+
+class _Variables(dict[str, Value]):
+    """The value of `variables`: each is computed on first use; an error is kept and raised again."""
+
+    __slots__ = ("_failures", "_programs", "_session")
+
+    def __init__(self, session: CelSession, variables: Sequence[CelVariable]) -> None:
+        super().__init__()
+        self._session = session
+        self._programs = {variable.name: variable.program for variable in variables}
+        self._failures: dict[str, PyvernoError] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._programs
+
+    def __missing__(self, name: str) -> Value:
+        if name in self._failures:
+            raise self._failures[name]
+        if name not in self._programs:
+            raise KeyError(name)
+        try:
+            value = self._session.evaluate(self._programs[name])
+        except BudgetExceededError:
+            raise
+        except PyvernoError as error:
+            failure = error
+            if self._session.names_variables:
+                failure = EvaluationError(f'composited variable "{name}" fails to evaluate: {error.message}')
+            self._failures[name] = failure
+            raise failure from error
+        except (VariableFaultError, RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            raise VariableFaultError from error
+        self[name] = value
+        return value
+
+
+class CelSession:
+    """Bindings, world and cost of one evaluation.
+
+    Sessions with other bindings (`with_bindings`) compute their variables anew but draw on the same budget; match
+    conditions have a budget of their own (`for_conditions`). `names_variables`: an error of a variable says which one
+    it is, as the API server's policies do and Kyverno's do not.
+    """
+
+    __slots__ = ("_variables", "bindings", "meter", "names_variables", "run", "world")
+
+    def __init__(
+        self,
+        run: Run,
+        bindings: Mapping[str, Value],
+        variables: Sequence[CelVariable] = (),
+        *,
+        world: BrokerWorld | None = None,
+        meter: CostMeter | None = None,
+        names_variables: bool = False,
+    ) -> None:
+        self.run = run
+        self.names_variables = names_variables
+        self.world = world if world is not None else BrokerWorld(run.broker)
+        self.meter = meter if meter is not None else CostMeter(limit=POLICY_COST)
+        self._variables = tuple(variables)
+        self.bindings: dict[str, Value] = {**bindings, "variables": _Variables(self, variables)}
+
+    def evaluate(self, program: Program) -> Value:
+        """Return the value of an expression; raises EvaluationError, HostError or BudgetExceededError."""
+        return program.evaluate(self.bindings, self.run.runtime, world=self.world, meter=self.meter)
+
+    def see(self, document: JSON) -> None:
+        """Let `object` be another one from here on; variables that were computed keep their values."""
+        self.bindings["object"] = document
+
+    def with_bindings(self, bindings: Mapping[str, Value]) -> CelSession:
+        """Return a session with other bindings, the same world and the same budget."""
+        return self._like(bindings, self.meter)
+
+    def for_conditions(self, bindings: Mapping[str, Value] | None = None) -> CelSession:
+        """Return a session to judge match conditions in, whose costs are counted by themselves."""
+        return self._like(bindings or {}, CostMeter(limit=CONDITIONS_COST))
+
+    def for_annotations(self) -> CelSession:
+        """Return a session to compute audit annotations in, which have a fresh budget."""
+        return self._like({}, CostMeter(limit=POLICY_COST))
+
+    def _like(self, bindings: Mapping[str, Value], meter: CostMeter) -> CelSession:
+        kept = {name: value for name, value in self.bindings.items() if name != "variables"}
+        return CelSession(
+            self.run,
+            {**kept, **bindings},
+            self._variables,
+            world=self.world,
+            meter=meter,
+            names_variables=self.names_variables,
+        )
+
+
+def request_value(request: Request) -> JSONObject:
+    """Return the variable `request`: the AdmissionRequest without its objects, empty parts left out."""
+    gvk, gvr = request.gvk, _resource(request)
+    value: JSONObject = {
+        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        "operation": request.operation.value,
+        "name": request.name,
+        "namespace": request.namespace,
+        "dryRun": request.dry_run,
+        "userInfo": request.user.to_json(),
+    }
+    if gvr is not None:
+        value["resource"] = {"group": gvr.group, "version": gvr.version, "resource": gvr.resource}
+    if request.subresource:
+        value["subResource"] = request.subresource
+    value.update(request.admission)
+    for key, fallback in (("requestKind", "kind"), ("requestResource", "resource")):
+        if key not in value and fallback in value:
+            value[key] = value[fallback]
+    value.pop("uid", None)
+    return {key: item for key, item in value.items() if item not in ("", None)}
+
+
+def _resource(request: Request) -> GVR | None:
+    """Return the resource of a request, which a manifest leaves to its kind; None for what is no object at all."""
+    if request.gvr is not None or not request.gvk.kind:
+        return request.gvr
+    # a request made from a manifest names no resource; the API server's always do
+    return resource_of(request.gvk, BUILTIN_KINDS)
+
+
+def request_bindings(request: Request, *, has_objects: bool = True) -> dict[str, Value]:
+    """Return what every Kubernetes-mode expression sees of a request.
+
+    Kyverno: in its own kinds `request` holds the objects too, and an object that there is none of is an empty map; the
+    API server's admission policies see null, and no objects in `request`.
+    """
+    value = request_value(request)
+    new, old = request.object, request.old
+    if has_objects:
+        # Kyverno: pkg/cel/policies/*/compiler/eval.go; an unstructured object without content is an empty one
+        value = {**value, "object": new, "oldObject": old}
+        new, old = ({} if each is None else each for each in (new, old))
+    return {
+        "object": new,
+        "oldObject": old,
+        "request": value,
+        "namespaceObject": _namespace_object(request),
+    }
+
+
+def authorizer_bindings(request: Request) -> dict[str, Value]:
+    """Return what the API server's own policies ask the authorizer with; who answers is the world's business."""
+    gvk, gvr = request.gvk, _resource(request)
+    asked = {
+        "group": gvk.group if gvr is None else gvr.group,
+        "resource": "" if gvr is None else gvr.resource,
+        "subresource": request.subresource,
+        "namespace": request.namespace,
+        "name": request.name,
+    }
+    who = Authorizer()
+    return {"authorizer": who, "authorizer.requestResource": ResourceCheck(who, asked)}
+
+
+def _namespace_object(request: Request) -> JSON:
+    """Return the Namespace of the request: as it is known, or by name and labels; null where there is none."""
+    if request.gvk.kind == "Namespace" or not request.namespace:
+        return None
+    if request.namespace_object is not None:
+        return request.namespace_object
+    metadata: JSONObject = {"name": request.namespace}
+    if request.namespace_labels:
+        metadata["labels"] = dict(request.namespace_labels)
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def has_run_out(session: CelSession, error: PyvernoError) -> bool:
+    """Tell whether an error ends the evaluation of the policy.
+
+    Kubernetes: an expression that costs more than one may is an error like others while the policy's budget lasts.
+    """
+    return isinstance(error, BudgetExceededError) and (error.resource != "cost" or session.meter.left < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """Why match conditions stop a policy: one is false (`errors` empty), or some could not be evaluated.
+
+    `expressions` are the texts of those that could not, one for each error.
+    """
+
+    name: str
+    errors: tuple[str, ...] = ()
+    expressions: tuple[str, ...] = ()
+
+
+def first_unmet(session: CelSession, conditions: Sequence[CelCondition]) -> Unmet | None:
+    """Judge conditions: any false one wins over errors; None = all are true. Raises BudgetExceededError."""
+    failed: list[tuple[CelCondition, str]] = []
+    for condition in conditions:
+        try:
+            if session.evaluate(condition.program) is not True:
+                return Unmet(condition.name)
+        except PyvernoError as error:
+            # the API server's own policies go on while their budget lasts
+            ends = has_run_out(session, error) if session.names_variables else isinstance(error, BudgetExceededError)
+            if ends:
+                raise
+            failed.append((condition, error.message))
+    if not failed:
+        return None
+    return Unmet(
+        failed[0][0].name,
+        tuple(error for _, error in failed),
+        tuple(condition.program.text.strip() for condition, _ in failed),
+    )

@@ -1,0 +1,78 @@
+"""Conditions that stand between a matched rule and its action.
+
+A guard returns a verdict to stop with, or None; an error is raised and becomes an ERROR result. This module must never
+decide what a rule does.
+"""
+
+from __future__ import annotations
+
+from pyverno.engine.match import IndexKey
+from pyverno.engine.result import Status, Verdict
+from pyverno.engine.rule import Run
+from pyverno.engine.rules.conditions import Conditions
+from pyverno.errors import EvaluationError, ExpressionError, PyvernoError
+from pyverno.kube.json import JSON
+from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass
+
+__all__ = ["Preconditions", "joined"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """`preconditions` of a rule: not met means SKIP."""
+
+    conditions: Conditions
+
+    def check(self, run: Run) -> Verdict | None:
+        """Evaluate the conditions; the error of one says that it is about preconditions."""
+        try:
+            return self.unmet(run)
+        except ExpressionError as error:
+            raise EvaluationError(f"failed to evaluate preconditions: {error.message}") from error
+
+    def unmet(self, run: Run) -> Verdict | None:
+        """Evaluate the conditions; errors come as they are."""
+        outcome = self.conditions.check(run.scope, run.runtime, delete_request=run.is_delete)
+        if outcome.met:
+            return None
+        return Verdict(Status.SKIP, joined("preconditions not met", outcome.message))
+
+    def surely_holds(self, key: IndexKey) -> bool:
+        """Tell whether conditions that look at nothing but `request.operation` are met for this operation."""
+        known = _NothingElse(request=_OperationOnly(operation=key.operation))
+        try:
+            return self.conditions.check(known, Runtime(), delete_request=key.operation == "DELETE").met
+        except (_NotKnownError, PyvernoError):
+            return False
+
+
+class _NotKnownError(Exception):
+    """The conditions look at more than the key knows; not an error of expressions, which `||` would replace."""
+
+
+class _OperationOnly(dict[str, JSON]):
+    """The variable `request` as far as an index key knows it; anything else asked of it is not known."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> JSON:
+        raise _NotKnownError(name)
+
+    def materialise(self) -> JSON:
+        raise _NotKnownError("request")
+
+
+class _NothingElse(dict[str, JSON]):
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> JSON:
+        raise _NotKnownError(name)
+
+    def materialise(self) -> JSON:
+        raise _NotKnownError("the variables")
+
+
+def joined(*texts: str) -> str:
+    """Join the texts that are not empty by `; `."""
+    return "; ".join(text for text in texts if text)
