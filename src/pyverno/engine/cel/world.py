@@ -15,6 +15,7 @@ from pyverno.errors import EvaluationError, HostError, HostUnavailableError, Not
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.lang.jmespath import FUNCTIONS
 from pyverno.lang.runtime import Runtime
@@ -63,7 +64,8 @@ class BrokerWorld:
         group, version = parse_api_version(api_version)
         known = self.broker.host.kinds.find(GVK(group, version, kind))
         if known is None:
-            raise EvaluationError(f"failed to map kind to resource: no matches for kind {kind!r} in {api_version!r}")
+            text = "failed to map kind to resource: no matches for "
+            raise OperandError(f"{text}the kind", f"{text}kind {kind!r} in {api_version!r}")
         return known.group, known.version, known.plural
 
     def http(self, method: str, url: str, body: JSON, headers: Mapping[str, str], ca_bundle: str) -> tuple[int, bytes]:
@@ -98,7 +100,8 @@ class BrokerWorld:
         own = self.broker.namespace
         namespace = own if namespace is None else namespace
         if own and namespace != own:
-            raise EvaluationError(f"a policy of namespace `{own}` may not generate in namespace `{namespace}`")
+            text = f"a policy of namespace `{own}` may not generate in "
+            raise OperandError(f"{text}another namespace", f"{text}namespace `{namespace}`")
         for document in objects:
             items = document.get("items") if str(document.get("kind", "")).endswith("List") else None
             for item in items if isinstance(items, list) else [document]:
@@ -123,7 +126,8 @@ class BrokerWorld:
             return
         account = check.service_account
         if account is not None and account[0] != own:
-            raise EvaluationError(f"a policy of namespace `{own}` may not ask what `{'/'.join(account)}` may do")
+            text = f"a policy of namespace `{own}` may not ask what "
+            raise OperandError(f"{text}another service account may do", f"{text}`{'/'.join(account)}` may do")
         if check.attributes.get("namespace", "") != own:
             raise EvaluationError(f"a policy of namespace `{own}` may not ask what is allowed outside of it")
 
@@ -148,8 +152,8 @@ class BrokerWorld:
         if self.broker.namespace:
             known = self.broker.host.kinds.by_resource(GVR(group, version, resource))
             if known is not None and not known.namespaced:
-                text = f"a policy of namespace `{self.broker.namespace}` may not read the cluster-wide {resource}"
-                raise EvaluationError(text)
+                text = f"a policy of namespace `{self.broker.namespace}` may not read "
+                raise OperandError(f"{text}cluster-wide resources", f"{text}the cluster-wide {resource}")
         return f"{prefix}/namespaces/{_segment(own, 'namespace')}/{resource}" if own else f"{prefix}/{resource}"
 
 
@@ -162,7 +166,8 @@ def _segment(text: str, what: str) -> str:
         raise EvaluationError(f"{what} is required")
     bad = next((character for character in text if character in "/?#%\\" or not character.isprintable()), None)
     if bad is not None or text in (".", ".."):
-        raise EvaluationError(f"invalid {what} {encode(text)}: it is not one segment of an API path")
+        why = "it is not one segment of an API path"
+        raise OperandError(f"invalid {what}: {why}", f"invalid {what} {encode(text)}: {why}")
     return text
 
 
@@ -170,5 +175,5 @@ def _equality_selector(labels: Mapping[str, str]) -> str:
     for key, value in labels.items():
         problems = (*label_key_problems(key), *label_value_problems(value))
         if problems:
-            raise EvaluationError(f"invalid label {encode(key)}={encode(value)}: {problems[0]}")
+            raise OperandError("invalid label", f"invalid label {encode(key)}={encode(value)}: {problems[0]}")
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -118,7 +118,7 @@ def test_a_label_of_a_list_is_a_label(value):
     """A value that is no label value could be a second requirement, or another parameter."""
     text = "resource.List('v1', 'configmaps', 'team', {'tier': object.metadata.annotations.v}).items.size() >= 0"
     status, message = asked(text, annotations={"v": value})
-    assert ("error", True) == (status, message.startswith('error: invalid label "..."="..."')), message
+    assert ("error", "error: invalid label") == (status, message)
 
 
 def test_http_is_refused_by_default():

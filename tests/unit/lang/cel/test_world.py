@@ -8,6 +8,7 @@ import pytest
 from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError
 from pyverno.lang.cel import CompileError
+from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.libraries.authorizer import Authorizer
 from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.types import DYN, opaque
@@ -169,6 +170,31 @@ def test_errors_of_the_world_become_cel_errors(text: str, answers: dict[str, Any
         CLUSTER.compile(text).evaluate({}, world=Recorder(**answers))
     assert caught.value.message == expected
     assert CLUSTER.compile(f"{text} == dyn(1) || true").evaluate({}, world=Recorder(**answers)) is True
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ('pods "a" is forbidden in namespace "names"', '... "..." is forbidden in namespace "..."'),
+        ("no names in namespaces, renames or a.b", "no ... in namespaces, renames or ....b"),
+        ("/api/v1/namespaces/names/pods/a?x=%61", "/api/.../namespaces/.../.../...?x=%61"),
+    ],
+)
+def test_computed_operands_are_hidden_as_whole_words(said: str, expected: str) -> None:
+    """A text of an operand that is also a part of a longer word leaves that word alone."""
+    program = CLUSTER.with_variables({"x": DYN}).compile("resource.get('v1', 'pods', x.where, x.name)")
+    with pytest.raises(EvaluationError) as caught:
+        program.evaluate({"x": {"where": "names", "name": "a"}}, world=Recorder(get=HostError(said)))
+    assert f"failed to get resource: {expected}" == caught.value.message
+
+
+def test_an_error_with_a_text_for_computed_operands_is_not_searched() -> None:
+    """Words of its own text that an object also holds stay."""
+    program = GENERATING.with_variables({"x": DYN}).compile("generator.apply(x.where, [x])")
+    error = OperandError("a policy may not generate in another namespace", "a policy may not generate in `b`")
+    with pytest.raises(EvaluationError) as caught:
+        program.evaluate({"x": {"where": "policy", "namespace": "may"}}, world=Recorder(generate=error))
+    assert "a policy may not generate in another namespace" == caught.value.message
 
 
 def test_namespaced_policies_can_not_name_a_namespace() -> None:

@@ -44,7 +44,6 @@ _PASCAL: Final = (1, 14)
 _CAMEL: Final = (1, 18)
 _OBJECT: Final = "map(string, any)"
 _LEFT_OUT: Final = "..."
-SHORT: Final = 3
 MOST_PARTS: Final = 100
 LONGEST: Final = 1_024
 _ALL: Final = whole()
@@ -75,23 +74,25 @@ class GVR:
 
 
 @contextmanager
-def _told(prefix: str, *operands: Value) -> Iterator[None]:
+def _world_errors(prefix: str, *operands: Value) -> Iterator[None]:
     """Turn errors of the world into CEL errors that start with a prefix.
 
-    The world says what it was asked (names, addresses): that is shown where the expression writes it, and left out
-    where it was computed.
+    Such errors quote names and addresses: they are shown where the expression writes them, and hidden where it
+    computes them. An OperandError brings both texts itself.
     """
     try:
         yield
+    except OperandError as error:
+        raise OperandError(error.message, error.shown) from None
     except (HostError, EvaluationError) as error:
         words = "" if isinstance(error, EvaluationError) else f"{prefix}: "
-        raise OperandError(words + _without(error.message, operands), words + error.message) from None
+        raise OperandError(words + _hide(error.message, operands), words + error.message) from None
 
 
-def _without(text: str, operands: tuple[Value, ...]) -> str:
-    """Return a text without the texts that a call was given, however deep they are in its operands.
+def _hide(text: str, operands: tuple[Value, ...]) -> str:
+    """Replace the texts in the operands of a call, however deep, wherever they stand as whole words of a text.
 
-    Where these are many or long nothing is left of it.
+    Of operands with many or long texts, nothing of the text is left.
     """
     waiting, found = list(operands), set[str]()
     while waiting:
@@ -111,21 +112,26 @@ def _without(text: str, operands: tuple[Value, ...]) -> str:
         elif isinstance(value, StructValue):
             waiting.append(value.fields)
     for part in sorted(found, key=len, reverse=True):
-        text = text.replace(part, _LEFT_OUT) if len(part) > SHORT else _without_word(text, part)
+        text = _hide_word(text, part)
     return text
 
 
-def _without_word(text: str, word: str) -> str:
-    """Return a text without a short word, which may also be a part of others."""
+def _hide_word(text: str, word: str) -> str:
+    """Replace a word, but not where it is a part of a longer one."""
     pieces: list[str] = []
     start = at = 0
     while (at := text.find(word, at)) >= 0:
         end = at + len(word)
-        if not text[at - 1 : at].isalnum() and not text[end : end + 1].isalnum():
+        if not (_joins(text[at - 1 : at], word[0]) or _joins(word[-1], text[end : end + 1])):
             pieces += [text[start:at], _LEFT_OUT]
             start = end
         at = end
     return "".join([*pieces, text[start:]])
+
+
+def _joins(left: str, right: str) -> bool:
+    """Return whether two neighbouring characters belong to the same word."""
+    return left.isalnum() and right.isalnum()
 
 
 def _both_cases(pascal: str, camel: str, *signatures: str) -> Callable[[Implementation], tuple[Declaration, ...]]:
@@ -153,19 +159,19 @@ def _target(args: tuple[Value, ...]) -> tuple[str, str, tuple[Value, ...]]:
 
 
 def _get(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, name: str) -> JSON:
-    with _told("failed to get resource", api_version, resource, namespace, name):
+    with _world_errors("failed to get resource", api_version, resource, namespace, name):
         return evaluation.world.get_resource(api_version, resource, namespace, name)
 
 
 def _list(
     evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
 ) -> JSONObject:
-    with _told("failed to list resource", api_version, resource, namespace, labels):
+    with _world_errors("failed to list resource", api_version, resource, namespace, labels):
         return evaluation.world.list_resources(api_version, resource, namespace, labels)
 
 
 def _post(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, body: Value) -> JSONObject:
-    with _told("failed to create resource", api_version, resource, namespace, body):
+    with _world_errors("failed to create resource", api_version, resource, namespace, body):
         return evaluation.world.post_resource(api_version, resource, namespace, to_json(body))
 
 
@@ -245,7 +251,7 @@ def namespaced_post(evaluation: Evaluation, _: LibraryContext, api_version: str,
 @_both_cases("ToGVR", "toGVR", f"{_RESOURCE}.(string, string) -> {GVR.cel_type}")
 def to_gvr(evaluation: Evaluation, _: LibraryContext, api_version: str, kind: str) -> GVR:
     """The resource of a kind, by discovery."""
-    with _told("failed to map kind to resource", api_version, kind):
+    with _world_errors("failed to map kind to resource", api_version, kind):
         return GVR(*evaluation.world.to_gvr(api_version, kind))
 
 
@@ -286,7 +292,7 @@ def _send(
     evaluation: Evaluation, client: LibraryContext, method: str, url: str, *, data: Value, headers: Mapping[str, str]
 ) -> JSONObject:
     body = to_json(data) if method == "POST" else None
-    with _told("request failed", url, data, headers):
+    with _world_errors("request failed", url, data, headers):
         return _answer(*evaluation.world.http(method, url, body, headers, client.ca_bundle))
 
 
@@ -332,7 +338,7 @@ _GLOBAL: Final = "globalcontext.Context"
 @_both_cases("Get", "get", f"{_GLOBAL}.(string) -> dyn", f"{_GLOBAL}.(string, string) -> dyn")
 def global_get(evaluation: Evaluation, _: LibraryContext, name: str, projection: str = "") -> JSON:
     """The data of a global context entry (or of one of its projections), null when there is no such entry."""
-    with _told("failed to get global reference", name, projection):
+    with _world_errors("failed to get global reference", name, projection):
         return with_doubles(evaluation.world.global_context(name, projection), evaluation.runtime.budget)
 
 
@@ -354,7 +360,7 @@ _IMAGE: Final = "imagedata.Context"
 @_both_cases("GetMetadata", "getMetadata", f"{_IMAGE}.(string) -> dyn")
 def image_metadata(evaluation: Evaluation, _: LibraryContext, reference: str) -> JSON:
     """What the registry says about an image: registry, repository, tag, digest, manifest, config, ..."""
-    with _told("failed to get image data", reference):
+    with _world_errors("failed to get image data", reference):
         return with_doubles(evaluation.world.image_metadata(reference), evaluation.runtime.budget)
 
 
@@ -376,7 +382,7 @@ _GENERATOR: Final = "generator.Context"
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(string, list({_OBJECT})) -> bool")
 def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects: Value) -> bool:
     """Ask for objects in a namespace; always true when that works."""
-    with _told("failed to generate resources", namespace, objects):
+    with _world_errors("failed to generate resources", namespace, objects):
         evaluation.world.generate(namespace, [to_json(item) for item in objects])
     return True
 
@@ -384,7 +390,7 @@ def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects:
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(list({_OBJECT})) -> bool")
 def generate_here(evaluation: Evaluation, _: LibraryContext, objects: Value) -> bool:
     """Ask for objects in the namespace of the policy; always true when that works."""
-    with _told("failed to generate resources", objects):
+    with _world_errors("failed to generate resources", objects):
         evaluation.world.generate(None, [to_json(item) for item in objects])
     return True
 
@@ -414,28 +420,28 @@ NAMESPACED_GENERATOR: Final = Library(
 @function("verifyImageSignatures", "(string, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_image_signatures(evaluation: Evaluation, image: str, attestors: Value) -> int:
     """How many of the attestors verify the image's signature."""
-    with _told("failed to verify image", image, attestors):
+    with _world_errors("failed to verify image", image, attestors):
         return evaluation.world.verify_image(image, list(attestors), None)
 
 
 @function("verifyAttestationSignatures", "(string, dyn, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_attestation_signatures(evaluation: Evaluation, image: str, attestation: Value, attestors: Value) -> int:
     """How many of the attestors verify an attestation of the image."""
-    with _told("failed to verify attestation", image, attestation, attestors):
+    with _world_errors("failed to verify attestation", image, attestation, attestors):
         return evaluation.world.verify_image(image, list(attestors), to_json(attestation))
 
 
 @function("getImageData", "(string) -> dyn", in_context=True, work=_ALL)
 def get_image_data(evaluation: Evaluation, image: str) -> JSON:
     """What the registry says about an image."""
-    with _told("failed to get imagedata", image):
+    with _world_errors("failed to get imagedata", image):
         return with_doubles(evaluation.world.image_metadata(image), evaluation.runtime.budget)
 
 
 @function("extractPayload", "(string, dyn) -> dyn", in_context=True, work=_ALL)
 def extract_payload(evaluation: Evaluation, image: str, attestation: Value) -> JSON:
     """The payload of a verified attestation."""
-    with _told("failed to get payload", image, attestation):
+    with _world_errors("failed to get payload", image, attestation):
         return with_doubles(evaluation.world.image_payload(image, to_json(attestation)))
 
 
