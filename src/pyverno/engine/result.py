@@ -6,7 +6,7 @@ This module must never decide whether a request is allowed (see `decision`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -31,6 +31,7 @@ __all__ = [
     "RuleType",
     "Status",
     "Verdict",
+    "failed_paths",
     "failed_results",
 ]
 
@@ -241,5 +242,16 @@ def failed_results(rule: RuleInfo, action: FailureAction) -> FailedResult:
 
     def result(message: str, detail: Detail = None, /) -> RuleResult:
         return new(RuleResult, (rule, action, failed, message, detail, None, (), None, (), NO_PROPERTIES))
+
+    return result
+
+
+def failed_paths(rule: RuleInfo, action: FailureAction, text: str) -> Callable[[str], tuple[RuleResult]]:
+    """Return what makes the result of a rule whose pattern fails at a path, which follows `text` in its message."""
+    new, failed = tuple.__new__, Status.FAIL
+
+    def result(path: str) -> tuple[RuleResult]:
+        detail = new(PatternDetail, (path,))
+        return (new(RuleResult, (rule, action, failed, text + path, detail, None, (), None, (), NO_PROPERTIES)),)
 
     return result

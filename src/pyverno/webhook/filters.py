@@ -114,4 +114,4 @@ class ExcludedUsers:
 
 
 def _any_fits(patterns: Sequence[str], names: Iterable[str]) -> bool:
-    return any(fits(pattern, name) for name in names for pattern in patterns)
+    return bool(patterns) and any(fits(pattern, name) for name in names for pattern in patterns)

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.message import as_text, passed_message, rendered_message, validation_error
-from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, Status, Verdict, failed_results
+from pyverno.engine.result import (
+    FailureAction,
+    PatternDetail,
+    RuleResult,
+    Status,
+    Verdict,
+    failed_paths,
+    failed_results,
+)
 from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, Judge, PassCheckClaim, RuleInfo, Run
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
@@ -101,14 +109,13 @@ class PatternCheck(SkippedByException):
 
             return by_match
         prefix = validation_error(as_text(message), f"rule {self.rule} failed at path ")
-        failed = failed_results(info, action)
-        new_detail = PatternDetail._make
+        failed = failed_paths(info, action, prefix)
 
         def by_path(subject: JSON) -> Sequence[RuleResult] | None:
             path = failing_path(subject)
             if not path:
                 return passed
-            return (failed(prefix + path, new_detail((path,))),) if is_static else None
+            return failed(path) if is_static else None
 
         return by_path
 

@@ -13,6 +13,7 @@ __all__ = ["condition_price"]
 
 _FREE_PAIRS = 10_000
 _FREE_CHARACTERS = 1_024
+_FREE_ITEMS = 64
 _CHARACTERS_PER_STEP = 16
 _SCANNED_PER_STEP = 1_024
 
@@ -25,7 +26,7 @@ def condition_price(key: JSON, value: JSON) -> int:
     """
     if isinstance(key, str):
         return _text_price(key, value)
-    if not isinstance(key, list) or not isinstance(value, (list, str)):
+    if not isinstance(key, list) or not isinstance(value, (list, str)) or (_is_short(key) and _is_short(value)):
         return 0
     keys = _texts(key)
     values = _texts(value) if isinstance(value, list) else [value]
@@ -48,6 +49,16 @@ def _text_price(key: str, value: JSON) -> int:
         size = len(key) + len(value)
         return 0 if size <= _FREE_CHARACTERS else size // _CHARACTERS_PER_STEP + match_price(key, value)
     return condition_price([key], value) if isinstance(value, list) else len(key) // _FREE_CHARACTERS
+
+
+def _is_short(side: list[JSON] | str) -> bool:
+    """Tell whether so few texts, and so short ones, are on a side that no comparison with such another is dear."""
+    if len(side) > _FREE_ITEMS:
+        return False
+    try:
+        return len(side if isinstance(side, str) else "".join(side)) <= _FREE_CHARACTERS
+    except TypeError:  # an item is no text
+        return False
 
 
 def _texts(items: list[JSON]) -> list[str]:

@@ -156,16 +156,16 @@ class _Writer:
         if texts is None:
             self.refuse_if("if not c{}(v{}):", leaf, variable, place=place)
             return
-        test = "if v{} != c{}" if len(texts) == 1 else "if v{} not in c{}"
+        test = "v{} != c{}" if len(texts) == 1 else "v{} not in c{}"
         constant = self.source.constant(next(iter(texts)) if len(texts) == 1 else texts)
         numbers = [variable, constant]
         for text, template in (("true", " and v{} is not True"), ("false", " and v{} is not False")):
             if text in texts:
                 test += template
                 numbers.append(variable)
-        # a list fits when all its elements do
-        test += " and (type(v{}) is not list or not c{}(v{})):"
-        self.refuse_if(test, *numbers, variable, leaf, variable, place=place)
+        # a list fits when all its elements do; it is looked at first, because a set can not be asked for it
+        whole = f"if not c{{}}(v{{}}) if type(v{{}}) is list else {test}:"
+        self.refuse_if(whole, leaf, variable, variable, *numbers, place=place)
 
 
 def _ordered(pattern: JSONObject) -> Iterator[_Entry]:
