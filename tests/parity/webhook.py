@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyverno.cli.evaluate import Evaluation
 from pyverno.cli.test.find import find_suites
 from pyverno.cli.test.suite import Suite, load_suite
 from pyverno.compiler import compile_documents
@@ -34,6 +33,7 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.resource import Resource
 from pyverno.offline.clifiles import Values
+from pyverno.offline.session import Evaluation
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import CEL_ROUTES, Route, WebhookType, read_route
 from tests.cases.snapshot import said

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pyverno.cli.apply.load import Material, Session, open_session
-from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
+from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Evaluation
 from pyverno.value import dataclass, replace
 
 __all__ = ["JudgedResource", "judge"]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyverno.cli.apply.options import ApplyOptions
-from pyverno.cli.evaluate import Evaluation
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.request import User
 from pyverno.errors import PyvernoError, UsageError
@@ -26,6 +25,7 @@ from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise
+from pyverno.offline.session import Evaluation
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def load_material(options: ApplyOptions, *, stdin: bytes | None = None) -> Mater
         if not paths:
             continue
         # imported here, because few runs ask authorization policies
-        from pyverno.cli.check_requests import load_check_requests
+        from pyverno.offline.authorizationrequests import load_check_requests
 
         material.checks += [(mode, document) for document in load_check_requests(paths, mode)]
     targets = load_manifests((*options.target_resources, *options.parameter_resources))
@@ -249,7 +249,7 @@ def open_session(material: Material) -> Session:
 def _global_data(entries: Sequence[GlobalContextEntry], store: ObjectStore) -> Mapping[str, JSON]:
     if not entries:
         return {}
-    from pyverno.cli.global_context import global_entries
+    from pyverno.offline.globalentries import global_entries
 
     return global_entries(None, Path(), entries, store)
 

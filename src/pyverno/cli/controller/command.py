@@ -5,8 +5,8 @@ The flags of each stand in a module of their own; this module must never do any 
 
 from __future__ import annotations
 
-from pyverno.cli.args.flagtable import command_of
 from pyverno.cli.args.groups import group
+from pyverno.cli.args.records import command_of
 from pyverno.cli.controller.flags import AdmissionFlags
 
 __all__ = ["controller"]

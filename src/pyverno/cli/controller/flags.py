@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyverno.cli.args.flagtable import group_of, listed, number, seconds, switch, text
+from pyverno.cli.args.records import group_of, listed, number, seconds, switch, text
 
 __all__ = ["AdmissionFlags"]
 

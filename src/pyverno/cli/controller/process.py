@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from pyverno.cli.args.flagtable import unpacked
+from pyverno.cli.args.records import unpacked
 from pyverno.cli.controller.flags import AdmissionFlags
 from pyverno.cli.controller.run import access_of, assembled, begin_log, settings_of
 from pyverno.cli.errors import guarded

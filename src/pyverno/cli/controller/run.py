@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.cli.args.flagtable import ineffective, packed
+from pyverno.cli.args.records import ineffective, packed
 from pyverno.cli.style import style_for
 from pyverno.cluster.access import SERVICE_ACCOUNT, Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings

@@ -10,7 +10,6 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pyverno.cli.evaluate import CLEANUP_KINDS
 from pyverno.cli.test.diff import tidy, yaml_diff
 from pyverno.cli.test.suite import Judged, Suite
 from pyverno.compiler.compile import Compiled
@@ -23,6 +22,7 @@ from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.offline.files import load_files
 from pyverno.offline.resources import normalise
+from pyverno.offline.session import CLEANUP_KINDS
 from pyverno.offline.testfile import ExpectedResult, ResourceSpec
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import reported_status

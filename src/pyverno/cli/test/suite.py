@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyverno.cli.check_requests import load_check_requests
-from pyverno.cli.evaluate import CLEANUP_KINDS, DELETING_KINDS, Evaluation
-from pyverno.cli.global_context import global_entries
 from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.request import Operation, User
@@ -22,6 +19,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
+from pyverno.offline.authorizationrequests import load_check_requests
 from pyverno.offline.clifiles import (
     ContextFile,
     Values,
@@ -31,10 +29,12 @@ from pyverno.offline.clifiles import (
     read_values,
 )
 from pyverno.offline.files import Loaded, find_yaml, load_files, read_file
+from pyverno.offline.globalentries import global_entries
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, unique
+from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Evaluation
 from pyverno.offline.testfile import TestFile
 from pyverno.value import dataclass, field, replace
 

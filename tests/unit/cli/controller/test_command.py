@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.cli.args.flagtable import command_of, environment_of, ineffective, packed, unpacked
+from pyverno.cli.args.records import command_of, environment_of, ineffective, packed, unpacked
 from pyverno.cli.args.sections import SectionedCommand
 from pyverno.cli.controller.command import controller
 from pyverno.cli.controller.flags import AdmissionFlags

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyverno import UsageError
-from pyverno.cli.check_requests import load_check_requests
+from pyverno.offline.authorizationrequests import load_check_requests
 
 if TYPE_CHECKING:
     from pathlib import Path
