@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pyverno.offline.host import OfflineHost
     from pyverno.offline.library import compile_policies, load_policies, review
     from pyverno.offline.objects import ObjectStore
+    from pyverno.offline.session import Session
 
 __all__ = [
     "ADMISSION",
@@ -84,6 +85,7 @@ __all__ = [
     "ResourceRef",
     "Review",
     "RuleResult",
+    "Session",
     "Status",
     "SubstitutionError",
     "UnknownKeyError",
@@ -130,6 +132,7 @@ _MODULES = {
     "pyverno.offline.host": ("OfflineHost",),
     "pyverno.offline.library": ("compile_policies", "load_policies", "review"),
     "pyverno.offline.objects": ("ObjectStore",),
+    "pyverno.offline.session": ("Session",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyverno.cli.apply.judge import judge
-from pyverno.cli.apply.load import load_material, open_session
+from pyverno.cli.apply.load import load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.report.summary import Summary
 from tests.conformance.outcome import Case, Claim, NotRun
@@ -60,16 +60,16 @@ def claim(case: Case, root: Path) -> Claim:
         raise NotRun(f"needs the network: {', '.join(row['network'])}")
     options = _options(row["config"], root / "apply" / "kyverno")
     stdin = (root / "apply" / "kyverno" / row["stdinFile"]).read_bytes() if row.get("stdinFile") else None
-    material = load_material(options, stdin=stdin)
-    session = open_session(material)
+    inputs = load_inputs(options, stdin=stdin)
+    session = open_session(inputs)
     reason = refusal(session.compilation.items)
     if reason:
         raise NotRun(reason)
     check_options(options)
-    problems = [str(error) for error in (*material.errors, *session.errors)]
+    problems = [str(error) for error in (*inputs.errors, *session.errors)]
     results = [
         result
-        for judged in judge(material, session, continue_on_fail=options.continue_on_fail)
+        for judged in judge(inputs, session, continue_on_fail=options.continue_on_fail)
         for result in judged.results
     ]
     counts = Summary.of(results, audit_warn=options.audit_warn).to_json()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyverno.cli.apply.judge import judge
-from pyverno.cli.apply.load import load_material, open_session
+from pyverno.cli.apply.load import load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.test.suite import load_suite
 from pyverno.engine.engine import Engine, Review
@@ -64,8 +64,8 @@ def apply_command(case: Case, folder: Path) -> Answer:
         values_file=case.path("values.yaml") if case.has("values.yaml") else "",
         user_info=case.path("user.yaml") if case.has("user.yaml") else "",
     )
-    material = load_material(options)
-    judged = judge(material, open_session(material))
+    inputs = load_inputs(options)
+    judged = judge(inputs, open_session(inputs))
     return [(said(item.results), effect_names(e for result in item.results for e in result.effects)) for item in judged]
 
 

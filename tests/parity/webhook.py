@@ -33,7 +33,7 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.resource import Resource
 from pyverno.offline.clifiles import Values
-from pyverno.offline.session import Evaluation
+from pyverno.offline.session import Session
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import CEL_ROUTES, Route, WebhookType, read_route
 from tests.cases.snapshot import said
@@ -147,7 +147,7 @@ def compare(suite: Suite, left_out: Counter[str] | None = None) -> Iterator[tupl
     What can not be asked is counted in `left_out`, by its reason.
     """
     left_out = Counter() if left_out is None else left_out
-    found = suite.evaluation
+    found = suite.session
     left_out["payloads, which are no objects of an API server"] += len(suite.payloads) + len(suite.checks)
     for policy in found.policies:
         if policy.info.kind not in _KINDS:
@@ -171,13 +171,13 @@ def compare(suite: Suite, left_out: Counter[str] | None = None) -> Iterator[tupl
             )
 
 
-def _ask_line(found: Evaluation, manifest: JSONObject, asked: Request) -> Said:
+def _ask_line(found: Session, manifest: JSONObject, asked: Request) -> Said:
     """Ask as the command line does, of policies that a webhook has and with a namespace that is an object.
 
     A values file that changes objects is not listened to in that: it gives each policy an object of its own, and an API
     server has one for all.
     """
-    evaluation = replace(
+    session = replace(
         found,
         policies=served(found.policies),
         namespaces=dict(found.namespaces),
@@ -185,8 +185,8 @@ def _ask_line(found: Evaluation, manifest: JSONObject, asked: Request) -> Said:
         _engines={},
     )
     if asked.namespace_object is not None and asked.gvk.kind != "Namespace":
-        evaluation.namespaces = {**evaluation.namespaces, asked.namespace: asked.namespace_object}
-    review = evaluation.review(manifest, operation=asked.operation, phases=_PHASES)
+        session.namespaces = {**session.namespaces, asked.namespace: asked.namespace_object}
+    review = session.review(manifest, operation=asked.operation, phases=_PHASES)
     return Said(_told(review.results), review.decision.allowed, review.resource)
 
 
@@ -216,8 +216,8 @@ def _suites(root: Path) -> Iterator[tuple[str, Path]]:
 def _enforced(suite: Suite) -> Suite:
     """Return the suite with policies that deny, whatever they said: most of a corpus only audits."""
     documents = [replace(item.document, value=_denying(item.document.value)) for item in suite.compilation.items]
-    evaluation = replace(suite.evaluation, policies=compile_documents(documents).policies, _engines={})
-    return replace(suite, evaluation=evaluation)
+    session = replace(suite.session, policies=compile_documents(documents).policies, _engines={})
+    return replace(suite, session=session)
 
 
 def _denying(body: JSONObject) -> JSONObject:

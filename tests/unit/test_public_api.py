@@ -33,7 +33,18 @@ POD = {
 EXPECTED = {
     *("ADMISSION", "DELETING", "GENERATING", "MUTATING", "MUTATING_EXISTING", "VALIDATING"),
     *("Compilation", "Decision", "Document", "Engine", "FailureAction", "Host", "Location", "ObjectStore"),
-    *("OfflineHost", "Operation", "PolicySet", "Request", "ResourceRef", "Review", "RuleResult", "Status", "User"),
+    *(
+        "OfflineHost",
+        "Operation",
+        "Session",
+        "PolicySet",
+        "Request",
+        "ResourceRef",
+        "Review",
+        "RuleResult",
+        "Status",
+        "User",
+    ),
     *(
         "BudgetExceededError",
         "ContextEntryError",

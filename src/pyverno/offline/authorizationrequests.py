@@ -1,6 +1,6 @@
 """Files of authorization requests, for policies in the evaluation modes Envoy and HTTP.
 
-One that can not be read, or is no request of its mode, ends the run. This module must never judge.
+An unreadable file, or one that holds no request of its mode, ends the run.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import load_files
 
-__all__ = ["load_check_requests"]
+__all__ = ["load_authorization_requests"]
 
 
-def load_check_requests(paths: Iterable[str], mode: str) -> list[Document]:
-    """Read files of requests, one per document; raises UsageError, with the file, for what is no request."""
+def load_authorization_requests(paths: Iterable[str], mode: str) -> list[Document]:
+    """Read requests, one per document; raises UsageError, with the file, for a document that is no request."""
     found: list[Document] = []
     for path in paths:
         loaded = load_files([path])

@@ -1,8 +1,8 @@
-"""Global context without a cluster: mocked entries of a test, and GlobalContextEntry documents over loaded objects."""
+"""Global context without a cluster: GlobalContextEntry documents over loaded objects, and mocked entries of a test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyverno.errors import EvaluationError, UsageError
@@ -12,28 +12,35 @@ from pyverno.kube.yaml.documents import expand_lists
 from pyverno.offline.files import load_files
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.projection import project
-from pyverno.offline.testfile import GlobalEntry, TestFile
+from pyverno.offline.testfile import GlobalEntry
 from pyverno.policy.globalcontext import GlobalContextEntry
 
-__all__ = ["global_entries"]
+__all__ = ["entry_data", "mocked_data"]
 
 
-def global_entries(
-    test: TestFile | None, folder: Path, written: Iterable[GlobalContextEntry], store: ObjectStore | None
-) -> Mapping[str, JSON]:
-    """Return the data of every entry and projection by name (`entry`, `entry.projection`)."""
+def entry_data(entries: Iterable[GlobalContextEntry], store: ObjectStore | None) -> dict[str, JSON]:
+    """Return the data of entries and their projections by name (`entry`, `entry.projection`).
+
+    An entry of a kind that is not known, or of a service, has no data.
+    """
     found: dict[str, JSON] = {}
-    for entry in written:
-        _from_objects(entry, store, found)
-    for mock in test.global_entries if test is not None else ():
-        data = _at_path(_mocked(mock, folder), mock.field_path)
+    for entry in entries:
+        _add_objects(entry, store, found)
+    return found
+
+
+def mocked_data(mocks: Iterable[GlobalEntry], folder: Path) -> dict[str, JSON]:
+    """Return the data of mocked entries and their projections by name; files are read from `folder`."""
+    found: dict[str, JSON] = {}
+    for mock in mocks:
+        data = _at_path(_read_mock(mock, folder), mock.field_path)
         found[mock.name] = data
         for name, path in mock.projections:
             found[f"{mock.name}.{name}"] = project(data, path)
     return found
 
 
-def _from_objects(entry: GlobalContextEntry, store: ObjectStore | None, found: dict[str, JSON]) -> None:
+def _add_objects(entry: GlobalContextEntry, store: ObjectStore | None, found: dict[str, JSON]) -> None:
     resource = entry.spec.kubernetes_resource
     if resource is None or store is None:
         return
@@ -47,7 +54,7 @@ def _from_objects(entry: GlobalContextEntry, store: ObjectStore | None, found: d
         found[f"{entry.name}.{projection.name}"] = project(data, projection.jmes_path)
 
 
-def _mocked(mock: GlobalEntry, folder: Path) -> JSON:
+def _read_mock(mock: GlobalEntry, folder: Path) -> JSON:
     if mock.data is not None:
         return mock.data
     if mock.resources is not None:

@@ -1,13 +1,14 @@
-"""One evaluation session of the command line: policies, a Host, values and a user, asked about one manifest at a time.
+"""A session: policies, exceptions, a Host, values and a user, for reviews of one manifest after the other.
 
-`apply` and `test` both go through here, so that they can not differ. Only the engine judges; this module prepares the
-request of a manifest as a cluster would send it.
+`pyverno apply`, `pyverno test` and the library review manifests through a session, so that their answers cannot differ.
+Only the engine judges; a session prepares the request that a cluster would send for a manifest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
+from pyverno.compiler import Compilation
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
 from pyverno.engine.phases import ADMISSION, DELETING, VALIDATING, Phase
@@ -15,37 +16,49 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.result import FailureAction, RuleResult, Status
 from pyverno.engine.rule import CompiledPolicy, Exemption
-from pyverno.errors import UsageError
+from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.clifiles import Values
+from pyverno.offline.host import OfflineHost, RecordedAnswer
+from pyverno.offline.objects import ObjectStore
 from pyverno.policy.kinds import RULE_KINDS, Family, kinds_of
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Evaluation", "parse_operation"]
+__all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Session"]
 
 CLEANUP_KINDS = kinds_of(Family.CLEANUP)
 DELETING_KINDS = frozenset(kind for kind in kinds_of(Family.CEL) if kind.endswith("DeletingPolicy"))
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
-
-
-def parse_operation(text: str, *, what: str = "request.operation value") -> Operation:
-    """Return the operation that a text names; raises UsageError for anything else."""
-    try:
-        return Operation(text)
-    except ValueError:
-        raise UsageError(f'invalid {what} "{text}", must be one of CREATE, UPDATE, DELETE, CONNECT') from None
+_NO_DOCUMENTS = Compilation()
 
 
 @dataclass(slots=True)
-class Evaluation:
-    """Policies and exceptions, and everything that the requests of this session have in common.
+class Session:
+    """Compiled policies with everything that reviews of manifests have in common.
 
-    `namespaces` are the Namespace objects that were loaded, by name. Engines are made once per operation, because the
-    values file may give each policy an operation of its own.
+    `compilation` holds the documents of the policies, also those that are not valid, and `errors` what is wrong with
+    any document of the session. `values` and `user` are the contents of a values file and a user file, `namespaces` the
+    known Namespace objects by name.
+
+    >>> from pyverno.compiler import compile_documents
+    >>> from pyverno.kube.yaml.documents import load_documents
+    >>> session = Session.open(compile_documents(load_documents('''
+    ... apiVersion: kyverno.io/v1
+    ... kind: ClusterPolicy
+    ... metadata: {name: owned}
+    ... spec:
+    ...   rules:
+    ...   - name: owner
+    ...     match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    ...     validate: {message: an owner is required, pattern: {metadata: {labels: {owner: "?*"}}}}
+    ... ''')))
+    >>> review = session.review({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}})
+    >>> [result.status.value for result in review.results]
+    ['fail']
     """
 
     policies: tuple[CompiledPolicy, ...]
@@ -55,19 +68,77 @@ class Evaluation:
     user: User = field(default_factory=User)
     kinds: KindTable = BUILTIN_KINDS
     namespaces: Mapping[str, JSONObject] = field(default_factory=dict)
-    _engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, repr=False)
+    compilation: Compilation = _NO_DOCUMENTS
+    errors: tuple[PyvernoError, ...] = ()
+    # one engine per group of policies, because a values file may give each policy an operation of its own
+    _engines: dict[tuple[int, ...] | None, Engine] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        policies: Compilation,
+        *,
+        exceptions: Compilation = _NO_DOCUMENTS,
+        exceptions_among_policies: bool = True,
+        global_entries: Compilation = _NO_DOCUMENTS,
+        global_data: Mapping[str, JSON] | None = None,
+        objects: ObjectStore | None = None,
+        targets: ObjectStore | None = None,
+        answers: Iterable[RecordedAnswer] = (),
+        images: Iterable[JSONObject] = (),
+        namespaces: Iterable[JSONObject] = (),
+        values: Values | None = None,
+        user: User | None = None,
+        kinds: KindTable = BUILTIN_KINDS,
+    ) -> Session:
+        """Return a session over an `OfflineHost`.
+
+        `objects` is the fake cluster (None = there is none) and `targets` further objects that rules may patch or
+        clone. `answers` are recorded answers of API paths and services, `images` the data of images.
+        `global_entries` are GlobalContextEntry documents beside those among the policies; `global_data` replaces the
+        data of entries by name. `namespaces` are objects, of which only Namespaces are used. Policies that are not
+        valid are left out and their errors kept.
+        """
+        values = Values() if values is None else values
+        entries = (*policies.global_entries, *global_entries.global_entries)
+        data: dict[str, JSON] = {}
+        if entries:
+            from pyverno.offline.globalentries import entry_data  # few runs have any
+
+            data = entry_data(entries, objects)
+        host = OfflineHost(
+            objects=objects,
+            targets=targets,
+            answers=tuple(answers),
+            images={str(image.get("image")): image for image in images},
+            global_entries={**data, **(global_data or {})},
+        )
+        if values.global_values or values.policies:
+            # the engine asks a Host that may supply variables for every rule
+            host = replace(host, supply=values.supply)
+        return cls(
+            policies=policies.policies,
+            host=host,
+            exceptions=(*(policies.exceptions if exceptions_among_policies else ()), *exceptions.exceptions),
+            values=values,
+            user=User() if user is None else user,
+            kinds=kinds,
+            namespaces={Resource(each).name: each for each in namespaces if each.get("kind") == "Namespace"},
+            compilation=policies,
+            errors=(*policies.errors, *exceptions.errors, *global_entries.errors),
+        )
 
     def review(
         self, manifest: JSONObject, *, operation: Operation | None = None, phases: tuple[Phase, ...] = ADMISSION
     ) -> Review:
-        """Ask all policies about a manifest; what one mutates, the next ones see.
+        """Review a manifest with all policies; what one mutates, the next ones see.
 
         `operation` overrides that of the values file.
         """
         reviews: list[Review] = []
         current: JSON = manifest
-        for asked, changes, policies in self._by_question(manifest, operation):
-            request = self.request(current if isinstance(current, dict) else manifest, asked, changes)
+        for own, changes, policies in self._groups(manifest, operation):
+            request = self.request(current if isinstance(current, dict) else manifest, own, changes)
             review = self._engine(policies).review(request, phases)
             reviews.append(review)
             if review.resource is not None:
@@ -75,29 +146,29 @@ class Evaluation:
         return _joined(reviews, current)
 
     def deletions(self, manifest: JSONObject, kinds: Container[str]) -> tuple[RuleResult, ...]:
-        """Ask the policies of some deleting kinds about a manifest as it was loaded.
+        """Review a manifest, as it was loaded, with the policies of some deleting kinds.
 
         Kyverno: its command line also reports an object that a cleanup policy does not match, as a fail; a deleting
         policy whose constraints do not select the object says nothing (F3.27).
         """
-        asked = [policy for policy in self.policies if policy.info.kind in kinds]
-        if not asked:
+        selected = [policy for policy in self.policies if policy.info.kind in kinds]
+        if not selected:
             return ()
         review = self._engine(self.policies).review(self.request(manifest, Operation.CREATE), DELETING)
-        said: dict[str, list[RuleResult]] = {}
+        found: dict[str, list[RuleResult]] = {}
         for result in review.results:
-            said.setdefault(result.rule.policy.key, []).append(result)
-        return tuple(result for policy in asked for result in said.get(policy.info.key) or _unsaid(policy))
+            found.setdefault(result.rule.policy.key, []).append(result)
+        return tuple(result for policy in selected for result in found.get(policy.info.key) or _mismatch(policy))
 
     def payload(self, document: JSONObject) -> Review:
-        """Ask the policies made for JSON documents about one."""
+        """Review a JSON document with the policies that read payloads."""
         policies = tuple(policy for policy in self.policies if policy.info.reads_payloads)
         return self._engine(policies).review(Request.from_payload(document), (*VALIDATING, *DELETING))
 
     def check(self, payload: JSON, mode: str) -> Review:
-        """Ask the policies that answer authorization requests of a mode about one; raises UsageError for what is none.
+        """Review an authorization request with the policies of its mode (`HTTP`, `Envoy`).
 
-        A policy that answers nothing is a skip.
+        A policy that answers nothing is a skip. Raises UsageError for a payload that is no such request.
         """
         from pyverno.engine.cel.authorization import check_request
 
@@ -107,7 +178,7 @@ class Evaluation:
     def request(self, manifest: JSONObject, operation: Operation, changes: Mapping[str, JSON] | None = None) -> Request:
         """Return the request that a cluster would send for a manifest; an UPDATE replaces it by itself.
 
-        `changes` are parts of `object` and `oldObject` that stand in a values file.
+        `changes` are the parts of `object` and `oldObject` that a values file replaces.
         """
         changed = changes or {}
         old = _changed(manifest, changed.get("oldObject"))
@@ -142,30 +213,38 @@ class Evaluation:
             given = Resource(document).labels if document is not None else {}
         return {_NAME_LABEL: namespace, **given}
 
-    def _by_question(
+    def _groups(
         self, manifest: JSONObject, operation: Operation | None
     ) -> Iterable[tuple[Operation, Mapping[str, JSON], tuple[CompiledPolicy, ...]]]:
-        """Group the policies by what the values file says of operation and objects; usually there is one group."""
+        """Group the policies by the operation and objects that the values file gives them, usually into one group."""
         values = self.values
         if not values.names_objects and (operation is not None or not values.names_operations):
             return [(operation or Operation.CREATE, {}, self.policies)]
         name = Resource(manifest).name
         groups: dict[tuple[Operation, str], tuple[Mapping[str, JSON], list[CompiledPolicy]]] = {}
         for policy in self.policies:
-            asked = operation or parse_operation(values.operation(policy.info.name, name))
+            own = operation or _parse_operation(values.operation(policy.info.name, name))
             # Kyverno: only rules of ClusterPolicy and Policy see an object that a values file changes
             changes = values.changes(policy.info.name, name) if policy.info.kind in RULE_KINDS else {}
-            groups.setdefault((asked, encode(changes)), (changes, []))[1].append(policy)
-        return [(asked, changes, tuple(policies)) for (asked, _), (changes, policies) in groups.items()]
+            groups.setdefault((own, encode(changes)), (changes, []))[1].append(policy)
+        return [(own, changes, tuple(policies)) for (own, _), (changes, policies) in groups.items()]
 
     def _engine(self, policies: tuple[CompiledPolicy, ...]) -> Engine:
-        key = tuple(str(id(policy)) for policy in policies) if policies is not self.policies else ()
+        key = None if policies is self.policies else tuple(id(policy) for policy in policies)
         engine = self._engines.get(key)
         if engine is None:
-            # a manifest is checked for what a cluster says of it at any time, be it in a scan only
+            # a manifest is also checked by the policies that a cluster runs in background scans only
             engine = Engine(PolicySet(policies, self.exceptions, asks_all=True), self.host)
             self._engines[key] = engine
         return engine
+
+
+def _parse_operation(text: str) -> Operation:
+    try:
+        return Operation(text)
+    except ValueError:
+        expected = "must be one of CREATE, UPDATE, DELETE, CONNECT"
+        raise UsageError(f'invalid request.operation value "{text}", {expected}') from None
 
 
 def _changed(document: JSONObject, change: JSON) -> JSONObject:
@@ -179,7 +258,7 @@ def _changed(document: JSONObject, change: JSON) -> JSONObject:
     return result
 
 
-def _unsaid(policy: CompiledPolicy) -> tuple[RuleResult, ...]:
+def _mismatch(policy: CompiledPolicy) -> tuple[RuleResult, ...]:
     if policy.info.kind not in CLEANUP_KINDS:
         return ()
     info, action = policy.rules[0].info, FailureAction.AUDIT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyverno import UsageError
-from pyverno.offline.authorizationrequests import load_check_requests
+from pyverno.offline.authorizationrequests import load_authorization_requests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ def test_every_document_is_a_request(tmp_path: Path) -> None:
     """JSON and YAML, in the order of files."""
     (tmp_path / "a.json").write_text('{"attributes": {"method": "GET"}}')
     (tmp_path / "b.yaml").write_text("attributes: {method: PUT}\n---\nattributes: {}\n")
-    found = load_check_requests([str(tmp_path / "a.json"), str(tmp_path / "b.yaml")], "HTTP")
+    found = load_authorization_requests([str(tmp_path / "a.json"), str(tmp_path / "b.yaml")], "HTTP")
     assert [{"method": "GET"}, {"method": "PUT"}, {}] == [each.value["attributes"] for each in found]
 
 
@@ -38,4 +38,4 @@ def test_what_is_no_request_ends_the_run(tmp_path: Path, text: str, mode: str, m
     """With the file and what is wrong."""
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(UsageError, match=message):
-        load_check_requests([str(tmp_path / "a.yaml")], mode)
+        load_authorization_requests([str(tmp_path / "a.yaml")], mode)

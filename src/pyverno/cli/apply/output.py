@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TextIO
 
 from pyverno.cli.apply.judge import JudgedResource
-from pyverno.cli.apply.load import Session
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.errors import report_error
 from pyverno.cli.style import style_for
@@ -20,6 +19,7 @@ from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo, Stage
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.offline.session import Session
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import Summary, reported_status
 
@@ -47,12 +47,10 @@ class Output:
         path = options.output_path
         self._files = _files(path) if path is not None else None
         self._mutating = [
-            policy.info
-            for policy in session.evaluation.policies
-            if any(rule.stage in _MUTATING for rule in policy.rules)
+            policy.info for policy in session.policies if any(rule.stage in _MUTATING for rule in policy.rules)
         ]
         self._has_objects = bool(self._mutating) or any(
-            rule.stage is Stage.GENERATE for policy in session.evaluation.policies for rule in policy.rules
+            rule.stage is Stage.GENERATE for policy in session.policies for rule in policy.rules
         )
         self._refused = [item for item in session.compilation.items if item.errors]
 
@@ -65,9 +63,9 @@ class Output:
         """Say what is about to be applied to how much."""
         if self._options.is_machine_output:
             return
-        evaluation = self._session.evaluation
-        rules = sum(len(policy.rules) if policy.info.kind in RULE_KINDS else 1 for policy in evaluation.policies)
-        with_exceptions = f" with {len(evaluation.exceptions)} exception(s)" if evaluation.exceptions else ""
+        session = self._session
+        rules = sum(len(policy.rules) if policy.info.kind in RULE_KINDS else 1 for policy in session.policies)
+        with_exceptions = f" with {len(session.exceptions)} exception(s)" if session.exceptions else ""
         self._line(f"\nApplying {rules} policy rule(s) to {resources} resource(s){with_exceptions}...")
 
     def changes(self, item: JudgedResource) -> None:

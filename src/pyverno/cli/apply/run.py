@@ -1,7 +1,4 @@
-"""One run of `pyverno apply`: read, judge, print, and the exit code.
-
-This module must never look into a policy or a resource.
-"""
+"""One run of `pyverno apply`: read, review, print, and the exit code."""
 
 from __future__ import annotations
 
@@ -9,38 +6,39 @@ import sys
 from collections.abc import Iterator
 
 from pyverno.cli.apply.judge import JudgedResource, judge
-from pyverno.cli.apply.load import Material, Session, load_material, open_session
+from pyverno.cli.apply.load import Inputs, load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.cli.errors import report_error, report_warning
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
+from pyverno.offline.session import Session
 from pyverno.report.summary import Summary
 
 __all__ = ["exit_code", "run_apply"]
 
 
 def run_apply(options: ApplyOptions) -> int:
-    """Run the command; returns its exit code, raises UsageError for flags and companions that can not be used."""
+    """Run the command and return its exit code; raises UsageError for unusable flags and companion files."""
     for text in check_options(options):
         report_warning(text)
-    material = load_material(options)
-    return _run(options, material, open_session(material))
+    inputs = load_inputs(options)
+    return _run(options, inputs, open_session(inputs))
 
 
-def _run(options: ApplyOptions, material: Material, session: Session) -> int:
+def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     from pyverno.cli.apply.output import Output
 
-    for text in (*material.warnings, *_scope_warnings(session), *_policy_warnings(session)):
+    for text in (*inputs.warnings, *_scope_warnings(session), *_policy_warnings(session)):
         report_warning(text)
-    problems = [*material.errors, *session.errors]
+    problems = [*inputs.errors, *session.errors]
     for error in problems:
         report_error(error)
     output = Output(options, session, sys.stdout)
-    output.header(len(material.manifests))
+    output.header(len(inputs.manifests))
     judged: list[JudgedResource] = []
     summary = Summary(erred=output.refused)
-    resources = judge(material, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
-    for item in tracked(resources, len(material.manifests), "resources"):
+    resources = judge(inputs, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
+    for item in tracked(resources, len(inputs.manifests), "resources"):
         judged.append(item)
         report_faults(item.results)
         summary.count_all(item.results, audit_warn=options.audit_warn)
@@ -69,7 +67,7 @@ def _policy_warnings(session: Session) -> Iterator[str]:
 
 
 def exit_code(options: ApplyOptions, summary: Summary, *, has_problems: bool) -> tuple[int, str]:
-    """Return the exit code and what is printed about it.
+    """Return the exit code and the line that explains it.
 
     >>> exit_code(ApplyOptions(warn_exit_code=3), Summary(warned=1), has_problems=False)
     (3, 'exit as warnExitCode is 3')

@@ -230,7 +230,7 @@ def expected_objects(suite: Suite, name: str) -> list[JSONObject]:
     if loaded.errors:
         raise loaded.errors[0]
     return [
-        normalise(document.value, suite.evaluation.kinds)
+        normalise(document.value, suite.session.kinds)
         for document in loaded.documents
         if isinstance(document.value, dict)
     ]

@@ -1,7 +1,7 @@
-"""One test document of `pyverno test`: its files are loaded, its policies asked, its rows checked.
+"""One test document of `pyverno test`: its files are loaded into a session, and its manifests reviewed.
 
-Loading problems of policies end the suite; unreadable resources are reported and left out, as upstream. Judging is the
-engine's business, comparing that of `test_check`.
+A policy that cannot be loaded ends the suite; unreadable resources are reported and left out, as in Kyverno.
+`test.check` compares the results with the expected ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
-from pyverno.offline.authorizationrequests import load_check_requests
+from pyverno.offline.authorizationrequests import load_authorization_requests
 from pyverno.offline.clifiles import (
     ContextFile,
     Values,
@@ -29,12 +29,12 @@ from pyverno.offline.clifiles import (
     read_values,
 )
 from pyverno.offline.files import Loaded, find_yaml, load_files, read_file
-from pyverno.offline.globalentries import global_entries
-from pyverno.offline.host import OfflineHost, RecordedAnswer
+from pyverno.offline.globalentries import mocked_data
+from pyverno.offline.host import RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, unique
-from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Evaluation
+from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.offline.testfile import TestFile
 from pyverno.value import dataclass, field, replace
 
@@ -49,7 +49,10 @@ def _silent(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One manifest with what the policies said about it; `operation` is set when a row asked for that one."""
+    """The review of one manifest.
+
+    `operation` is set when a row names one; `payload` is the path of a payload as rows name it.
+    """
 
     manifest: JSONObject
     review: Review
@@ -59,48 +62,51 @@ class Judged:
 
 @dataclass(slots=True)
 class Suite:
-    """A loaded test document, ready to be judged."""
+    """A loaded test document."""
 
     test: TestFile
     folder: Path
-    compilation: Compilation
     manifests: list[JSONObject]
-    evaluation: Evaluation
+    session: Session
     payloads: list[tuple[str, JSONObject]] = field(default_factory=list)
     checks: list[tuple[str, str, JSONObject]] = field(default_factory=list)
     errors: list[PyvernoError] = field(default_factory=list)
 
     @property
+    def compilation(self) -> Compilation:
+        """The compiled policies, also those that are not valid."""
+        return self.session.compilation
+
+    @property
     def invalid(self) -> dict[str, Compiled]:
-        """The policies that were refused, by name."""
+        """The policies that are not valid, by name."""
         return {item.written.name: item for item in self.compilation.items if item.errors and item.written is not None}
 
     def judge(self) -> list[Judged]:
-        """Ask the policies about every manifest, once as the values say and once per operation that rows ask for."""
+        """Review every manifest, once with the operation of the values and once per operation that rows name."""
         if not self.compilation.policies:
             return []
         judged = []
-        asked = {_row_operation(row.operation) for row in self.test.results if row.operation}
+        operations = {_row_operation(row.operation) for row in self.test.results if row.operation}
         deletes = any(policy.info.kind in DELETING_KINDS for policy in self.compilation.policies)
-        if deletes and asked:
+        if deletes and operations:
             raise UsageError("operation is not supported for deleting policies")
         for manifest in self.manifests:
-            review = self.evaluation.review(manifest)
+            review = self.session.review(manifest)
             if deletes:
-                # cleanup policies are never asked by `test`
-                found = self.evaluation.deletions(manifest, DELETING_KINDS)
+                # `test` never runs cleanup policies
+                found = self.session.deletions(manifest, DELETING_KINDS)
                 review = replace(review, results=(*review.results, *found))
             judged.append(Judged(manifest, review))
             judged.extend(
-                Judged(manifest, self.evaluation.review(manifest, operation=operation), operation)
-                for operation in sorted(asked)
+                Judged(manifest, self.session.review(manifest, operation=operation), operation)
+                for operation in sorted(operations)
             )
         judged.extend(
-            Judged(document, self.evaluation.payload(document), payload=name) for name, document in self.payloads
+            Judged(document, self.session.payload(document), payload=name) for name, document in self.payloads
         )
         judged.extend(
-            Judged(document, self.evaluation.check(document, mode), payload=name)
-            for mode, name, document in self.checks
+            Judged(document, self.session.check(document, mode), payload=name) for mode, name, document in self.checks
         )
         return judged
 
@@ -113,7 +119,7 @@ def _row_operation(text: str) -> Operation:
 
 @contextmanager
 def _loading(what: str) -> Iterator[None]:
-    """Say what was being loaded when it failed."""
+    """Name what could not be loaded."""
     try:
         yield
     except PyvernoError as error:
@@ -121,7 +127,7 @@ def _loading(what: str) -> Iterator[None]:
 
 
 def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
-    """Load everything that a test document names; raises UsageError for what ends the suite."""
+    """Load everything that a test document names; raises UsageError for a problem that ends the suite."""
     log("  Loading values/variables ...")
     with _loading("values/variables"):
         values = _values(test, folder)
@@ -157,31 +163,23 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
     if context.resources:
         known = [normalise(each, kinds) for each in context.resources]
         store = ObjectStore([*(store.objects if store is not None else ()), *known], kinds)
-    host = OfflineHost(
+    manifests = [document.value for document in documents]
+    session = Session.open(
+        compilation,
+        exceptions=exceptions,
+        global_data=mocked_data(test.global_entries, folder),
         objects=store,
         targets=targets,
-        answers=tuple(
-            RecordedAnswer(each.target, each.body, each.method, each.status) for each in test.api_call_responses
-        ),
-        images={str(image.get("image")): image for image in context.images},
-        global_entries=global_entries(test, folder, compilation.global_entries, store),
-    )
-    if values.global_values or values.policies:
-        # a Host that may supply variables makes the engine ask it for every rule
-        host = replace(host, supply=values.supply)
-    manifests = [document.value for document in documents]
-    evaluation = Evaluation(
-        policies=compilation.policies,
-        host=host,
-        exceptions=(*compilation.exceptions, *exceptions.exceptions),
+        answers=[RecordedAnswer(each.target, each.body, each.method, each.status) for each in test.api_call_responses],
+        images=context.images,
+        namespaces=manifests,
         values=values,
         user=user,
         kinds=kinds,
-        namespaces={Resource(each).name: each for each in manifests if Resource(each).kind == "Namespace"},
     )
     policies, objects = _counted(_judging(compilation), "policy", "policies"), _counted(len(manifests), "resource")
     log(f"  Applying {policies} to {objects} with {_counted(len(exceptions.exceptions), 'exception')} ...")
-    return Suite(test, folder, compilation, manifests, evaluation, payloads, checks, loaded.errors)
+    return Suite(test, folder, manifests, session, payloads, checks, loaded.errors)
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
@@ -189,14 +187,14 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 def _judging(compilation: Compilation) -> int:
-    """Count the policies that rows may be about: cleanup policies are never asked here."""
+    """Count the policies that rows may name: `test` never runs cleanup policies."""
     return sum(
         1 for item in compilation.items if item.policy is not None and item.policy.info.kind not in CLEANUP_KINDS
     )
 
 
 def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObject]]:
-    """Load JSON payloads with the paths that name them."""
+    """Load JSON payloads with their paths, as rows name them."""
     if not test.json_payloads:
         return []
     log("  Loading JSON payloads ...")
@@ -210,13 +208,13 @@ def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObj
 
 
 def _checks(test: TestFile, folder: Path, log: Log) -> list[tuple[str, str, JSONObject]]:
-    """Load authorization requests: mode, the path that names one, and the request."""
+    """Load authorization requests: mode, path as rows name it, and the request."""
     found: list[tuple[str, str, JSONObject]] = []
     for mode, names in (("HTTP", test.http_payloads), ("Envoy", test.envoy_payloads)):
         if names:
             log(f"  Loading {mode} payloads ...")
         for name in names:
-            for document in load_check_requests([str(folder / name)], mode):
+            for document in load_authorization_requests([str(folder / name)], mode):
                 found.append((mode, posixpath.normpath(name), document.value))
     return found
 
