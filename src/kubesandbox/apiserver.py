@@ -31,7 +31,7 @@ from kubesandbox.objects.metadata import (
     timestamp,
     with_metadata,
 )
-from kubesandbox.objects.patching import Patch, bad_patch_result, not_converted, not_typed, undeclared
+from kubesandbox.objects.patching import Patch, bad_patch_result, not_converted, undeclared
 from kubesandbox.objects.subresources import is_partial, only_allowed
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.storage import listing, watching
@@ -43,7 +43,8 @@ from kubesandbox.types.strategies import CREATED_BY_UPDATE, UPDATED_BY_VERSION, 
 from kubesandbox.view import StoreView
 from kubesandbox.writes import Outcome, Write
 from pyverno.engine.request import Operation
-from pyverno.kube.apply.typedcheck import problems as typed_problems
+from pyverno.kube.apply.schematree import schema_tree_for
+from pyverno.kube.apply.serverside import check_applied
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import schema_set
@@ -64,7 +65,6 @@ Make: TypeAlias = Callable[[JSONObject], Awaitable[tuple[JSONObject, bool]]]
 
 _NO_OPTIONS = DeleteOptions()
 _TRIES = 20
-_NO_KEYS = "omits all key fields"
 _NAME_TRIES = 8
 _PINNED = frozenset({"namespaces", CRDS})
 """Resources whose deletion is told to webhooks with the uid of the object that is meant."""
@@ -358,17 +358,14 @@ class ApiServer:
     def _decoded_apply(self, write: Write, wanted: JSONObject) -> JSONObject:
         """Decode what is applied: every field of it must be known."""
         type = write.type
-        schema = None if type.is_custom else self._builtin.find(type.group, type.version, type.kind)
-        wrong = typed_problems(wanted, schema, self._builtin)
-        # upstream's schemas give keys that are left out their zero value, and validation has its say later
-        if wrong and _NO_KEYS not in wrong:
-            raise not_typed(type.gvk, wanted, wrong)
+        if not type.is_custom:
+            check_applied(wanted, schema_tree_for(self._builtin, type.gvk))
         try:
             decoded = self.schemas.decode(type, wanted, subresource=write.subresource)
         except StatusError as error:
             raise not_converted(type.gvk, wanted, error) from None
         if decoded.problems:
-            raise undeclared(type.gvk, wanted, decoded.problems)
+            raise undeclared(wanted, decoded.problems)
         # what was decoded holds the empty parts that its kind can not be without; nobody applied those
         return wanted
 

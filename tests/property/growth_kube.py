@@ -47,7 +47,7 @@ TEXT_READERS = (
 )  # fmt: skip
 VALUE_READERS = (
     "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yaml.writer.dump_yaml",
-    "kube.apply.fieldset.value_step", "kube.apply.typedcheck.shown",
+    "kube.apply.fieldset.value_step",
     "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.fast.failpath.compile_failpath",
     "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.mutate.compile_overlay",
     "lang.pattern.outcome.go_type", "lang.pattern.validate.compile_pattern", "lang.template.references.resolve_references",
@@ -83,7 +83,7 @@ EXEMPT: Mapping[str, str] = {
     },
     **dict.fromkeys(
         ("kube.gvk.join_api_version", "lang.template.location.join_path", "lang.template.location.path_expression", "lang.pattern.anchors.has_anchor_keys", "lang.template.location.place_expression",
-         "lang.pattern.outcome.path_text", "kube.apply.fieldset.path_text", "kube.apply.fieldset.key_step", "kube.apply.typedcheck.key_text",
+         "lang.pattern.outcome.path_text", "kube.apply.fieldset.path_text", "kube.apply.fieldset.key_step",
          "podsecurity.finding.plural", "podsecurity.finding.quoted", "podsecurity.finding.sorted_unique",
          "podsecurity.control.container_fields", "podsecurity.setters.named_containers", "podsecurity.setters.setters",
          "kube.apply.serverside.manager_name"),
@@ -105,14 +105,14 @@ EXEMPT: Mapping[str, str] = {
         "a part of a function that has a row",
     ),
     **{
-        f"kube.{name}": "server-side apply: reached by manifests of the sandbox and of MutatingPolicies, see typed_merge"
+        f"kube.{name}": "server-side apply: reached by manifests of the sandbox and of MutatingPolicies, see apply_configuration"
         for name in (
             "apply.managedfields.bare", "apply.managedfields.capped", "apply.managedfields.claims_of", "apply.managedfields.claims_of_update",
             "apply.managedfields.settled", "apply.managedfields.with_claims", "apply.schematree.schema_tree_for",
             "apply.schematree.schema_tree_of", "apply.serverside.apply", "apply.serverside.reset_fields", "apply.serverside.schema_tree_for",
             "apply.serverside.schema_tree_of", "apply.serverside.track", "apply.typedvalue.compare", "apply.typedvalue.fields_of",
-            "apply.typedvalue.merge", "apply.typedvalue.problems", "apply.typedvalue.taken_out", "apply.typedvalue.with_named_parents",
-            "patch.strategicpatch.strategic_patch", "apply.typedcheck.problems", "apply.typedcheck.item_key",
+            "apply.typedmerge.merge", "apply.typedmerge.atomic_paths", "apply.typedvalue.taken_out", "apply.typedvalue.with_named_parents",
+            "patch.strategicpatch.strategic_patch", "apply.typedcheck.problems", "apply.serverside.check_applied", "apply.serverside.not_typed",
         )
     },
 }  # fmt: skip
@@ -275,8 +275,11 @@ def _patches(kind: str) -> Shape:
 
 def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.images.extract import extract_images
-    from pyverno.kube.apply.typedmerge import typed_merge
+    from pyverno.kube.apply.schematree import schema_tree_for
+    from pyverno.kube.apply.typedmerge import apply_configuration
+    from pyverno.kube.gvk import GVK
     from pyverno.kube.jsonscan import scan
+    from pyverno.kube.schemas import schema_set
     from pyverno.kube.selector import compile_selector, expand_labels
     from pyverno.kube.time.gotime import parse_time
     from pyverno.kube.time.ttl import parse_ttl
@@ -286,6 +289,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.podsecurity.evaluate import evaluate
 
     created = parse_time("2006", "2024")
+    pods = schema_tree_for(schema_set(), GVK("", "v1", "Pod"))
     operator_shapes: dict[str, Shape] = {}
     for name in OPERATORS:
         for each, make in value_shapes("any"):
@@ -316,7 +320,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
 
     def merges(**fields: Any) -> Shape:
         return lambda size: call(
-            typed_merge, _pod(size // 2), _pod(size // 2, **fields), group="", version="v1", kind="Pod"
+            apply_configuration, _pod(size // 2), _pod(size // 2, **fields), pods, refuses_atomics=True
         )
 
     levels = {
@@ -388,7 +392,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
         "kube.time.ttl.parse_ttl": {
             each: (lambda size, each=each: call(parse_ttl, text(each, size), created)) for each in text_names()
         },
-        "kube.apply.typedmerge.typed_merge": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
+        "kube.apply.typedmerge.apply_configuration": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
         "kube.wildcard.first_match": {
             f"{left}, {right}": (
                 lambda size, left=left, right=right: call(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyverno.kube.apply.fieldset import FieldSet
 from pyverno.kube.apply.serverside import ApplyConflictError, apply, schema_tree_for, track
-from pyverno.kube.apply.typedvalue import compare, fields_of, merge
+from pyverno.kube.apply.typedmerge import merge
+from pyverno.kube.apply.typedvalue import compare, fields_of
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kubesandbox.http.bodies import Body, read_json, read_yaml, yaml_problem
 from kubesandbox.http.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, go_quote
 from pyverno.errors import DocumentError, PatchError
+from pyverno.kube.apply.serverside import not_typed
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode, encode
 from pyverno.kube.patch.jsonpatch import apply_patch
@@ -19,7 +20,7 @@ from pyverno.kube.patch.strategicpatch import strategic_patch
 from pyverno.kube.schemas import SchemaSet
 from pyverno.kube.status import FieldError, StatusError, bad_request, invalid, request_too_large, unsupported_media_type
 
-__all__ = ["Patch", "bad_patch_result", "not_converted", "not_typed", "read_patch", "undeclared"]
+__all__ = ["Patch", "bad_patch_result", "not_converted", "read_patch", "undeclared"]
 
 _MAX_OPERATIONS = 10_000
 _TOO_DEEP = "exceeded max depth"
@@ -86,21 +87,15 @@ def bad_patch_result(value: JSON, why: str) -> StatusError:
     return invalid("", "", "", [FieldError("patch", "Invalid value", why, go_quote(encode(value)))])
 
 
-def undeclared(kind: GVK, applied: JSONObject, problems: Sequence[str]) -> StatusError:
+def undeclared(applied: JSONObject, problems: Sequence[str]) -> StatusError:
     """Return the error of applied fields that the schema does not know; `problems` are those of strict decoding.
 
-    >>> print(undeclared(GVK("", "v1", "ConfigMap"), {"metadata": {"name": "a"}}, ['unknown field "dat"']))
+    >>> print(undeclared({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, ['unknown field "dat"']))
     failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dat: field not declared in schema
     """
     paths = sorted(text.partition('"')[2].rstrip('"') for text in problems)
     lines = [f".{path}: field not declared in schema" for path in paths]
-    return not_typed(kind, applied, lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines)))
-
-
-def not_typed(kind: GVK, applied: JSONObject, why: str) -> StatusError:
-    """Return the error of an applied configuration that does not fit the schema of its kind."""
-    # upstream gives no reason and calls it an error of its own
-    return StatusError(500, "", f"failed to create typed patch object ({_object(kind, applied)}): {why}")
+    return not_typed(applied, lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines)))
 
 
 def not_converted(kind: GVK, applied: JSONObject, error: StatusError) -> StatusError:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
 __all__ = ["VERSIONS", "MergeField", "MergeTable", "SchemaSet", "merge_table", "schema_set"]
@@ -97,16 +97,6 @@ class SchemaSet:
                 return schema
             schema = self.definitions.get(reference.rpartition("/")[2])
         return None
-
-    def key_defaults(self, schema: JSONObject) -> Mapping[str, JSON]:
-        """What the keys of an associative list are while an item does not say; None where there is no default."""
-        items = self.followed(schema.get("items")) or {}
-        properties = items.get("properties") or {}
-        found = {
-            key: (properties.get(key) or {}).get("default") for key in schema.get("x-kubernetes-list-map-keys") or ()
-        }
-        # Kubernetes: ports are keyed by protocol, whose default the published schemas leave out
-        return {key: "TCP" if key == "protocol" and value is None else value for key, value in found.items()}
 
 
 def _read(name: str) -> bytes:

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
+from pyverno.errors import PatchError
+from pyverno.kube.apply.fieldset import key_step, value_step
 from pyverno.kube.gvk import GVK
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.schemas import SchemaSet, schema_set
 
-__all__ = ["ANYTHING", "ListType", "MapType", "SchemaTree", "schema_tree_for", "schema_tree_of"]
+__all__ = ["ANYTHING", "OPAQUE", "ListType", "MapType", "SchemaTree", "schema_tree_for", "schema_tree_of"]
 
 _NO_DEFINITIONS: Mapping[str, JSONObject] = MappingProxyType({})
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -39,6 +41,29 @@ class ListType:
         self.keys = keys
         self.defaults = defaults
         self.element = element
+
+    def step(self, item: JSON) -> str:
+        """Return the step of a path to an item (see `fieldset`); raises PatchError for one without an identity."""
+        if not self.keys:
+            if item is None:
+                raise PatchError("associative list without keys has an element that's an explicit null")
+            if isinstance(item, dict):
+                raise PatchError("associative list without keys has an element that's a map type")
+            if isinstance(item, list):
+                raise PatchError("not supported: associative list with lists as elements")
+            return value_step(item)
+        if not isinstance(item, dict):
+            what = "a null element" if item is None else "non-map elements"
+            raise PatchError(f"associative list with keys may not have {what}")
+        known = {**self.defaults, **item} if self.defaults else item
+        keys = {key: known[key] for key in self.keys if key in known}
+        if not keys:
+            listed = " ".join(map(encode, self.keys))
+            raise PatchError(
+                f"associative list with keys has an element that omits all key fields [{listed}] "
+                "(and doesn't have default values for any key fields)"
+            )
+        return key_step(keys)
 
 
 class MapType:
@@ -116,7 +141,7 @@ class SchemaTree:
             return None
         items = self._schema.get("items")
         if not isinstance(items, dict) or self._name in _ATOMIC_NAMES:
-            return ListType(is_atomic=True, keys=(), defaults={}, element=_OPAQUE)
+            return ListType(is_atomic=True, keys=(), defaults={}, element=OPAQUE)
         element = self.inner(items)
         is_atomic, keys = _list_relationship(self._schema)
         return ListType(is_atomic=is_atomic, keys=keys, defaults=element.key_defaults(keys), element=element)
@@ -235,7 +260,8 @@ class _Opaque(SchemaTree):
         return MapType(self, {}, is_atomic=True, element=self)
 
 
-_OPAQUE = _Opaque()
+OPAQUE = _Opaque()
+"""A value of an unknown type that is replaced as a whole."""
 ANYTHING = SchemaTree({})
 """A type that is not known: maps merge by keys, lists are one value."""
 

@@ -23,7 +23,9 @@ from pyverno.kube.apply.managedfields import (
     with_claims,
 )
 from pyverno.kube.apply.schematree import SchemaTree, schema_tree_for, schema_tree_of
-from pyverno.kube.apply.typedvalue import compare, fields_of, merge, problems, taken_out, with_named_parents
+from pyverno.kube.apply.typedcheck import problems
+from pyverno.kube.apply.typedmerge import merge
+from pyverno.kube.apply.typedvalue import compare, fields_of, taken_out, with_named_parents
 from pyverno.kube.json import JSON, JSONObject, decode, encode
 from pyverno.kube.status import Cause, StatusError, bad_request
 from pyverno.value import dataclass, replace
@@ -32,7 +34,9 @@ __all__ = [
     "ApplyConflictError",
     "SchemaTree",
     "apply",
+    "check_applied",
     "manager_name",
+    "not_typed",
     "reset_fields",
     "schema_tree_for",
     "schema_tree_of",
@@ -151,7 +155,7 @@ def apply(
     old = bare(live)
     run = _Run(schema, version, time, subresource, ignored or FieldSet())
     try:
-        _check(applied, schema)
+        check_applied(applied, schema)
         if live is not None and not claims:
             claims = run.tracked({}, old, claims, Manager(_BEFORE, "Update", version, subresource))
         key = Manager(name, "Apply", "", subresource)
@@ -376,13 +380,19 @@ def _with_last_applied(result: JSONObject, applied: JSONObject) -> JSONObject:
     return {**result, "metadata": {**metadata, "annotations": {**annotations, _LAST_APPLIED: text}}}
 
 
-def _check(applied: JSONObject, schema: SchemaTree) -> None:
+def check_applied(applied: JSONObject, schema: SchemaTree) -> None:
+    """Raise StatusError for a configuration that does not fit the schema of its kind."""
     found = problems(applied, schema)
-    if not found:
-        return
-    metadata = applied.get("metadata") or {}
-    group, slash, version = str(applied.get("apiVersion", "")).rpartition("/")
-    kind = f"{group}{slash}{version}, Kind={applied.get('kind', '')}"
-    where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind}"
-    listed = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {text}" for text in found)
-    raise StatusError(500, "", f"failed to create typed patch object ({where}): {listed}")
+    if found:
+        raise not_typed(applied, found)
+
+
+def not_typed(applied: JSONObject, why: str) -> StatusError:
+    """Return the error of an applied configuration that does not fit the schema of its kind."""
+    metadata = applied.get("metadata")
+    place = metadata if isinstance(metadata, dict) else {}
+    group, _, version = str(applied.get("apiVersion", "")).rpartition("/")
+    kind = f"{group}/{version}, Kind={applied.get('kind', '')}"
+    where = f"{place.get('namespace') or ''}/{place.get('name') or ''}; {kind}"
+    # upstream gives no reason and calls it an error of its own
+    return StatusError(500, "", f"failed to create typed patch object ({where}): {why}")

@@ -1,145 +1,91 @@
-"""What is wrong with a configuration by the schema of its kind: fields that it does not have, values of other types.
+"""Type errors of a value: fields that its schema tree does not declare, values of other types, ambiguous list items.
 
-Texts are those of Kubernetes' structured merge (structured-merge-diff: typed/validate.go), which refuses such a
-configuration before it merges. This module must never ask for what is missing.
+Error texts are those of structured-merge-diff (typed/validate.go), which checks a configuration before it merges it.
+Missing fields are no errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from pyverno.errors import PatchError
+from pyverno.kube.apply.fieldset import FieldPath, field_step, path_text
+from pyverno.kube.apply.schematree import ListType, MapType, SchemaTree
 from pyverno.kube.gofloat import float_verb_text
-from pyverno.kube.json import JSON, JSONObject, encode
-from pyverno.kube.schemas import SchemaSet
+from pyverno.kube.json import JSON, encode
 
-__all__ = ["item_key", "key_text", "problems", "shown"]
-
-_Found = Iterator[tuple[str, str]]
+__all__ = ["problems"]
 
 
-def problems(value: JSON, schema: JSONObject | None, schemas: SchemaSet) -> str:
-    """Return all problems in one text, "" when there are none; a kind without a schema takes everything.
+def problems(value: JSON, type: SchemaTree) -> str:
+    """Return all type errors of a value as one text, "" for a value that fits.
 
+    >>> from pyverno.kube.apply.schematree import schema_tree_for
+    >>> from pyverno.kube.gvk import GVK
     >>> from pyverno.kube.schemas import schema_set
-    >>> known = schema_set()
-    >>> problems({"data": {"a": 1}, "nope": 1}, known.find("", "v1", "ConfigMap"), known).splitlines()[1]
-    '  .data.a: expected string, got &value.valueUnstructured{Value:1}'
+    >>> tree = schema_tree_for(schema_set(), GVK("", "v1", "ConfigMap"))
+    >>> print(problems({"data": {"a": 1}, "nope": 1}, tree))
+    errors:
+      .data.a: expected string, got &value.valueUnstructured{Value:1}
+      .nope: field not declared in schema
     """
-    found = [f"{path}: {text}" if path else text for path, text in _Check(schemas).value(value, schema)]
-    return found[0] if len(found) == 1 else "\n".join(("errors:", *(f"  {each}" for each in found))) if found else ""
+    found = list(_check(value, type, ()))
+    return found[0] if len(found) == 1 else "\n".join(("errors:", *(f"  {text}" for text in found))) if found else ""
 
 
-def item_key(item: JSON, keys: Sequence[str], defaults: Mapping[str, JSON]) -> JSONObject:
-    """Return the keys of an item of an associative list; raises PatchError with the reason when it has none."""
-    if item is None:
-        raise PatchError("associative list with keys may not have a null element")
-    if not isinstance(item, dict):
-        raise PatchError("associative list with keys may not have non-map elements")
-    given = {key: defaults.get(key) if item.get(key) is None else item[key] for key in keys}
-    found = {key: value for key, value in given.items() if value is not None}
-    if keys and not found:
-        listed = " ".join(map(encode, keys))
-        raise PatchError(
-            f"associative list with keys has an element that omits all key fields [{listed}] "
-            "(and doesn't have default values for any key fields)"
-        )
-    return found
+def _check(value: JSON, type: SchemaTree, path: FieldPath) -> Iterator[str]:
+    if value is None:
+        return
+    match type.shape(value):
+        case "map" if type.map is not None:
+            yield from _check_map(value, type.map, path)
+        case "list" if type.list is not None:
+            yield from _check_list(value, type.list, path)
+        case _ if type.scalar is not None:
+            kinds, describe = _SCALARS[type.scalar]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                yield _located(path, describe(value))
 
 
-def key_text(key: JSONObject) -> str:
-    """Return keys as paths show them.
-
-    >>> key_text({"protocol": "TCP", "containerPort": 80})
-    '[containerPort=80,protocol="TCP"]'
-    """
-    return f"[{','.join(f'{name}={encode(value)}' for name, value in sorted(key.items()))}]"
-
-
-class _Check:
-    __slots__ = ("schemas",)
-
-    def __init__(self, schemas: SchemaSet) -> None:
-        self.schemas = schemas
-
-    def value(self, value: JSON, schema: JSONObject | None, path: str = "") -> _Found:
-        schema = self.schemas.followed(schema)
-        if schema is None or value is None:
+def _check_map(value: JSON, form: MapType, path: FieldPath) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield _located(path, f"expected map, got {_go_wrapped(value)}")
+        return
+    for name, item in value.items():
+        below = (*path, field_step(name))
+        child = form.child(name)
+        if child is None:
+            yield _located(below, "field not declared in schema")
+            # Kubernetes reports no further error of this map
             return
-        kind = _kind(schema)
-        if kind == "object":
-            yield from self._map(value, schema, path)
-        elif kind == "array":
-            yield from self._list(value, schema, path)
-        elif kind in _SCALARS:
-            holds, text = _SCALARS[kind]
-            if not holds(value):
-                yield path, text(value)
+        yield from _check(item, child, below)
 
-    def _map(self, value: JSON, schema: JSONObject, path: str) -> _Found:
-        fields, values = schema.get("properties"), schema.get("additionalProperties")
-        if fields is None and values is None:
-            # any JSON at all, such as a RawExtension
-            return
-        if not isinstance(value, dict):
-            yield path, f"expected map, got {shown(value)}"
-            return
-        for key, item in value.items():
-            inner = (fields or {}).get(key, values)
-            if inner is None:
-                yield f"{path}.{key}", "field not declared in schema"
-                # Kubernetes: nothing more is said about this map
-                return
-            yield from self.value(item, inner if isinstance(inner, dict) else None, f"{path}.{key}")
 
-    def _list(self, value: JSON, schema: JSONObject, path: str) -> _Found:
-        if not isinstance(value, list):
-            yield path, f"expected list, got {shown(value)}"
-            return
-        items = schema.get("items")
-        seen: set[str] = set()
-        for index, item in enumerate(value):
+def _check_list(value: JSON, form: ListType, path: FieldPath) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield _located(path, f"expected list, got {_go_wrapped(value)}")
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        step = f"i:{index}"
+        if not form.is_atomic:
             try:
-                element, is_associative = self._element(item, index, schema)
+                step = form.step(item)
             except PatchError as error:
-                yield path, f"element {index}: {error.message}"
+                yield _located(path, f"element {index}: {error.message}")
                 return
-            if is_associative and element in seen:
-                yield path, f"duplicate entries for key {element}"
-            seen.add(element)
-            yield from self.value(item, items, path + element)
-
-    def _element(self, item: JSON, index: int, schema: JSONObject) -> tuple[str, bool]:
-        """Return how paths show an item, and whether two items of one list may not be shown alike."""
-        kind = schema.get("x-kubernetes-list-type")
-        if kind == "map":
-            keys: Sequence[str] = schema.get("x-kubernetes-list-map-keys") or ()
-            return key_text(item_key(item, keys, self.schemas.key_defaults(schema))), True
-        if kind == "set":
-            if isinstance(item, dict):
-                raise PatchError("associative list without keys has an element that's a map type")
-            if isinstance(item, list):
-                raise PatchError("not supported: associative list with lists as elements")
-            if item is None:
-                raise PatchError("associative list without keys has an element that's an explicit null")
-            return f"[={encode(item)}]", True
-        return f"[{index}]", False
+            if step in seen:
+                yield _located(path, f"duplicate entries for key {path_text((step,))}")
+            seen.add(step)
+        yield from _check(item, form.element, (*path, step))
 
 
-def _kind(schema: JSONObject) -> str:
-    if schema.get("oneOf") or schema.get("x-kubernetes-int-or-string"):
-        return "untyped"
-    kinds = schema.get("type")
-    named = [kind for kind in ([kinds] if isinstance(kinds, str) else kinds or ()) if kind != "null"]
-    kind = str(named[0]) if named else ""
-    # Kubernetes: a text with a format other than byte may be any scalar (kube-openapi: pkg/schemaconv)
-    return "untyped" if kind == "string" and schema.get("format") not in (None, "", "byte") else kind
+def _located(path: FieldPath, text: str) -> str:
+    return f"{path_text(path)}: {text}" if path else text
 
 
-def _is_number(value: JSON) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
+# ── Values as Go prints them ─────────────────────────────────────────────────────────────────────────────────────────
 
 _GO_TYPES: Final[Mapping[type, str]] = {
     bool: "bool",
@@ -149,54 +95,48 @@ _GO_TYPES: Final[Mapping[type, str]] = {
     list: "[]interface {}",
     dict: "map[string]interface {}",
 }
-_SCALARS: Final[Mapping[str, tuple[Callable[[JSON], bool], Callable[[JSON], str]]]] = {
-    "integer": (_is_number, lambda value: f"expected numeric (int or float), got {_GO_TYPES[type(value)]}"),
-    "number": (_is_number, lambda value: f"expected numeric (int or float), got {_GO_TYPES[type(value)]}"),
+_SCALARS: Final[Mapping[str, tuple[tuple[type, ...], Callable[[JSON], str]]]] = {
+    "numeric": ((int, float), lambda value: f"expected numeric (int or float), got {_GO_TYPES[type(value)]}"),
     "string": (
-        lambda value: isinstance(value, str),
-        lambda value: f"expected string, got &value.valueUnstructured{{Value:{_source(value)}}}",
+        (str,),
+        lambda value: f"expected string, got &value.valueUnstructured{{Value:{_go_source(value)}}}",
     ),
-    "boolean": (lambda value: isinstance(value, bool), lambda value: f"expected boolean, got {shown(value)}"),
-    "untyped": (
-        lambda value: isinstance(value, (bool, int, float, str)),
-        lambda value: f"expected any scalar, got {shown(value)}",
-    ),
+    "boolean": ((bool,), lambda value: f"expected boolean, got {_go_wrapped(value)}"),
+    "untyped": ((bool, int, float, str), lambda value: f"expected any scalar, got {_go_wrapped(value)}"),
 }
+"""The Python types of each scalar type, and the error text of other values."""
 
 
-def shown(value: JSON) -> str:
-    """Return a value as Go prints it inside of its wrapper.
-
-    >>> shown({"a": [1, None]})
-    '&{map[a:[1 <nil>]]}'
-    """
-    return f"&{{{_printed(value)}}}"
+def _go_wrapped(value: JSON) -> str:
+    """Return a value as Go prints it inside of its wrapper: `&{map[a:[1 <nil>]]}`."""
+    return f"&{{{_go_text(value)}}}"
 
 
-def _printed(value: JSON) -> str:
+def _go_text(value: JSON) -> str:
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{_printed(item)}' for key, item in sorted(value.items()))}]"
+        return f"map[{' '.join(f'{key}:{_go_text(item)}' for key, item in sorted(value.items()))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_printed, value))}]"
+        return f"[{' '.join(map(_go_text, value))}]"
     if isinstance(value, str):
         return value
     return "<nil>" if value is None else _number_or_bool(value)
 
 
-def _source(value: JSON) -> str:
+def _go_source(value: JSON) -> str:
     """Return a value as Go source writes it."""
     if isinstance(value, dict):
-        entries = (f"{encode(key)}:{_source(item)}" for key, item in sorted(value.items()))
-        return f"map[string]interface {{}}{{{_listed(entries)}}}"
+        return _composite(
+            "map[string]interface {}", (f"{encode(key)}:{_go_source(item)}" for key, item in sorted(value.items()))
+        )
     if isinstance(value, list):
-        return f"[]interface {{}}{{{_listed(map(_source, value))}}}"
+        return _composite("[]interface {}", map(_go_source, value))
     if value is None:
         return "interface {}(nil)"
     return encode(value) if isinstance(value, str) else _number_or_bool(value)
 
 
-def _listed(items: Iterable[str]) -> str:
-    return ", ".join(items)
+def _composite(type: str, items: Iterable[str]) -> str:
+    return f"{type}{{{', '.join(items)}}}"
 
 
 def _number_or_bool(value: JSON) -> str:

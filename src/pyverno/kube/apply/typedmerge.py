@@ -1,167 +1,119 @@
-"""Structured merge: one configuration laid over an object as server-side apply lays it, without ownership.
+"""Structured merge: a configuration laid over an object, for server-side apply and for ApplyConfiguration alike.
 
-Maps are merged key by key, lists of type `map` by their keys, sets by value, anything else is replaced. How a list is
-merged comes from the schemas; kinds that are not known have atomic lists. Nothing is ever removed: a null empties
-scalars and atomic values only. This module must never track field managers.
+Maps merge key by key, lists with keys by their keys, sets by value; everything else is replaced. Nothing is removed: a
+null empties scalars and atomic values only. Follows structured-merge-diff (typed/merge.go). Values are never changed;
+results share structure with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Iterator
 
 from pyverno.errors import PatchError
-from pyverno.kube.apply.typedcheck import item_key, key_text, problems
-from pyverno.kube.json import JSON, JSONObject, encode
-from pyverno.kube.schemas import SchemaSet, schema_set
-from pyverno.value import dataclass
+from pyverno.kube.apply.schematree import ANYTHING, OPAQUE, ListType, SchemaTree
+from pyverno.kube.apply.typedcheck import problems
+from pyverno.kube.json import JSON, JSONObject
 
-__all__ = ["TypedMerge", "typed_merge"]
-
-
-@dataclass(frozen=True, slots=True)
-class TypedMerge:
-    """The object after the merge, and the paths of atomic values that the configuration sets (`.spec.x`)."""
-
-    value: JSON
-    atomics: tuple[str, ...] = ()
+__all__ = ["apply_configuration", "atomic_paths", "merge"]
 
 
-def typed_merge(document: JSONObject, patch: JSONObject, *, group: str, version: str, kind: str) -> TypedMerge:
-    """Lay a configuration over an object of a kind.
+def apply_configuration(live: JSONObject, config: JSONObject, type: SchemaTree, *, refuses_atomics: bool) -> JSONObject:
+    """Lay the configuration of a mutating policy over an object of a type; nobody becomes the owner of a field.
 
-    Raises PatchError for what the schema of the kind does not have, for a list item without its keys, for one that
-    occurs twice, and for values nested too deeply.
-
-    >>> typed_merge({"a": {"b": 1}}, {"a": {"c": 2}}, group="", version="v1", kind="X").value
-    {'a': {'b': 1, 'c': 2}}
+    `refuses_atomics`: a configuration that sets an atomic list or map is an error, as for the API server, since the
+    parts that it leaves out would be lost. Raises PatchError, also for values that do not fit the type.
     """
-    schemas = schema_set()
-    schema = schemas.find(group, version, kind)
-    atomics: list[str] = []
     try:
-        wrong = problems(patch, schema, schemas)
+        wrong = problems(config, type)
         if wrong:
             raise PatchError(f"failed to convert patch object to typed object: {wrong}")
-        merged = _Merger(schemas, atomics).merge(document, patch, schema, "")
+        atomics = ", ".join(atomic_paths(config, type)) if refuses_atomics else ""
+        if atomics:
+            raise PatchError(f"invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {atomics}")
+        try:
+            merged: JSONObject = merge(live, config, type)
+        except PatchError as error:
+            raise PatchError(f"failed to convert original object to typed object: {error.message}") from None
     except RecursionError:
         raise PatchError("the configuration or the object is nested too deeply") from None
-    return TypedMerge(merged, tuple(dict.fromkeys(atomics)))
+    return merged
 
 
-class _Merger:
-    __slots__ = ("atomics", "schemas")
+def atomic_paths(config: JSON, type: SchemaTree, path: str = "") -> Iterator[str]:
+    """Yield the paths of atomic lists and maps in a configuration: `.spec.selector`.
 
-    def __init__(self, schemas: SchemaSet, atomics: list[str]) -> None:
-        self.schemas = schemas
-        self.atomics = atomics
-
-    def merge(self, old: JSON, new: JSON, schema: JSONObject | None, path: str) -> JSON:
-        schema = self.schemas.followed(schema)
-        if new is None:
-            return old if old and _is_merged(old, schema) else None
-        if isinstance(new, dict):
-            if schema is not None and schema.get("x-kubernetes-map-type") == "atomic":
-                self.atomics.append(path)
-                return new
-            return self._map(old if isinstance(old, dict) else {}, new, schema, path)
-        if isinstance(new, list):
-            return self._list(old if isinstance(old, list) else [], new, schema, path)
-        return new
-
-    def _map(self, old: JSONObject, new: JSONObject, schema: JSONObject | None, path: str) -> JSONObject:
-        merged = dict(old)
-        for key, value in new.items():
-            merged[key] = self.merge(old.get(key), value, _child(schema, key), f"{path}.{key}")
-        return merged
-
-    def _list(self, old: list[JSON], new: list[JSON], schema: JSONObject | None, path: str) -> list[JSON]:
-        kind = None if schema is None else schema.get("x-kubernetes-list-type")
-        if kind == "map" and schema is not None:
-            return self._by_keys(old, new, schema, path)
-        if kind == "set":
-            known = [encode(item) for item in old]
-            return _interleaved(known, old, _keyed(new, encode, path), lambda _, item, __: item)
-        self.atomics.append(path)
-        return new
-
-    def _by_keys(self, old: list[JSON], new: list[JSON], schema: JSONObject, path: str) -> list[JSON]:
-        items = schema.get("items")
-        keys: Sequence[str] = schema.get("x-kubernetes-list-map-keys") or ()
-        defaults = self.schemas.key_defaults(schema)
-
-        def identity(item: JSON) -> str:
-            try:
-                return key_text(item_key(item, keys, defaults))
-            except PatchError as error:
-                raise PatchError(f"{path}: {error.message}") from None
-
-        def known(item: JSON) -> str | None:
-            try:
-                return identity(item)
-            except PatchError:
-                # what the object already holds is kept, although nothing can be laid over it
-                return None
-
-        return _interleaved(
-            [known(item) for item in old],
-            old,
-            _keyed(new, identity, path),
-            lambda before, item, index: self.merge(before, item, items, f"{path}[{index}]"),
-        )
-
-
-def _is_merged(old: JSON, schema: JSONObject | None) -> bool:
-    """Tell whether a value consists of parts that are merged each by itself, so that a null says nothing about them."""
-    if isinstance(old, dict):
-        return schema is None or schema.get("x-kubernetes-map-type") != "atomic"
-    return isinstance(old, list) and schema is not None and schema.get("x-kubernetes-list-type") in ("map", "set")
-
-
-def _keyed(items: list[JSON], identity: Callable[[JSON], str], path: str) -> dict[str, JSON]:
-    keyed: dict[str, JSON] = {}
-    for item in items:
-        key = identity(item)
-        if key in keyed:
-            raise PatchError(f"{path}: duplicate entries for key {key}")
-        keyed[key] = item
-    return keyed
-
-
-def _interleaved(
-    old_keys: Sequence[str | None], old: list[JSON], new: dict[str, JSON], merged: Callable[[JSON, JSON, int], JSON]
-) -> list[JSON]:
-    """Merge two lists by the identities of their items; items of both stand in the order of the new list.
-
-    An old item that the new list lacks stays before what follows it (structured-merge-diff: typed/merge.go).
+    Follows apiserver's mutating/patch/smd.go: entries of maps are not searched, unless their type is unknown.
     """
-    before: dict[str, JSON] = {}
-    for key, item in zip(old_keys, old, strict=True):
-        if key is not None and key in new:
-            before.setdefault(key, item)
-    shared = [key for key in new if key in before]
+    if type is OPAQUE:
+        return
+    if isinstance(config, dict) and type.map is not None:
+        if type.map.is_atomic:
+            yield path
+        for name, item in config.items():
+            child = type.map.field(name) or type.map.element
+            if child is ANYTHING or type.map.field(name) is not None:
+                yield from atomic_paths(item, child or ANYTHING, f"{path}.{name}")
+    elif isinstance(config, list) and type.list is not None:
+        if type.list.is_atomic:
+            yield path
+        for index, item in enumerate(config):
+            yield from atomic_paths(item, type.list.element, f"{path}[{index}]")
+
+
+def merge(live: JSON, config: JSON, type: SchemaTree) -> JSON:
+    """Lay a configuration over a value: its leaves replace, everything else stays, lists keep the order of both.
+
+    >>> merge({"a": {"b": 1}, "c": [1]}, {"a": {"d": 2}, "c": [2]}, ANYTHING)
+    {'a': {'b': 1, 'd': 2}, 'c': [2]}
+    """
+    shape = type.shape(config if config is not None else live)
+    if shape == "map" and type.map is not None and not type.map.is_atomic:
+        old = live if isinstance(live, dict) else {}
+        new = config if isinstance(config, dict) else {}
+        if not old and not new:
+            return config
+        merged = dict(old)
+        for name, value in new.items():
+            merged[name] = merge(old[name], value, type.map.child(name) or ANYTHING) if name in old else value
+        return merged
+    if shape == "list" and type.list is not None and not type.list.is_atomic:
+        before = live if isinstance(live, list) else []
+        after = config if isinstance(config, list) else []
+        return _merged_items(before, after, type.list) if before or after else config
+    return config
+
+
+def _merged_items(live: list[JSON], config: list[JSON], form: ListType) -> list[JSON]:
+    """Merge two lists; shared items stand in the order of the configuration, others where they stood.
+
+    An item that the live list holds twice is replaced, since either of the two may be meant.
+    """
+    before = [form.step(item) for item in live]
+    after = [form.step(item) for item in config]
+    count = Counter(before)
+    old = {step: item for step, item in zip(before, live, strict=True) if count[step] == 1}
+    new = dict(zip(after, config, strict=True))
+    shared = [step for step in after if step in count]
     result: list[JSON] = []
     done: set[str] = set()
-    waiting = list(new)
-    place = turn = 0
-    for key, item in zip(old_keys, old, strict=True):
-        if key is None or key not in new:
+    waiting = iter(after)
+
+    def take(until: str | None) -> Iterator[JSON]:
+        """Give merged items of the configuration up to and with one of them, or all."""
+        for step in waiting:
+            done.add(step)
+            yield merge(old[step], new[step], form.element) if step in old else new[step]
+            if step == until:
+                return
+
+    turn = 0
+    for step, item in zip(before, live, strict=True):
+        if step not in new:
             result.append(item)
-        elif turn < len(shared) and key == shared[turn]:
-            while key not in done:
-                following = waiting[place]
-                result.append(merged(before.get(following), new[following], place))
-                done.add(following)
-                turn += following in before
-                place += 1
-    for index, following in enumerate(waiting[place:], start=place):
-        result.append(merged(before.get(following), new[following], index))
+        elif step not in done and step == shared[turn]:
+            result.extend(take(step))
+            while turn < len(shared) and shared[turn] in done:
+                turn += 1
+    result.extend(take(None))
     return result
-
-
-def _child(schema: JSONObject | None, key: str) -> JSONObject | None:
-    if schema is None:
-        return None
-    found = (schema.get("properties") or {}).get(key)
-    if found is None:
-        found = schema.get("additionalProperties")
-    return found if isinstance(found, dict) else None

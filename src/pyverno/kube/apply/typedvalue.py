@@ -1,23 +1,22 @@
-"""Values seen through a schema tree: which fields they have, how two differ, one laid over another, parts taken out.
+"""Fields of values by a schema tree: which a value has, in which two values differ, a value without some of them.
 
-The algebra of structured-merge-diff. Values are never changed; results share structure with what they came from. Values
+Follows structured-merge-diff. Values are never changed; results share structure with what they came from. Values
 nested too deeply raise RecursionError. This module must never know who owns a field (see `serverside`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, TypeAlias
 
-from pyverno.errors import PatchError
-from pyverno.kube.apply.fieldset import FieldPath, FieldSet, field_step, key_step, path_text, value_step
+from pyverno.kube.apply.fieldset import FieldPath, FieldSet, field_step
 from pyverno.kube.apply.schematree import ANYTHING, ListType, MapType, SchemaTree
-from pyverno.kube.apply.typedcheck import shown
-from pyverno.kube.json import JSON, JSONObject, encode, equal
+from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.value import dataclass
 
-__all__ = ["Comparison", "compare", "fields_of", "merge", "problems", "taken_out", "with_named_parents"]
+__all__ = ["Comparison", "compare", "fields_of", "taken_out", "with_named_parents"]
 
 
 class _Missing(Enum):
@@ -87,35 +86,13 @@ def _collect_map(value: JSONObject, shape: MapType, path: FieldPath, found: list
 
 
 def _collect_list(value: list[JSON], form: ListType, path: FieldPath, found: list[FieldPath]) -> None:
-    steps = [_step(item, form) for item in value]
+    steps = [form.step(item) for item in value]
+    count = Counter(steps)
     for step, item in zip(steps, value, strict=True):
         below = (*path, step)
-        if steps.count(step) == 1:
+        if count[step] == 1:
             _collect(item, form.element, below, found)
         found.append(below)
-
-
-def _step(item: JSON, form: ListType) -> str:
-    """Return the step to an item; raises PatchError for one that can not be told from the others."""
-    if not form.keys:
-        if isinstance(item, (dict, list)) or item is None:
-            what = "an explicit null" if item is None else "a map type" if isinstance(item, dict) else "a list"
-            raise PatchError(f"associative list without keys has an element that's {what}")
-        return value_step(item)
-    if not isinstance(item, dict):
-        what = "a null element" if item is None else "non-map elements"
-        raise PatchError(f"associative list with keys may not have {what}")
-    keys = {}
-    for key in form.keys:
-        value = item.get(key, form.defaults.get(key, _MISSING))
-        if value is not _MISSING:
-            keys[key] = value
-    if not keys:
-        raise PatchError(
-            f"associative list with keys has an element that omits all key fields [{' '.join(map(encode, form.keys))}] "
-            "(and doesn't have default values for any key fields)"
-        )
-    return key_step(keys)
 
 
 # ── How two values differ ────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +213,7 @@ class _Walk:
 def _grouped(items: list[JSON], form: ListType) -> dict[str, list[JSON]]:
     grouped: dict[str, list[JSON]] = {}
     for item in items:
-        grouped.setdefault(_step(item, form), []).append(item)
+        grouped.setdefault(form.step(item), []).append(item)
     return grouped
 
 
@@ -246,64 +223,6 @@ def _as_map(value: _Value) -> JSONObject:
 
 def _as_list(value: _Value) -> list[JSON]:
     return value if isinstance(value, list) else []
-
-
-# ── One value laid over another ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def merge(live: JSON, config: JSON, type: SchemaTree) -> JSON:
-    """Lay a configuration over a value: its leaves replace, everything else stays, lists keep the order of both.
-
-    >>> merge({"a": {"b": 1}, "c": [1]}, {"a": {"d": 2}, "c": [2]}, ANYTHING)
-    {'a': {'b': 1, 'd': 2}, 'c': [2]}
-    """
-    shape = type.shape(config if config is not None else live)
-    if shape == "map" and type.map is not None and not type.map.is_atomic:
-        old, new = _as_map(live), _as_map(config)
-        if not old and not new:
-            return config
-        merged = dict(old)
-        for name, value in new.items():
-            merged[name] = merge(old[name], value, type.map.child(name) or ANYTHING) if name in old else value
-        return merged
-    if shape == "list" and type.list is not None and not type.list.is_atomic:
-        first, second = _as_list(live), _as_list(config)
-        return _merged_items(first, second, type.list) if first or second else config
-    return config
-
-
-def _merged_items(live: list[JSON], config: list[JSON], form: ListType) -> list[JSON]:
-    """Merge two lists; shared items stand in the order of the configuration, others where they stood.
-
-    An item that the live list holds twice is replaced, since nothing tells which of the two is meant.
-    """
-    before = [_step(item, form) for item in live]
-    after = [_step(item, form) for item in config]
-    old = {step: item for step, item in zip(before, live, strict=True) if before.count(step) == 1}
-    new = dict(zip(after, config, strict=True))
-    shared = [step for step in after if step in set(before)]
-    result: list[JSON] = []
-    done: set[str] = set()
-    waiting = iter(after)
-
-    def take(until: str | None) -> Iterator[JSON]:
-        """Give merged items of the configuration up to and with one of them, or all."""
-        for step in waiting:
-            done.add(step)
-            yield merge(old[step], new[step], form.element) if step in old else new[step]
-            if step == until:
-                return
-
-    turn = 0
-    for step, item in zip(before, live, strict=True):
-        if step not in new:
-            result.append(item)
-        elif step not in done and step == shared[turn]:
-            result.extend(take(step))
-            while turn < len(shared) and shared[turn] in done:
-                turn += 1
-    result.extend(take(None))
-    return result
 
 
 # ── Parts taken out ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -335,7 +254,7 @@ def taken_out(value: JSON, fields: FieldSet, type: SchemaTree) -> JSON:
 
 def _remaining(items: list[JSON], fields: FieldSet, form: ListType) -> Iterator[JSON]:
     for item in items:
-        step = _step(item, form)
+        step = form.step(item)
         if step not in fields.members:
             below = fields.below(step)
             yield taken_out(item, below, form.element) if below else item
@@ -356,76 +275,3 @@ def with_named_parents(fields: FieldSet, type: SchemaTree) -> FieldSet:
             child = type.list.element
         children[step] = with_named_parents(below, child or ANYTHING)
     return FieldSet(frozenset(members), children)
-
-
-# ── What does not fit a type ─────────────────────────────────────────────────────────────────────────────────────────
-
-_NUMERIC = "numeric (int or float)"
-_SCALAR_CHECKS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "numeric": ((int, float), _NUMERIC),
-    "string": ((str,), "string"),
-    "boolean": ((bool,), "boolean"),
-    "untyped": ((str, int, float, bool), "any scalar"),
-}
-
-
-def problems(value: JSON, type: SchemaTree) -> list[str]:
-    """Return why a value is not of its type: `.spec.x: field not declared in schema`."""
-    found: list[str] = []
-    _check(value, type, (), found)
-    return found
-
-
-def _check(value: JSON, type: SchemaTree, path: FieldPath, found: list[str]) -> None:
-    match type.shape(value):
-        case "map" if type.map is not None:
-            _check_map(value, type.map, path, found)
-        case "list" if type.list is not None:
-            _check_list(value, type.list, path, found)
-        case _ if type.scalar is not None and value is not None:
-            kinds, wanted = _SCALAR_CHECKS[type.scalar]
-            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                found.append(f"{path_text(path)}: expected {wanted}, got {_SHOWN.get(wanted, shown)(value)}")
-
-
-def _check_map(value: JSON, shape: MapType, path: FieldPath, found: list[str]) -> None:
-    if value is None:
-        return
-    if not isinstance(value, dict):
-        found.append(f"{path_text(path)}: expected map, got {shown(value)}")
-        return
-    for name in sorted(value):
-        below = (*path, field_step(name))
-        child = shape.child(name)
-        if child is None:
-            found.append(f"{path_text(below)}: field not declared in schema")
-            return
-        _check(value[name], child, below, found)
-
-
-def _check_list(value: JSON, form: ListType, path: FieldPath, found: list[str]) -> None:
-    if value is None:
-        return
-    if not isinstance(value, list):
-        found.append(f"{path_text(path)}: expected list, got {shown(value)}")
-        return
-    seen: set[str] = set()
-    for place, item in enumerate(value):
-        step = f"i:{place}"
-        if not form.is_atomic:
-            try:
-                step = _step(item, form)
-            except PatchError as error:
-                found.append(f"{path_text(path)}: element {place}: {error}")
-                return
-            if step in seen:
-                found.append(f"{path_text(path)}: duplicate entries for key {path_text((step,))}")
-            seen.add(step)
-        _check(item, form.element, (*path, step), found)
-
-
-_SHOWN: Mapping[str, Callable[[JSON], str]] = {
-    _NUMERIC: lambda value: "bool" if isinstance(value, bool) else "string",
-    "string": lambda value: f"&value.valueUnstructured{{Value:{encode(value)}}}",
-}
-"""Upstream shows the values that do not fit in several ways."""

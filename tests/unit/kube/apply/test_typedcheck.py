@@ -2,14 +2,14 @@
 
 import pytest
 
-from pyverno.kube.apply.typedcheck import key_text, problems
+from pyverno.kube.apply.schematree import schema_tree_for
+from pyverno.kube.apply.typedcheck import problems
+from pyverno.kube.gvk import GVK
 from pyverno.kube.schemas import schema_set
-
-SCHEMAS = schema_set()
 
 
 def found(value, kind="Pod", *, group="", version="v1"):
-    return problems(value, SCHEMAS.find(group, version, kind), SCHEMAS)
+    return problems(value, schema_tree_for(schema_set(), GVK(group, version, kind)))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,24 @@ def test_what_fits_has_no_problems(value):
             ".metadata.finalizers: element 0: associative list without keys has an element that's a map type",
         ),
         (
+            {"metadata": {"finalizers": [["a"]]}},
+            ".metadata.finalizers: element 0: not supported: associative list with lists as elements",
+        ),
+        (
+            {"metadata": {"finalizers": [None]}},
+            ".metadata.finalizers: element 0: associative list without keys has an element that's an explicit null",
+        ),
+        ({"spec": {"priority": [1]}}, ".spec.priority: expected numeric (int or float), got []interface {}"),
+        (
+            {"spec": {"containers": [3]}},
+            ".spec.containers: element 0: associative list with keys may not have non-map elements",
+        ),
+        ({"metadata": {"labels": "x"}}, ".metadata.labels: expected map, got &{x}"),
+        (
+            {"spec": {"containers": [{"tty": True}, {"tty": False}]}},
+            '.spec.containers: duplicate entries for key [name=""]',
+        ),
+        (
             {"spec": {"containers": [None]}},
             ".spec.containers: element 0: associative list with keys may not have a null element",
         ),
@@ -90,8 +108,3 @@ def test_several_problems_are_listed():
 def test_a_kind_without_a_schema_takes_everything():
     """Nothing is known of it."""
     assert "" == found({"a": [1, {}]}, "Odd", group="x.io")
-
-
-def test_keys_are_shown_in_the_order_of_their_names():
-    """As paths of Kubernetes show them."""
-    assert '[a=1,b="x",c=true]' == key_text({"c": True, "b": "x", "a": 1})

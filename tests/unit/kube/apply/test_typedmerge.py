@@ -3,7 +3,17 @@
 import pytest
 
 from pyverno.errors import PatchError
-from pyverno.kube.apply.typedmerge import typed_merge
+from pyverno.kube.apply.schematree import schema_tree_for, schema_tree_of
+from pyverno.kube.apply.typedmerge import apply_configuration, atomic_paths, merge
+from pyverno.kube.gvk import GVK
+from pyverno.kube.schemas import schema_set
+
+
+def tree(kind="Pod", *, group="", version="v1"):
+    return schema_tree_for(schema_set(), GVK(group, version, kind))
+
+
+ODD = tree("Odd", group="x.io")
 
 
 def pod(**spec):
@@ -12,7 +22,7 @@ def pod(**spec):
 
 def over(old, new, kind="Pod"):
     """Merge two objects of a core kind and return the value."""
-    return typed_merge(old, new, group="", version="v1", kind=kind).value
+    return apply_configuration(old, new, tree(kind), refuses_atomics=False)
 
 
 def names(value, *path):
@@ -97,22 +107,60 @@ def test_several_keys_identify_an_item_together(old, new, count):
 @pytest.mark.parametrize(
     ("containers", "message"),
     [
-        ([{"image": "x"}], "element 0: associative list with keys has an element that omits all key fields"),
-        ([{"name": None}], "element 0: associative list with keys has an element that omits all key fields"),
+        ([{"tty": True}, {"tty": False}], "duplicate entries for key .name=..."),
         (["a"], "element 0: associative list with keys may not have non-map elements"),
         ([A, {"name": "a"}], "duplicate entries for key .name=.a.."),
     ],
 )
 def test_items_that_can_not_be_told_apart_are_refused(containers, message):
-    """A configuration without its keys is an error, and never a new item."""
+    """Two items of one identity, or no object at all, are an error and never a new item."""
     with pytest.raises(PatchError, match=message):
         over(pod(containers=[A]), {"spec": {"containers": containers}})
 
 
-def test_items_of_the_object_without_keys_stay():
-    """An object may hold what a cluster would not have let in; it is no reason to lose anything."""
-    merged = over(pod(containers=[{"image": "x"}, A]), {"spec": {"containers": [B]}})
-    assert [{"image": "x"}, A, B] == merged["spec"]["containers"]
+def test_items_of_built_in_kinds_have_zero_values_for_their_keys():
+    """The API server's schemas default a container's name to the empty text, so that such items meet each other."""
+    merged = over(pod(containers=[{"image": "x"}, A]), {"spec": {"containers": [{"tty": True}, B]}})
+    assert [{"image": "x", "tty": True}, A, B] == merged["spec"]["containers"]
+
+
+def test_a_null_is_a_key_like_any_other():
+    """Only a key that is left out gets its default."""
+    merged = over(pod(containers=[{"image": "x"}]), {"spec": {"containers": [{"name": None}]}})
+    assert [{"image": "x"}, {"name": None}] == merged["spec"]["containers"]
+
+
+def test_an_item_that_the_object_holds_twice_is_replaced():
+    """Either of the two may be meant; one that the configuration does not mention stays."""
+    old = pod(containers=[{**A, "env": [{"name": "X", "value": "1"}, {"name": "X", "value": "2"}]}])
+    touched = over(old, {"spec": {"containers": [{"name": "a", "env": [{"name": "X"}]}]}})
+    assert [{"name": "X"}] == touched["spec"]["containers"][0]["env"]
+    assert old["spec"] == over(old, {"spec": {"containers": [{"name": "a"}]}})["spec"]
+
+
+@pytest.mark.parametrize(
+    ("old", "message"),
+    [
+        (pod(containers=["a"]), "associative list with keys may not have non-map elements"),
+        ({"metadata": {"finalizers": [None]}}, "associative list without keys has an element that's an explicit null"),
+    ],
+)
+def test_an_object_with_items_of_a_wrong_type_can_not_be_merged(old, message):
+    """The error names the object and not the configuration."""
+    with pytest.raises(PatchError) as caught:
+        over(old, {"metadata": {"finalizers": ["x"]}, "spec": {"containers": [A]}})
+    assert f"failed to convert original object to typed object: {message}" == str(caught.value)
+
+
+def test_lists_of_custom_kinds_merge_as_their_schemas_say():
+    """An item without any of its keys has no identity where no default stands for it."""
+    items = {"type": "object", "properties": {"type": {"type": "string"}}}
+    conditions = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+    widget = schema_tree_of({"type": "object", "properties": {"conditions": {**conditions, "items": items}}})
+    live, config = {"conditions": [{"type": "a"}]}, {"conditions": [{"type": "b"}]}
+    assert [{"type": "a"}, {"type": "b"}] == merge(live, config, widget)["conditions"]
+    with pytest.raises(PatchError, match="omits all key fields"):
+        apply_configuration(live, {"conditions": [{}]}, widget, refuses_atomics=False)
 
 
 def test_atomic_values_are_replaced_and_named():
@@ -124,26 +172,47 @@ def test_atomic_values_are_replaced_and_named():
             "tolerations": [{"key": "b"}],
         }
     }
-    found = typed_merge(old, new, group="", version="v1", kind="Pod")
-    assert (".spec.containers[0].args", ".spec.containers[1].command", ".spec.tolerations") == found.atomics
-    assert ["z"] == found.value["spec"]["containers"][0]["args"]
-    assert [{"key": "b"}] == found.value["spec"]["tolerations"]
+    atomics = [".spec.containers[0].args", ".spec.containers[1].command", ".spec.tolerations"]
+    assert atomics == list(atomic_paths(new, tree()))
+    merged = over(old, new)
+    assert ["z"] == merged["spec"]["containers"][0]["args"]
+    assert [{"key": "b"}] == merged["spec"]["tolerations"]
+    with pytest.raises(PatchError) as caught:
+        apply_configuration(old, new, tree(), refuses_atomics=True)
+    text = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+    assert text + ", ".join(atomics) == str(caught.value)
 
 
 def test_an_atomic_map_is_replaced():
     """A selector is one value: its old keys go."""
     old = {"spec": {"selector": {"matchLabels": {"a": "1"}}}}
     new = {"spec": {"selector": {"matchLabels": {"b": "2"}}}}
-    found = typed_merge(old, new, group="apps", version="v1", kind="Deployment")
-    assert ((".spec.selector",), {"matchLabels": {"b": "2"}}) == (found.atomics, found.value["spec"]["selector"])
+    deployment = tree("Deployment", group="apps")
+    merged = apply_configuration(old, new, deployment, refuses_atomics=False)
+    assert ([".spec.selector"], {"matchLabels": {"b": "2"}}) == (
+        list(atomic_paths(new, deployment)),
+        merged["spec"]["selector"],
+    )
+
+
+def test_atomic_values_are_found_within_each_other_but_not_within_entries_of_maps():
+    """As Kubernetes searches: declared fields, and all items."""
+    selector = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
+    found = list(atomic_paths({"spec": {"selector": selector}}, tree("Deployment", group="apps")))
+    assert [".spec.selector", ".spec.selector.matchExpressions", ".spec.selector.matchExpressions[0].values"] == found
+    request = {"spec": {"extra": {"a": ["b"]}, "groups": ["c"]}}
+    assert [".spec.groups"] == list(
+        atomic_paths(request, tree("CertificateSigningRequest", group="certificates.k8s.io"))
+    )
 
 
 def test_lists_of_unknown_kinds_are_atomic():
     """Nothing says how they merge, so they are replaced; their maps merge."""
     old = {"spec": {"items": [{"name": "a"}], "map": {"x": 1}}}
-    found = typed_merge(old, {"spec": {"items": [], "map": {"y": 2}}}, group="x.io", version="v1", kind="Odd")
-    assert {"spec": {"items": [], "map": {"x": 1, "y": 2}}} == found.value
-    assert (".spec.items",) == found.atomics
+    new = {"spec": {"items": [{"name": "b"}], "map": {"y": 2}}}
+    expected = {"spec": {"items": [{"name": "b"}], "map": {"x": 1, "y": 2}}}
+    assert expected == apply_configuration(old, new, ODD, refuses_atomics=False)
+    assert [".spec.items"] == list(atomic_paths(new, ODD))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +240,7 @@ def test_deep_values_give_an_error():
     for _ in range(20_000):
         deep = {"a": deep}
     with pytest.raises(PatchError, match="nested too deeply"):
-        typed_merge({}, deep, group="x.io", version="v1", kind="Odd")
+        apply_configuration({}, deep, ODD, refuses_atomics=True)
 
 
 def test_what_the_kind_does_not_have_is_refused():
@@ -180,12 +249,11 @@ def test_what_the_kind_does_not_have_is_refused():
         over(pod(), {"spec": {"nope": 1}})
     expected = "failed to convert patch object to typed object: .spec.nope: field not declared in schema"
     assert expected == str(caught.value)
-    odd = typed_merge({}, {"spec": {"nope": 1}}, group="x.io", version="v1", kind="Odd")
-    assert {"spec": {"nope": 1}} == odd.value
+    assert {"spec": {"nope": 1}} == apply_configuration({}, {"spec": {"nope": 1}}, ODD, refuses_atomics=True)
 
 
 def test_items_with_some_of_their_keys_are_items_of_their_own():
-    """A key that is left out and has no default is part of nobody's identity."""
+    """A key that is left out has the zero value of its type."""
     old = pod(topologySpreadConstraints=[{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}])
     merged = over(old, {"spec": {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}]}})
     assert 2 == len(merged["spec"]["topologySpreadConstraints"])

@@ -7,7 +7,7 @@ import pytest
 from pyverno.errors import PatchError
 from pyverno.kube.apply.fieldset import FieldSet
 from pyverno.kube.apply.schematree import ANYTHING, schema_tree_for
-from pyverno.kube.apply.typedvalue import compare, fields_of, merge, problems, taken_out, with_named_parents
+from pyverno.kube.apply.typedvalue import compare, fields_of, taken_out, with_named_parents
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON
 from pyverno.kube.schemas import schema_set
@@ -74,32 +74,6 @@ def test_items_that_occur_twice_count_as_one_value() -> None:
     assert {"f:spec": {"f:containers": {step: {}}}} == fields_of(twice, SPEC).to_json()
 
 
-@pytest.mark.parametrize(
-    ("live", "config", "expected"),
-    [
-        ("ab", "b", "ab"),
-        ("ab", "ba", "ba"),
-        ("ab", "c", "abc"),
-        ("ab", "cb", "acb"),
-        ("abc", "ca", "bca"),
-        ("", "ba", "ba"),
-    ],
-)
-def test_items_stand_in_the_order_of_the_configuration(live: str, config: str, expected: str) -> None:
-    """Items that it does not mention stay before what follows them."""
-    merged = merge(pod(containers=containers(live)), pod(containers=containers(config)), SPEC)
-    assert expected == "".join(item["name"] for item in merged["spec"]["containers"])
-
-
-def test_merging_keeps_what_is_not_mentioned() -> None:
-    """At every depth; the inputs stay as they were."""
-    live = pod(containers=[{"name": "a", "image": "1", "ports": [{"containerPort": 80, "protocol": "TCP"}]}])
-    config = pod(containers=[{"name": "a", "ports": [{"containerPort": 80, "name": "web"}]}])
-    port = {"containerPort": 80, "protocol": "TCP", "name": "web"}
-    assert pod(containers=[{"name": "a", "image": "1", "ports": [port]}]) == merge(live, config, SPEC)
-    assert "name" not in live["spec"]["containers"][0]["ports"][0]
-
-
 def test_fields_are_taken_out() -> None:
     """Items by their keys; of what is emptied null is left."""
     fields = FieldSet.from_json({"f:spec": {"f:containers": {'k:{"name":"a"}': {}, 'k:{"name":"b"}': {"f:image": {}}}}})
@@ -115,29 +89,6 @@ def test_named_fields_belong_to_those_below_them() -> None:
     assert found.has(("f:metadata",))
     assert found.has(("f:metadata", "f:labels"))
     assert with_named_parents(FieldSet.of([("f:a", "f:b")]), ANYTHING) == FieldSet.of([("f:a", "f:b")])
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (pod(containers=[{"name": "a"}]), []),
-        (pod(foo=1), [".spec.foo: field not declared in schema"]),
-        (pod(containers={"a": 1}), [".spec.containers: expected list, got &{map[a:1]}"]),
-        (pod(containers=containers("aa")), ['.spec.containers: duplicate entries for key [name="a"]']),
-        (
-            pod(containers=[3]),
-            [".spec.containers: element 0: associative list with keys may not have non-map elements"],
-        ),
-        (pod(priority="x"), [".spec.priority: expected numeric (int or float), got string"]),
-        (pod(hostNetwork="a"), [".spec.hostNetwork: expected boolean, got &{a}"]),
-        (pod(nodeName=5), [".spec.nodeName: expected string, got &value.valueUnstructured{Value:5}"]),
-        ({"metadata": {"labels": "x"}}, [".metadata.labels: expected map, got &{x}"]),
-        ({"metadata": {"labels": None, "creationTimestamp": None}}, []),
-    ],
-)
-def test_what_does_not_fit_is_named(value: JSON, expected: list[str]) -> None:
-    """With the words of the API server."""
-    assert expected == problems(value, SPEC)
 
 
 def test_an_item_without_keys_can_not_be_told_apart() -> None:

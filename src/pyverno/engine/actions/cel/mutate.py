@@ -11,10 +11,12 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PatchError, PyvernoError
-from pyverno.kube.apply.typedmerge import typed_merge
-from pyverno.kube.gvk import parse_api_version
+from pyverno.kube.apply.schematree import schema_tree_for
+from pyverno.kube.apply.typedmerge import apply_configuration
+from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.patch.jsonpatch import apply_patch
+from pyverno.kube.schemas import schema_set
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.checking.structs import misnamed_types
 from pyverno.lang.cel.json_values import to_json
@@ -143,13 +145,8 @@ def _merged(value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
     kind = {name: document[name] for name in ("apiVersion", "kind") if name in document}
     patch = {**to_json(value), **kind}
     group, version = parse_api_version(str(document.get("apiVersion") or ""))
+    tree = schema_tree_for(schema_set(), GVK(group, version, str(document.get("kind") or "")))
     try:
-        merged = typed_merge(document, patch, group=group, version=version, kind=str(document.get("kind") or ""))
+        return apply_configuration(document, patch, tree, refuses_atomics=refuses_atomics)
     except PatchError as error:
         raise PatchError(f"error applying patch: {error.message}") from error
-    if refuses_atomics and merged.atomics:
-        listed = ", ".join(merged.atomics)
-        raise PatchError(
-            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: " + listed
-        )
-    return merged.value

@@ -113,10 +113,10 @@ def test_json_patches_may_hold_objects_and_escaped_keys():
         ),
         ("Object{spec: object.missing}", False, "no such key: missing"),
         (
-            "Object{spec: Object.spec{containers: [Object.spec.containers{image: 'x'}]}}",
+            "Object{spec: Object.spec{containers: ['b', 'b'].map(name, Object.spec.containers{name: name})}}",
             False,
-            "error applying patch: failed to convert patch object to typed object: .spec.containers: element 0: "
-            'associative list with keys has an element that omits all key fields ["name"]',
+            "error applying patch: failed to convert patch object to typed object: .spec.containers: "
+            'duplicate entries for key [name="b"]',
         ),
         (
             "Object{spec: Object.spec{hostNetwork: 'no', nodes: 1}}",
