@@ -39,7 +39,7 @@ from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import WebhookServer
 from pyverno.webhook.tls import ServerTls
 from tests.bench.inputs import compiled_policies, generated_documents
-from tests.unit.webhook.conftest import make_certificate
+from tests.support.webhookserver import make_certificate
 
 __all__ = ["PATH"]
 

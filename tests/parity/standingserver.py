@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.server import Limits
-from tests.unit.webhook.conftest import MemoryWorld, Recorded, make_certificate, make_server
+from tests.support.webhookserver import MemoryWorld, Recorded, make_certificate, make_server
 
 __all__ = ["StandingServer", "standing_server"]
 

@@ -39,7 +39,7 @@ from pyverno.webhook.routes import CEL_ROUTES, Route, WebhookType, read_route
 from tests.cases.snapshot import said
 from tests.parity.reviews import review_of
 from tests.parity.standingserver import standing_server
-from tests.unit.webhook.conftest import MemoryWorld
+from tests.support.webhookserver import MemoryWorld
 
 __all__ = ["Doors", "Said", "compare", "live_namespace", "main", "served"]
 

@@ -24,8 +24,8 @@ from pyverno.policy.kinds import WATCHED_POLICIES as POLICY_KINDS
 from pyverno.webhook.routes import CEL_ROUTES, WebhookType, read_route
 from pyverno.webhook.server import Limits, WebhookServer
 from tests.security.asking import compiled, found, policy
-from tests.unit.cluster.apiserver import Script, serving, status
-from tests.unit.webhook.conftest import Certificate, Recorded, make_certificate, make_server, review_body
+from tests.support.apiserver import Script, serving, status
+from tests.support.webhookserver import Certificate, Recorded, make_certificate, make_server, review_body
 
 CONFIG_MAP: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "team"}}
 SECRET = "hunter2"  # noqa: S105 - a word to look for

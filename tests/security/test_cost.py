@@ -11,8 +11,8 @@ from pyverno.engine.result import Status
 from pyverno.kube.json import JSONObject
 from pyverno.lang.runtime import MAX_STEPS, Budget
 from pyverno.offline.host import OfflineHost
-from tests.operations import MOST_GROWTH, operations
 from tests.security.asking import CONFIG_MAP, POD, ask, compiled, only, policy
+from tests.support.operations import MOST_GROWTH, operations
 
 OVERLAY = """
 mutate:

@@ -23,7 +23,7 @@ from pyverno.engine.host import HttpCall
 from pyverno.errors import EvaluationError, HostError, ValueSyntaxError
 from pyverno.lang.runtime import Budget
 from tests.security.asking import Spy
-from tests.unit.cluster.services import Service, names
+from tests.support.services import Service, names
 
 GUARDED = EgressRules.read()
 OPEN = EgressRules.read(())

@@ -18,7 +18,7 @@ from pyverno.offline.library import compile_policies
 from pyverno.webhook.policies import Policies
 from tests.e2e.admission.mixture import mixture
 from tests.parity.standingserver import standing_server
-from tests.unit.webhook.conftest import MemoryWorld
+from tests.support.webhookserver import MemoryWorld
 
 COUNT = 100_000 if os.environ.get("PYVERNO_NIGHTLY") else 1_000
 PIECES = (

@@ -9,7 +9,7 @@ import aiohttp
 
 from pyverno.kube.json import JSONObject
 from tests.security.test_cel_confinement import RULES
-from tests.unit.webhook.conftest import MemoryWorld, make_certificate, make_server, review_body
+from tests.support.webhookserver import MemoryWorld, make_certificate, make_server, review_body
 
 POLICY: JSONObject = {
     "apiVersion": "policies.kyverno.io/v1",

@@ -7,7 +7,7 @@ import ssl
 
 from pyverno.webhook.server import WebhookServer
 from tests.security.test_admission import NEEDS_LABEL, Caller, play
-from tests.unit.webhook.conftest import make_certificate
+from tests.support.webhookserver import make_certificate
 
 SUITES = {
     "ECDHE-ECDSA-AES128-GCM-SHA256",

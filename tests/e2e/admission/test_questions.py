@@ -30,7 +30,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.testing import PolicySandbox
 from pyverno.webhook.admission import AdmissionOutcome
-from tests.unit.cluster.services import Service
+from tests.support.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")

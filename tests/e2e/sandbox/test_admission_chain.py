@@ -16,7 +16,7 @@ from aiohttp import web
 
 from pyverno.kube.json import JSONObject
 from tests.e2e.sandbox.client import Answer, Client
-from tests.unit.kubesandbox.admission.stage import Reply, Served, answer, patching, serving
+from tests.support.admissionstage import Reply, Served, answer, patching, serving
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 DATA = {"op": "add", "path": "/data", "value": {"by": "webhook"}}

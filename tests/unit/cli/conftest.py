@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pyverno.cli.root import run
-from tests.unit.cli import documents
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What one run printed and returned."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
+from tests.support import documents
+from tests.support.commandline import Ran, Run
 
 
 @pytest.fixture

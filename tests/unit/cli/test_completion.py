@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 
 @pytest.mark.parametrize(

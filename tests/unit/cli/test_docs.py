@@ -14,7 +14,7 @@ from pyverno.cli.root import root
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 
 def test_every_command_has_a_page_with_its_flags(cli: Run, folder: Path) -> None:

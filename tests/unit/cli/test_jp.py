@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 
 @pytest.mark.parametrize(

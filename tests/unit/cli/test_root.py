@@ -15,7 +15,7 @@ from pyverno.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 PYVERNO = [sys.executable, "-m", "pyverno"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyverno.version import __version__
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 
 def test_text_names_version_time_and_commit(cli: Run) -> None:

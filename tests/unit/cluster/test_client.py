@@ -18,7 +18,7 @@ from pyverno.cluster.client import APPLY_PATCH, MERGE_PATCH, Client, RequestBudg
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.status import StatusError
-from tests.unit.cluster.apiserver import Script, serving, status, watch
+from tests.support.apiserver import Script, serving, status, watch
 
 MAPS = GVR("", "v1", "configmaps")
 LEASES = GVR("coordination.k8s.io", "v1", "leases")

@@ -15,7 +15,7 @@ from pyverno.cluster.discovery import Served, discover, find_served
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
-from tests.unit.cluster.apiserver import Script, serving, status
+from tests.support.apiserver import Script, serving, status
 
 PODS = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "shortNames": ["po"], "verbs": []}
 LOG = {"name": "pods/log", "namespaced": True, "kind": "Pod", "verbs": []}

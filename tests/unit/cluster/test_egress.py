@@ -16,8 +16,8 @@ from pyverno.cluster.egress import Egress, EgressSettings, Lookup
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, UsageError
-from tests.unit.cluster.services import Service, names
-from tests.unit.webhook.conftest import make_certificate
+from tests.support.services import Service, names
+from tests.support.webhookserver import make_certificate
 
 OPEN = EgressRules.read(())
 Play = Callable[[Egress, Service], Awaitable[None]]

@@ -23,7 +23,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.offline.system import System
-from tests.unit.cluster.services import Service
+from tests.support.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 CACHED = "cache.kyverno.io/enabled"

@@ -12,7 +12,7 @@ from aiohttp import web
 from pyverno.cluster.informer import Informer, slim
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
-from tests.unit.cluster.apiserver import Script, serving, status, watch
+from tests.support.apiserver import Script, serving, status, watch
 
 MAPS = GVR("", "v1", "configmaps")
 LIST, WATCH = "GET /api/v1/configmaps", "WATCH /api/v1/configmaps"

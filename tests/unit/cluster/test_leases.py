@@ -14,7 +14,7 @@ from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LEASES, LeaderElection, LeaseTimes
-from tests.unit.cluster.apiserver import serving, status
+from tests.support.apiserver import serving, status
 
 TIMES = LeaseTimes(duration=1.2, renew=1.0, retry=0.1)
 PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"

@@ -20,7 +20,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
 from pyverno.telemetry.metrics import Metrics
-from tests.unit.controllers.faultyproxy import FaultyProxy, Trouble, proxied
+from tests.support.faultyproxy import FaultyProxy, Trouble, proxied
 from tests.unit.controllers.state.test_clusterstate import cluster
 
 BOUND = 1.0

@@ -16,7 +16,7 @@ from pyverno.controllers.state.globalcontext import GlobalContext
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError
 from pyverno.kube.json import JSON
-from tests.unit.cluster.apiserver import Script, serving, status, watch
+from tests.support.apiserver import Script, serving, status, watch
 
 BOUND = 0.5
 THINGS = "/apis/example.com/v1/things"

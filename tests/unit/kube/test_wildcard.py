@@ -20,7 +20,7 @@ from pyverno.kube.wildcard import (
     match_price,
     separate_wildcards,
 )
-from tests.operations import MOST_GROWTH, growth
+from tests.support.operations import MOST_GROWTH, growth
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesandbox.attributes import Notes
-from tests.unit.kubesandbox.admission.stage import config_map, request
+from tests.support.admissionstage import config_map, request
 
 
 def test_a_changed_object_makes_another_request():

@@ -16,7 +16,7 @@ from kubesandbox.storage.store import Store
 from pyverno.engine.request import User
 from pyverno.kube.gvk import GVK
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import TABLE, in_store
+from tests.support.admissionstage import TABLE, in_store
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 SIGNER = TokenSigner.make()

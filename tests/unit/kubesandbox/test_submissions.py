@@ -14,7 +14,7 @@ from kubesandbox.objects.scaling import update_scale
 from kubesandbox.submissions import connected, submitted
 from pyverno.kube.gvk import GVK
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import answer, configuration, patching, serving, webhook
+from tests.support.admissionstage import answer, configuration, patching, serving, webhook
 from tests.unit.kubesandbox.serving import api_server, config_map, deployment, pod, type_of, write
 
 EVERYTHING = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]

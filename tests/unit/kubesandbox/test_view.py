@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesandbox.storage.store import Key, Store
 from kubesandbox.types.resources import ResourceTable
 from kubesandbox.view import StoreView
-from tests.unit.kubesandbox.admission.stage import TABLE, config_map
+from tests.support.admissionstage import TABLE, config_map
 
 
 def test_a_view_shows_the_store_and_the_types_of_now():

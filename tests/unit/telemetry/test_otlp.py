@@ -25,7 +25,7 @@ from pyverno.controllers.certificates.secrets import SECRETS
 from pyverno.errors import HostError
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.otlp import Collector, MetricsPush, Tracing
-from tests.unit.webhook.conftest import make_certificate
+from tests.support.webhookserver import make_certificate
 from tests.unit.webhook.test_observers import QUESTION, judged
 
 ACCESS = Access("https://192.0.2.1")

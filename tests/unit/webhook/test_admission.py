@@ -15,7 +15,7 @@ from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
-from tests.unit.webhook.conftest import MemoryWorld
+from tests.support.webhookserver import MemoryWorld
 
 POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "team"}, "spec": {}}
 MANAGED: JSONObject = {

@@ -16,7 +16,7 @@ from pyverno.telemetry.logs import AnswerLog
 from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.connections import MalformedRequestError
 from pyverno.webhook.server import Limits, WebhookServer
-from tests.unit.webhook.conftest import Recorded, make_certificate, make_server, review_body
+from tests.support.webhookserver import Recorded, make_certificate, make_server, review_body
 from tests.unit.webhook.test_server import POD, TEAM
 
 CERTIFICATE = make_certificate()

@@ -19,7 +19,7 @@ from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
-from tests.unit.webhook.conftest import MemoryWorld, Recorded, review_body
+from tests.support.webhookserver import MemoryWorld, Recorded, review_body
 
 POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}}
 POLICY: JSONObject = {

@@ -15,7 +15,7 @@ from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.payloadlog import PayloadLog
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
-from tests.unit.webhook.conftest import MemoryWorld, review_body
+from tests.support.webhookserver import MemoryWorld, review_body
 
 WORD = "c2VjcmV0LXdvcmQ="
 SECRET: JSONObject = {

@@ -12,7 +12,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.webhook.policyreviews import DocumentReviews, ExceptionSettings
-from tests.unit.webhook.conftest import review_body
+from tests.support.webhookserver import review_body
 
 RULE: JSONObject = {
     "name": "check",

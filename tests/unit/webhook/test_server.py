@@ -22,7 +22,7 @@ from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import Limits, WebhookServer
 from pyverno.webhook.tls import ServerTls
-from tests.unit.webhook.conftest import MemoryWorld, Recorded, Sound, make_certificate, make_server, review_body
+from tests.support.webhookserver import MemoryWorld, Recorded, Sound, make_certificate, make_server, review_body
 
 CERTIFICATE = make_certificate()
 POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}, "spec": {}}

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from pyverno.cli.apply.command import apply
-from tests.unit.cli.documents import AUDITED, BAD, EXCEPTION, GOOD, LABEL, LATEST, NAMESPACE, pod
+from tests.support.documents import AUDITED, BAD, EXCEPTION, GOOD, LABEL, LATEST, NAMESPACE, pod
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 
 TEAM = "dictionary.data.team"

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import yaml
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 ARGUMENTS = ("apply", "latest.yaml", "-r", "good.yaml,bad.yaml", "--format")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyverno.kube.json import JSON
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 DEPLOYMENT = """\
 apiVersion: apps/v1

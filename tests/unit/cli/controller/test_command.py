@@ -18,8 +18,8 @@ from pyverno.cli.controller.flags import AdmissionFlags
 from pyverno.cli.controller.run import REQUIRED, access_of, metrics_tls, settings_of
 from pyverno.cluster.access import Access
 from pyverno.errors import UsageError
-from tests.unit.cli.conftest import Run
-from tests.unit.webhook.conftest import make_certificate
+from tests.support.commandline import Run
+from tests.support.webhookserver import make_certificate
 
 
 def read(*words: str) -> AdmissionFlags:

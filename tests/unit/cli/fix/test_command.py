@@ -11,7 +11,7 @@ from pyverno.kube.yaml.documents import load_documents
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 OLD = """\
 # a comment

@@ -14,7 +14,7 @@ from pyverno.kube.yaml.documents import load_documents
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Run
+    from tests.support.commandline import Run
 
 HEAD = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n"
 FILES = HEAD + "policies: [latest.yaml]\nresources: [good.yaml, bad.yaml]\n"

@@ -6,7 +6,7 @@ import pytest
 
 from pyverno.engine.result import FailureAction, RuleType
 from pyverno.engine.rule import Stage
-from tests.unit.engine.celpolicies import ask, binding, compiled, native, said, validations
+from tests.support.celpolicies import ask, binding, compiled, native, said, validations
 
 MUTATIONS = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]
 

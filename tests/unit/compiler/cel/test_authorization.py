@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.celpolicies import compiled, conditions, kyverno, named, validations
+from tests.support.celpolicies import compiled, conditions, kyverno, named, validations
 
 
 def errors(mode="HTTP", kind="ValidatingPolicy", **spec):

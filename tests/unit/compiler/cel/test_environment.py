@@ -9,7 +9,7 @@ from pyverno.compiler.parser import Parser
 from pyverno.errors import EvaluationError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.policy.validate import NamedExpression
-from tests.unit.engine.celpolicies import compiled, conditions, exception, kyverno, named, native, validations
+from tests.support.celpolicies import compiled, conditions, exception, kyverno, named, native, validations
 
 MUTATION = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]
 GENERATION = [{"expression": "generator.Apply('x', [])"}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.request import Operation
-from tests.unit.engine.celpolicies import ask, binding, kyverno, native, said, validations
+from tests.support.celpolicies import ask, binding, kyverno, native, said, validations
 
 
 def rules(resources="configmaps", groups="", versions="v1", operations="CREATE", **more):

@@ -10,7 +10,7 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import FailureAction, RuleType
 from pyverno.engine.rule import Stage
 from pyverno.offline.host import OfflineHost
-from tests.unit.engine.celpolicies import CONFIG_MAP, ask, compiled, conditions, exception, kyverno, said, validations
+from tests.support.celpolicies import CONFIG_MAP, ask, compiled, conditions, exception, kyverno, said, validations
 
 VALID = validations("true")
 MUTATION = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]

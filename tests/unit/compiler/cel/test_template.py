@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.celpolicies import CONFIG_MAP, ask, compiled, kyverno, named, said
+from tests.support.celpolicies import CONFIG_MAP, ask, compiled, kyverno, named, said
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: x}\n"
 

@@ -9,7 +9,7 @@ import pytest
 
 from pyverno.controllers.runtime.owndeployment import OwnDeployment
 from pyverno.kube.status import StatusError
-from tests.unit.cluster.apiserver import serving, status
+from tests.support.apiserver import serving, status
 
 PATH = "GET /apis/apps/v1/namespaces/kyverno/deployments/us"
 

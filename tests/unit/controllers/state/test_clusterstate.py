@@ -24,7 +24,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.testing import install_definitions
-from tests.unit.cluster.apiserver import serving, status
+from tests.support.apiserver import serving, status
 
 DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 POLICIES = GVR("policies.kyverno.io", "v1", "validatingpolicies")

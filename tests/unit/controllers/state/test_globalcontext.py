@@ -21,7 +21,7 @@ from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
-from tests.unit.cluster.services import Service
+from tests.support.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 NAMES: JSONObject = {"name": "names", "jmesPath": "[].metadata.name"}

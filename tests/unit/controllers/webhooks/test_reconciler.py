@@ -17,8 +17,8 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.webhook.configuration import Configuration
+from tests.support.webhookserver import make_certificate
 from tests.unit.controllers.webhooks.test_configurations import cel, legacy, rule
-from tests.unit.webhook.conftest import make_certificate
 
 VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 NAME = "kyverno-resource-validating-webhook-cfg"

@@ -7,7 +7,7 @@ import pytest
 from pyverno import Engine, UsageError
 from pyverno.engine.cel.authorization import check_request
 from pyverno.engine.phases import ADMISSION
-from tests.unit.engine.celpolicies import ask, compiled, conditions, exception, kyverno, said, validations
+from tests.support.celpolicies import ask, compiled, conditions, exception, kyverno, said, validations
 
 GET = {"attributes": {"method": "GET"}}
 

@@ -9,7 +9,7 @@ import pytest
 from pyverno.engine.result import Status
 from pyverno.errors import HostUnavailableError
 from pyverno.offline.host import OfflineHost
-from tests.unit.engine.celpolicies import (
+from tests.support.celpolicies import (
     CONFIG_MAP,
     ERROR,
     ask,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno, named, native, said, validations
+from tests.support.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno, named, native, said, validations
 
 NO_KEY = "no such key: missing"
 

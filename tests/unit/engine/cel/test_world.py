@@ -7,7 +7,7 @@ import pytest
 from pyverno.lang.cel.world import Decision
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
-from tests.unit.engine.celpolicies import CONFIG_MAP, ask, compiled, kyverno, said, validations
+from tests.support.celpolicies import CONFIG_MAP, ask, compiled, kyverno, said, validations
 
 
 def config_map(name, namespace, **labels):

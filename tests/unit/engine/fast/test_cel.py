@@ -12,7 +12,7 @@ from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict
 from pyverno.kube.json import JSON, JSONObject
-from tests.unit.engine.celpolicies import (
+from tests.support.celpolicies import (
     CONFIG_MAP,
     CONSTRAINTS,
     binding,

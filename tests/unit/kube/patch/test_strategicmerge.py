@@ -12,7 +12,7 @@ from pyverno.errors import BudgetExceededError, PatchError
 from pyverno.kube.json import JSON
 from pyverno.kube.patch.strategicmerge import strategic_merge
 from pyverno.lang.runtime import Budget
-from tests.operations import MOST_GROWTH, growth
+from tests.support.operations import MOST_GROWTH, growth
 
 
 def pod(**spec: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pyverno.errors import PatchError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.patch.strategicpatch import strategic_patch
 from pyverno.kube.schemas import schema_set
-from tests.operations import MOST_GROWTH, growth
+from tests.support.operations import MOST_GROWTH, growth
 
 SCHEMAS = schema_set("1.35")
 

@@ -10,7 +10,7 @@ from kubesandbox.attributes import Notes
 from kubesandbox.authorization.rbac import RbacAuthorizer
 from pyverno.engine.request import Operation, User
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import (
+from tests.support.admissionstage import (
     admission,
     admitted,
     answer,

@@ -9,7 +9,7 @@ from pyverno.engine.cel.constraints import ResourceRule
 from pyverno.engine.request import Operation
 from pyverno.kube.selector import compile_selector
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import TABLE, cluster, config_map, namespace, request
+from tests.support.admissionstage import TABLE, cluster, config_map, namespace, request
 
 SELECTED = compile_selector({"matchLabels": {"a": "1"}})
 

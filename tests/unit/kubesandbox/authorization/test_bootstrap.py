@@ -9,7 +9,7 @@ from kubesandbox.authorization.bootstrap import bootstrap_objects
 from kubesandbox.authorization.rbac import RbacAuthorizer
 from kubesandbox.storage.store import Store
 from pyverno.engine.request import User
-from tests.unit.kubesandbox.admission.stage import in_store
+from tests.support.admissionstage import in_store
 
 
 @pytest.mark.parametrize(

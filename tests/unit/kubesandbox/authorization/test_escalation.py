@@ -9,7 +9,7 @@ from kubesandbox.authorization.escalation import check_escalation, covers
 from kubesandbox.authorization.rbac import GROUP, RbacAuthorizer
 from pyverno.engine.request import Operation, User
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, request
+from tests.support.admissionstage import cluster, request
 
 JIM = User("jim", ("system:authenticated",))
 PODS = {"apiGroups": ["", "apps"], "resources": ["pods", "deployments"], "verbs": ["get", "list"]}

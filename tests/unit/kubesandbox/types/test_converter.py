@@ -13,7 +13,7 @@ from kubesandbox.local import LocalClient
 from kubesandbox.objects.patching import Patch
 from kubesandbox.objects.scaling import get_scale
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import STRANGER, answer, configuration, patching, serving, webhook
+from tests.support.admissionstage import STRANGER, answer, configuration, patching, serving, webhook
 from tests.unit.kubesandbox.serving import ADMIN, api_server, definition, widget, write
 
 WIDGETS = "widgets.example.com"

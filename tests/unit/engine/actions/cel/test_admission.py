@@ -11,7 +11,7 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import AdmissionDetail, CelDetail, Denial
 from pyverno.kube.yaml.documents import Document
 from pyverno.value import replace
-from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, binding, conditions, named, native, said, validations
+from tests.support.celpolicies import CONFIG_MAP, ERROR, ask, binding, conditions, named, native, said, validations
 
 FAILED = "expression 'object.missing == 1' resulted in error: no such key: missing"
 

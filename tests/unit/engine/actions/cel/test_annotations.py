@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.celpolicies import CONFIG_MAP, ask, kyverno
+from tests.support.celpolicies import CONFIG_MAP, ask, kyverno
 
 PATCH = "[JSONPatch{op: 'add', path: '/data/by', value: 'policy'}]"
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one", "namespace": "team"}}

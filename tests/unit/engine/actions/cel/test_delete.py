@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.celpolicies import CONFIG_MAP, CONSTRAINTS, ERROR, ask, conditions, kyverno, named, said
+from tests.support.celpolicies import CONFIG_MAP, CONSTRAINTS, ERROR, ask, conditions, kyverno, named, said
 
 
 def deleting(*expressions, kind="DeletingPolicy", resource=None, **spec):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.celpolicies import ERROR, ask, conditions, kyverno, named, said
+from tests.support.celpolicies import ERROR, ask, conditions, kyverno, named, said
 
 GENERATED = "policy evaluated successfully"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno, named, said
+from tests.support.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno, named, said
 
 POD = {
     "apiVersion": "v1",

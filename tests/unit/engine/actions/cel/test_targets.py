@@ -7,7 +7,7 @@ import pytest
 from pyverno.engine.effects import PatchEffect
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
-from tests.unit.engine.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno
+from tests.support.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno
 
 TRIGGER = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "team"}}
 OTHER = {**CONFIG_MAP, "metadata": {"name": "other", "namespace": "elsewhere"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.result import CelDetail
-from tests.unit.engine.celpolicies import ERROR, ask, kyverno, named, said, validations
+from tests.support.celpolicies import ERROR, ask, kyverno, named, said, validations
 
 
 @pytest.mark.parametrize(

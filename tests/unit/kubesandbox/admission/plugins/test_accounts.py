@@ -9,7 +9,7 @@ import pytest
 from kubesandbox.admission.plugins.accounts import ServiceAccounts
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, in_store, pod, request
+from tests.support.admissionstage import cluster, in_store, pod, request
 
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 

@@ -6,7 +6,7 @@ import pytest
 
 from kubesandbox.admission.plugins.classes import admit_classes, admit_runtime_class
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, pod, request
+from tests.support.admissionstage import cluster, pod, request
 
 
 def ingress_class(name, *, is_default=True, made="2025-01-01T00:00:00Z"):

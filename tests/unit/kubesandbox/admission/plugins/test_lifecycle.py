@@ -7,7 +7,7 @@ import pytest
 from kubesandbox.admission.plugins.lifecycle import check_namespace
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, config_map, in_store, namespace, request
+from tests.support.admissionstage import cluster, config_map, in_store, namespace, request
 
 
 def refusal(attributes, *bodies) -> StatusError:

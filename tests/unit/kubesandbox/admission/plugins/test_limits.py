@@ -6,7 +6,7 @@ import pytest
 
 from kubesandbox.admission.plugins.limits import admit_limits, check_limits
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, pod, request
+from tests.support.admissionstage import cluster, pod, request
 
 
 def limit_range(*limits):

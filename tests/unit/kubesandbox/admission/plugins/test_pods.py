@@ -6,7 +6,7 @@ import pytest
 
 from kubesandbox.admission.plugins.pods import each_container, is_pod_write, pod_spec, with_spec
 from pyverno.engine.request import Operation
-from tests.unit.kubesandbox.admission.stage import config_map, pod, request
+from tests.support.admissionstage import config_map, pod, request
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from kubesandbox.admission.plugins.podsecurity import PodSecurity
 from kubesandbox.attributes import Notes
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, in_store, namespace, pod, request
+from tests.support.admissionstage import cluster, in_store, namespace, pod, request
 
 LABEL = "pod-security.kubernetes.io/"
 RESTRICTED = (

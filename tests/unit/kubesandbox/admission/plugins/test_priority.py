@@ -7,7 +7,7 @@ import pytest
 from kubesandbox.admission.plugins.priority import admit_priority, check_priority_class
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, pod, request
+from tests.support.admissionstage import cluster, pod, request
 
 
 def priority_class(name, value, **fields):

@@ -7,7 +7,7 @@ import pytest
 from kubesandbox.admission.plugins.quota import check_quota, used_amounts
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, config_map, pod, request
+from tests.support.admissionstage import cluster, config_map, pod, request
 
 
 def quota(name="q", scopes=None, selector=None, **hard):

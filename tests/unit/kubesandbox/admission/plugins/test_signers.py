@@ -15,7 +15,7 @@ from kubesandbox.admission.plugins.signers import admit_requestor, check_signers
 from kubesandbox.authorization.access import Access, EverythingAllowed
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import request
+from tests.support.admissionstage import request
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 

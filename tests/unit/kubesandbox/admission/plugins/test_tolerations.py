@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesandbox.admission.plugins.tolerations import admit_tolerations
-from tests.unit.kubesandbox.admission.stage import config_map, pod, request
+from tests.support.admissionstage import config_map, pod, request
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 

@@ -6,7 +6,7 @@ import pytest
 
 from kubesandbox.admission.plugins.usage import pod_amounts, usage_of
 from pyverno.kube.gvk import GVK
-from tests.unit.kubesandbox.admission.stage import TABLE, config_map, pod
+from tests.support.admissionstage import TABLE, config_map, pod
 
 
 def cpu(amount, **fields):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubesandbox.admission.policies.bound import BoundPolicies
+from tests.support.admissionstage import cluster, config_map, in_store, request
 from tests.unit.kubesandbox.admission.policies.test_plugin import binding, policy
-from tests.unit.kubesandbox.admission.stage import cluster, config_map, in_store, request
 
 
 def test_policies_and_bindings_stand_in_order_of_their_names():

@@ -15,7 +15,7 @@ from pyverno.engine.request import User
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK
 from pyverno.lang.cel.world import AuthorizationCheck
-from tests.unit.kubesandbox.admission.stage import TABLE, cluster, config_map, namespace
+from tests.support.admissionstage import TABLE, cluster, config_map, namespace
 
 
 def host(*bodies) -> StoreHost:

@@ -12,7 +12,7 @@ from kubesandbox.authorization.rbac import RbacAuthorizer
 from kubesandbox.types.resources import ResourceType
 from pyverno.engine.request import Operation, User
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import (
+from tests.support.admissionstage import (
     TABLE,
     admission,
     admitted,

@@ -7,7 +7,7 @@ import pytest
 from kubesandbox.admission.policies.questions import namespace_object, refused, shown_name
 from pyverno.engine.request import Operation
 from pyverno.kube.gvk import GVK, GVR
-from tests.unit.kubesandbox.admission.stage import TABLE, asked, cluster, config_map, namespace, pod, request
+from tests.support.admissionstage import TABLE, asked, cluster, config_map, namespace, pod, request
 
 
 def test_a_question_has_everything_of_the_request():

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from kubesandbox.admission.webhooks.caller import CallError, WebhookCaller
 from kubesandbox.admission.webhooks.hooks import ClientConfig
-from tests.unit.kubesandbox.admission.stage import cluster, serving
+from tests.support.admissionstage import cluster, serving
 
 
 def calling(tmp_path, reply):

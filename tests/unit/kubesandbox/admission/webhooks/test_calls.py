@@ -12,7 +12,7 @@ from aiohttp import web
 from kubesandbox.attributes import Notes
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError, bad_request
-from tests.unit.kubesandbox.admission.stage import (
+from tests.support.admissionstage import (
     STRANGER,
     admission,
     admitted,

@@ -7,7 +7,7 @@ import pytest
 from kubesandbox.admission.webhooks.conditions import MatchConditions
 from kubesandbox.authorization.access import EverythingAllowed
 from pyverno.errors import EvaluationError
-from tests.unit.kubesandbox.admission.stage import asked, cluster, config_map, request
+from tests.support.admissionstage import asked, cluster, config_map, request
 
 
 def holds(*expressions) -> bool:

@@ -11,7 +11,7 @@ from kubesandbox.admission.webhooks.hooks import MUTATING, ClientConfig, HookSou
 from kubesandbox.authorization.access import EverythingAllowed
 from pyverno.engine.request import Operation
 from pyverno.kube.status import StatusError
-from tests.unit.kubesandbox.admission.stage import cluster, config_map, configuration, namespace, pod, request, webhook
+from tests.support.admissionstage import cluster, config_map, configuration, namespace, pod, request, webhook
 
 
 def asked(attributes, **fields) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from kubesandbox.admission.webhooks.hooks import ClientConfig
 from kubesandbox.admission.webhooks.services import ServiceError, resolve_service
-from tests.unit.kubesandbox.admission.stage import cluster
+from tests.support.admissionstage import cluster
 
 CLIENT = ClientConfig(namespace="x", service="hook", port=443)
 SERVICE = {
@@ -77,7 +77,7 @@ def test_a_service_is_called_by_its_name(tmp_path):
     import asyncio
 
     from pyverno.kube.status import StatusError
-    from tests.unit.kubesandbox.admission.stage import (
+    from tests.support.admissionstage import (
         admission,
         admitted,
         answer,

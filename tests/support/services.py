@@ -11,7 +11,7 @@ from typing import Self
 
 from aiohttp import web
 
-from tests.unit.webhook.conftest import Certificate
+from tests.support.webhookserver import Certificate
 
 __all__ = ["Asked", "Service", "names"]
 

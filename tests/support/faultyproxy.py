@@ -16,7 +16,7 @@ from aiohttp import web
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.kube.status import StatusError
-from tests.unit.cluster.apiserver import status
+from tests.support.apiserver import status
 
 __all__ = ["FaultyProxy", "Trouble", "proxied"]
 
