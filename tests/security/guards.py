@@ -388,7 +388,7 @@ _LIMITED: Final = (
     _guard(
         "I9", "regular expressions of policies run on RE2",
         "limits::test_regular_expressions_of_policies_are_linear",
-        ("lang/jmespath/functions/regex.py", "return re2.compile(pattern, options)",
+        ("lang/regex/compiler.py", "return re2.compile(pattern, options)",
          'return __import__("re").compile(pattern.encode())'),
         may_hang=True,
     ),
@@ -452,11 +452,11 @@ _LIMITED: Final = (
     ),
     _guard(
         "I9", "random texts have a length", "budgets::test_random_text_has_a_length",
-        ("lang/jmespath/functions/randomness.py", "if self.length > MAX_LENGTH:", "if False:"),
+        ("lang/regex/generator.py", "if self._length > MAX_LENGTH:", "if False:"),
     ),
     _guard(
         "I9", "regular expressions have a length", "budgets::test_a_regular_expression_has_a_length",
-        ("lang/jmespath/functions/regex.py", 'if len(pattern.encode("utf-8", "replace")) > MAX_PATTERN:', "if False:"),
+        ("lang/regex/compiler.py", 'if len(pattern.encode("utf-8", "replace")) > MAX_PATTERN:', "if False:"),
     ),
     _guard(
         "I9", "what is unpacked has a length", "budgets::test_gzip_does_not_grow_without_end",
@@ -841,7 +841,7 @@ _ADVISORIES: Final = (
     ),
     _guard(
         "1D", "a bad regular expression is typed", "advisories::test_a_bad_regular_expression_is_an_error_of_its_rule",
-        ("lang/jmespath/functions/regex.py", "    except re2.error as error:\n", "    except ZeroDivisionError as error:\n"),
+        ("lang/regex/compiler.py", "    except re2.error as error:\n", "    except ZeroDivisionError as error:\n"),
     ),
     _guard(
         "1D", "targets of a namespaced policy are in it",

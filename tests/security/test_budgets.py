@@ -21,8 +21,9 @@ from pyverno.kube.admissionreview import (
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel.libraries.kyverno.data import MAX_RATIO
 from pyverno.lang.jmespath import compile_expression
-from pyverno.lang.jmespath.functions.randomness import MAX_LENGTH
-from pyverno.lang.jmespath.functions.regex import MAX_PATTERN, compile_pattern
+from pyverno.lang.jmespath.functions.regex import compile_pattern
+from pyverno.lang.regex.compiler import MAX_PATTERN
+from pyverno.lang.regex.generator import MAX_LENGTH
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.webhook.server import Limits
 from tests.security.test_limits import Clock

@@ -13,20 +13,19 @@ __all__ = ["OperandError", "converted", "shown"]
 
 
 class OperandError(EvaluationError):
-    """An error about an operand: `message` tells nothing of it, `shown` quotes it.
+    """An error about an operand: only `detailed` quotes it.
 
     >>> str(OperandError("index out of range", "index out of range: 5"))
     'index out of range'
     """
 
     def __init__(self, message: str, quoting: str) -> None:
-        super().__init__(message)
-        self.shown = quoting
+        super().__init__(message, detailed=quoting)
 
 
 def shown(error: PyvernoError) -> PyvernoError:
     """Return an error with its operands in the text: for operands that the expression itself writes out."""
-    return EvaluationError(error.shown) if isinstance(error, OperandError) else error
+    return EvaluationError(error.detailed) if isinstance(error, EvaluationError) else error
 
 
 def converted(function: str, error: Exception, *, is_written: bool = False) -> PyvernoError:

@@ -13,16 +13,15 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
-import re2
+from re2 import purge
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.meter import UNMETERED, Meter
-from pyverno.lang.cel.faults import OperandError, shown
-from pyverno.lang.regex.errors import go_reason
+from pyverno.lang.cel.faults import shown
+from pyverno.lang.regex.compiler import compile_re2
 
 __all__ = ["Match", "Pattern", "check_pattern", "compile_pattern", "kept_pattern", "search_work"]
 
-MAX_PATTERN: Final = 1_024
 MAX_KEPT: Final = 32
 """Patterns out of data that are kept, none of them longer than `LONGEST_KEPT`."""
 
@@ -64,7 +63,7 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._compiled: Any = _compile(text)
+        self._compiled: Any = compile_re2(text)
         self.groups: int = self._compiled.groups
         self.size: int = 0 if _literal_test(text) else self._compiled.programsize
         self.found: Callable[[str], bool] = _literal_test(text) or self._found
@@ -111,27 +110,13 @@ def _literal_test(pattern: str) -> Callable[[str], bool] | None:
     return (lambda subject: subject.endswith(text)) if ends else lambda subject: text in subject
 
 
-def _compile(text: str) -> Any:  # the package has no types
-    if len(text) > MAX_PATTERN:
-        raise EvaluationError(f"regex pattern of {len(text)} characters exceeds the limit of {MAX_PATTERN}")
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(text, options)
-    except re2.error as error:
-        reason = go_reason(error, text)
-        raise OperandError("error parsing regexp", f"error parsing regexp: {reason}") from None
-    except UnicodeEncodeError:
-        raise EvaluationError("error parsing regexp: invalid UTF-8") from None
-
-
 _written: WeakValueDictionary[str, Pattern] = WeakValueDictionary()
 
 
 def _made(text: str) -> Pattern:
     pattern = Pattern(text)
     # RE2's wrapper keeps what it compiled last, for whoever asks again
-    re2.purge()
+    purge()
     return pattern
 
 
@@ -163,7 +148,7 @@ def check_pattern(text: str) -> None:
     """Raise EvaluationError when a pattern that a policy writes does not compile."""
     try:
         compile_pattern(text)
-    except OperandError as error:
+    except EvaluationError as error:
         raise shown(error) from None
 
 

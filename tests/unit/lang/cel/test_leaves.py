@@ -1,6 +1,5 @@
 """The small modules: values, URLs, random texts, image references, regular expressions, structs."""
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from pyverno.lang.cel.gourl import parse_request_uri, parse_url
 from pyverno.lang.cel.json_values import to_json
 from pyverno.lang.cel.libraries.kyverno.images import parse_image
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.lang.cel.regen import generate
 from pyverno.lang.cel.regex import compile_pattern
 from pyverno.lang.cel.types import parse_signature, parse_type
 from pyverno.lang.cel.values import (
@@ -98,23 +96,6 @@ def test_a_fragment_is_split_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["[0-9a-z]{8}", "a(b|c)+d?", "\\d{2}-\\w{3}", "[^a-z]{2}", "(?:xy){2,3}", "[[:alpha:]_]+"]
-)
-def test_random_texts_match_their_pattern(pattern: str) -> None:
-    """Whatever is chosen, the whole text matches."""
-    random = Random(1)  # noqa: S311 - reproducible, not secret
-    for _ in range(50):
-        text = generate(pattern, random.randrange)
-        assert compile_pattern(f"^(?:{pattern})$").found(text), text
-
-
-def test_random_texts_are_limited() -> None:
-    """No pattern makes more than 64 KiB."""
-    with pytest.raises(EvaluationError):
-        generate("((a{1000}){1000}){1000}", lambda count: 0)
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("nginx", ("index.docker.io", "library/nginx", "latest", "")),
@@ -153,7 +134,7 @@ def test_patterns_that_are_texts_are_still_patterns(pattern: str, text: str, exp
 
 def test_long_patterns_are_refused() -> None:
     """A pattern has at most 1 KiB."""
-    with pytest.raises(EvaluationError, match="exceeds the limit"):
+    with pytest.raises(EvaluationError, match="longer than"):
         compile_pattern("a" * 1_025)
 
 

@@ -404,10 +404,8 @@ URLS: Final = Library(
 def _pattern(evaluation: Evaluation, function: str, text: str, subject: str) -> Pattern:
     try:
         return evaluation.pattern(function, text, subject)
-    except OperandError as error:
-        raise OperandError(f"Illegal regex: {error.message}", f"Illegal regex: {error.shown}") from None
     except EvaluationError as error:
-        raise EvaluationError(f"Illegal regex: {error.message}") from None
+        raise OperandError(f"Illegal regex: {error.message}", f"Illegal regex: {error.detailed}") from None
 
 
 @function("find", "string.(string) -> string", cost=by_regex(), metered=True, pattern=1, work=instant)

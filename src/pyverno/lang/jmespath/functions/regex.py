@@ -1,7 +1,6 @@
 """Functions with regular expressions: RE2 only, linear in the text, with Go's texts of errors.
 
-Patterns come from policies and from data alike, so they are bounded in length and compiled by google-re2 alone; this
-module must never use the standard library's `re` on them.
+Patterns come from policies and from data alike, so `lang.regex` bounds and compiles them, never Python's `re`.
 """
 
 from __future__ import annotations
@@ -10,21 +9,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-import re2
-
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.cost import READ
 from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, function
 from pyverno.lang.jmespath.functions.text import scalar_text
-from pyverno.lang.regex.errors import go_reason
+from pyverno.lang.regex.compiler import compile_re2
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.regex import regex
 
-__all__ = ["FUNCTIONS", "MAX_PATTERN", "compile_pattern"]
-
-MAX_PATTERN: Final = 1024
-"""Longest accepted pattern, in bytes."""
+__all__ = ["FUNCTIONS", "compile_pattern"]
 
 # Go: regexp.Expand. `$$` is a dollar; a `$` that starts nothing stands for itself.
 _REFERENCE: Final = regex(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
@@ -36,24 +30,8 @@ _WORK_PER_STEP: Final = 1024
 _MEMORY: Final = 4 * 1024 * 1024
 
 
-@lru_cache(maxsize=128)
-def compile_pattern(pattern: str) -> Any:
-    """Return a compiled RE2 pattern for UTF-8 bytes; the most recent ones are remembered, and take at most 512 MiB.
-
-    Raises EvaluationError with Go's text, or when the pattern is longer than MAX_PATTERN bytes.
-
-    >>> compile_pattern("a+").search(b"caab").span()
-    (1, 3)
-    """
-    if len(pattern.encode("utf-8", "replace")) > MAX_PATTERN:
-        raise EvaluationError(f"error parsing regexp: pattern is longer than {MAX_PATTERN} bytes")
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        reason = f"error parsing regexp: {go_reason(error, pattern)}"
-        raise EvaluationError(reason.partition(": `")[0], detailed=reason) from None
+compile_pattern: Final = lru_cache(maxsize=128)(compile_re2)
+"""Compile a pattern; the most recent ones are remembered, and take at most 512 MiB."""
 
 
 @function(

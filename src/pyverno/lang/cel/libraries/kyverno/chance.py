@@ -10,12 +10,12 @@ from typing import Final
 
 from pyverno.errors import EvaluationError, HostError
 from pyverno.lang.cel.declarations import Declaration, Library, function
-from pyverno.lang.cel.regen import generate
 from pyverno.lang.cel.runtime.arithmetic import MIN_SECONDS
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.times import civil
 from pyverno.lang.cel.values import Duration, Timestamp, Value
 from pyverno.lang.cel.work import instant, text_size
+from pyverno.lang.regex.generator import generate_text
 
 __all__ = ["RANDOM", "TIME"]
 
@@ -59,13 +59,8 @@ TIME: Final = Library("kyverno.time", (now, to_cron, truncate), introduced="1.17
 
 def _random(evaluation: Evaluation, pattern: str = DEFAULT_PATTERN) -> str:
     """A random text that matches a pattern, by default eight digits and small letters; at most 64 KiB."""
-    world = evaluation.runtime.world
-
-    def choose(count: int) -> int:
-        return world.random_bits(48) % count if count > 1 else 0
-
     try:
-        text = generate(pattern, choose, evaluation.runtime.budget)
+        text = generate_text(pattern, evaluation.runtime.world.random_bits, evaluation.runtime.budget)
     except HostError as error:
         raise EvaluationError(error.message) from None
     evaluation.produce(len(text))

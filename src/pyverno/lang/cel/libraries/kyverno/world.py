@@ -83,7 +83,7 @@ def _world_errors(prefix: str, *operands: Value) -> Iterator[None]:
     try:
         yield
     except OperandError as error:
-        raise OperandError(error.message, error.shown) from None
+        raise OperandError(error.message, error.detailed) from None
     except (HostError, EvaluationError) as error:
         words = "" if isinstance(error, EvaluationError) else f"{prefix}: "
         raise OperandError(words + _hide(error.message, operands), words + error.message) from None

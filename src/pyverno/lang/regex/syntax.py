@@ -1,7 +1,6 @@
 """Takes an RE2 expression apart into what is needed to make a matching text.
 
-The expression has been accepted by RE2 before, so this reader does not report errors of its own. It must never be
-used for matching.
+RE2 has accepted the expression before, so this reader reports no syntax errors of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.jmespath.functions.regex import compile_pattern
+from pyverno.lang.regex.compiler import compile_re2
 from pyverno.regex import regex
 from pyverno.value import dataclass
 
@@ -195,15 +194,20 @@ def _members(text: str) -> Ranges:
     """
     if text.startswith("[:"):
         text = f"[{text}]"
-    expression = compile_pattern(text)
+    expression = compile_re2(text)
     ascii_members = [ord(char) for char in string.printable if expression.fullmatch(char.encode())]
     visible = sorted(code for code in ascii_members if 0x20 <= code < 0x7F)
     if visible:
         return _ranges(visible)
     if ascii_members:
         return _ranges(sorted(ascii_members))
-    found = expression.finditer(_basic_plane())
-    return _ranges([ord(match.group().decode()) for match in found])
+    # whole runs: a class may have most of the plane as its members
+    ranges: list[tuple[int, int]] = []
+    for match in compile_re2(f"(?s:{text})+").finditer(_basic_plane()):
+        run = match.group().decode()
+        first, last = ord(run[0]), ord(run[-1])
+        ranges += [(first, last)] if last - first < len(run) else [(first, 0xD7FF), (0xE000, last)]
+    return tuple(ranges)
 
 
 @lru_cache(maxsize=1)
