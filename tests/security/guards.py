@@ -386,6 +386,19 @@ _LIMITED: Final = (
         (_BUDGET, "if self.deadline is not None and time.monotonic() > self.deadline:", "if False:"),
     ),
     _guard(
+        "I9", "the deadline is looked at before each rule", "limits::test_a_rule_after_the_deadline_is_an_error",
+        ("engine/engine.py", "            course.runtime.budget.check_deadline()\n            if candidate", "            if candidate"),
+    ),
+    _guard(
+        "I9", "containers are charged before they are read", "limits::test_containers_are_charged_before_they_are_read",
+        ("podsecurity/pod.py", "            self.meter.charge_steps(_STEPS_OF_OBJECT)\n", ""),
+    ),
+    _guard(
+        "I9", "messages of the Pod Security Standards are bounded",
+        "limits::test_a_message_of_the_pod_security_standards_lists_so_many_fields",
+        ("podsecurity/evaluate.py", "if len(listed) > MAX_MESSAGE:", "if False:"),
+    ),
+    _guard(
         "I9", "regular expressions of policies run on RE2",
         "limits::test_regular_expressions_of_policies_are_linear",
         ("lang/regex/compiler.py", "return re2.compile(pattern, options)",

@@ -10,7 +10,7 @@ import pytest
 from pyverno.engine.result import Status
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.lang.runtime import Budget
-from tests.security.asking import CONFIG_MAP, Spy, ask, only, policy
+from tests.security.asking import CONFIG_MAP, POD, Spy, ask, only, policy
 
 
 def doubling(levels: int) -> str:
@@ -145,6 +145,34 @@ def test_a_deadline_ends_a_review() -> None:
     late = Budget(deadline=time.monotonic() - 1)
     assert Status.ERROR == only(ask(policy(rule), resource, budget=late))[0]
     assert Status.PASS == only(ask(policy(rule), resource))[0]
+
+
+@pytest.mark.parametrize("rule", ["podSecurity:\n    level: restricted", "pattern:\n    spec:\n      hostPID: false"])
+def test_a_rule_after_the_deadline_is_an_error(rule: str) -> None:
+    """I9: a review is asked for its time before each rule, those of the fast tier included."""
+    text = policy(f"validate:\n  failureAction: Enforce\n  {rule}", on="Pod")
+    pod = {**POD, "spec": {**POD["spec"], "hostPID": False}}
+    assert Status.ERROR == only(ask(text, pod, budget=Budget(deadline=time.monotonic() - 1)))[0]
+
+
+def test_containers_are_charged_before_they_are_read() -> None:
+    """I9: a pod of more containers than a review can afford ends at its limits, whatever level is asked for."""
+    pod = {**POD, "spec": {"containers": [{}] * 10_000}}
+    text = policy("validate:\n  failureAction: Enforce\n  podSecurity:\n    level: baseline", on="Pod")
+    budget = Budget(steps=100_000)
+    status, message = only(ask(text, pod, budget=budget))
+    assert (Status.ERROR, True) == (status, "the expression steps of this review are used up" in message)
+
+
+def test_a_message_of_the_pod_security_standards_lists_so_many_fields() -> None:
+    """What is left out is counted; a value as long as an object is cut."""
+    containers = [{"name": f"c{at}", "image": "a", "securityContext": {"privileged": True}} for at in range(300)]
+    text = policy("validate:\n  failureAction: Enforce\n  podSecurity:\n    level: baseline", on="Pod")
+    status, message = only(ask(text, {**POD, "spec": {"containers": containers}}))
+    assert (Status.FAIL, 100, True) == (status, message.count("is forbidden"), ", and 200 more" in message)
+    profile = {"annotations": {"container.apparmor.security.beta.kubernetes.io/app": "x" * 100_000}}
+    status, message = only(ask(text, {**POD, "metadata": profile}))
+    assert (Status.FAIL, True) == (status, len(message) < 40_000)
 
 
 def test_steps_are_counted() -> None:

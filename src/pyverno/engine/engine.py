@@ -100,7 +100,7 @@ class _Course:
     @property
     def scope(self) -> Scope:
         if self._scope is None:
-            self._scope = base_scope(self.request)
+            self._scope = base_scope(self.request, self.runtime)
         return self._scope
 
     def move_to(self, request: Request) -> None:
@@ -153,7 +153,7 @@ class Engine:
         for step in policies.plan(phases, key):
             if isinstance(step, Asked):
                 self._ask(step, course)
-            elif _passes(step.check, course.plain_object):
+            elif _passes(step.check, course.plain_object, budget):
                 course.results += step.results
             else:
                 for asked in step.otherwise:
@@ -183,8 +183,10 @@ class Engine:
     def _ask(self, asked: Asked, course: _Course) -> None:
         """Run rules in order: what the object alone decides without further ado, the others in full."""
         stops, plain, results = asked.stops, course.plain_object, course.results
+        check_deadline = course.runtime.budget.check_deadline
         for judge, candidate in asked.rules:
             try:
+                check_deadline()
                 said = None if judge is None or plain is None else judge(plain)
             except Exception:  # the closures then find out and say what is wrong
                 said = None
@@ -231,6 +233,7 @@ class Engine:
         try:
             if not candidate.is_certain and rule.matcher.mismatch(request, course.resource) is not None:
                 return ()
+            course.runtime.budget.check_deadline()
             if candidate.problem is not None:
                 raise candidate.problem
             run = self._start(rule, request, course.scope, course.runtime)
@@ -280,7 +283,7 @@ class Engine:
         rule, resource = candidate.rule, Resource(request.object)
         if rule.matcher.mismatch(request, resource) is not None:
             return False
-        run = self._start(rule, request, base_scope(request), runtime)
+        run = self._start(rule, request, base_scope(request, runtime), runtime)
         found = {verdict.status for verdict in _run(run, rule.guards, candidate.exceptions, resource)}
         return Status.FAIL in found and Status.ERROR not in found
 
@@ -311,9 +314,10 @@ class Engine:
             return {}
 
 
-def _passes(check: Callable[[JSON], bool], subject: JSON) -> bool:
+def _passes(check: Callable[[JSON], bool], subject: JSON, budget: Budget) -> bool:
     """Tell whether a generated pass-check proves that rules pass; anything else falls to the exact closures."""
     try:
+        budget.check_deadline()
         return subject is not None and check(subject) is True
     except Exception:
         return False

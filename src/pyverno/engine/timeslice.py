@@ -40,4 +40,4 @@ class TimeSliceBudget(Budget):
         """Raise when the moment or the deadline has passed."""
         if time.monotonic() > self._until:
             raise self._stop
-        super().check_deadline()
+        Budget.check_deadline(self)

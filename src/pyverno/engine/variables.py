@@ -10,20 +10,21 @@ from collections.abc import Mapping
 
 from pyverno.engine.request import Request
 from pyverno.engine.scope import Scope, UnboundNameError
-from pyverno.errors import EvaluationError, PyvernoError
+from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.runtime import Runtime
 
 __all__ = ["base_scope", "merged", "rule_scope"]
 
 
-def base_scope(request: Request) -> Scope:
+def base_scope(request: Request, runtime: Runtime) -> Scope:
     """Return the variables that are the same for all rules."""
     service_account_namespace, service_account_name = request.user.service_account
     values: JSONObject = {}
     if not request.user.is_empty:
         values["serviceAccountName"] = service_account_name
         values["serviceAccountNamespace"] = service_account_namespace
-    return Scope(values, thunks={"request": request.variables, "images": lambda: _images(request)})
+    return Scope(values, thunks={"request": request.variables, "images": lambda: _images(request, runtime)})
 
 
 def rule_scope(scope: Scope, supplied: Mapping[str, JSON]) -> Scope:
@@ -52,7 +53,7 @@ def merged(below: JSON, above: JSON) -> JSON:
     return result
 
 
-def _images(request: Request) -> JSON:
+def _images(request: Request, runtime: Runtime) -> JSON:
     # imported here, because few rules look at images
     from pyverno.images import extract_images
 
@@ -62,7 +63,10 @@ def _images(request: Request) -> JSON:
             request.subject,
             default_registry=settings.default_registry,
             mutate_registry=settings.mutates_registry,
+            runtime=runtime,
         )
+    except BudgetExceededError:
+        raise
     except PyvernoError as error:
         raise EvaluationError(f"failed to extract images: {error.message}") from error
     if not found:

@@ -9,9 +9,11 @@ from pyverno.errors import BudgetExceededError, PyvernoError, ValueSyntaxError
 from pyverno.images.extractors import BUILTIN_EXTRACTORS, Extractor, Extractors
 from pyverno.images.info import ImageInfo, parse_image
 from pyverno.kube.json import JSON, JSONObject, go_text
-from pyverno.lang.runtime import Runtime
+from pyverno.lang.runtime import Budget, Runtime
 
 __all__ = ["extract_images", "find_images"]
+
+_STEPS_OF_IMAGE = 16
 
 
 class _Place(NamedTuple):
@@ -69,11 +71,11 @@ def find_images(
     runtime = runtime or Runtime()
     for extractor in chosen:
         images: dict[str, ImageInfo] = {}
-        for place in _places(resource, extractor.fields):
+        for place in _places(resource, extractor.fields, runtime.budget):
             found = _reference(place, extractor, runtime)
             if found is not None:
                 name, pointer, text = found
-                image = _parsed(text, default_registry, mutate_registry=mutate_registry)
+                image = _parsed(text, pointer, default_registry, mutate_registry=mutate_registry)
                 images[name] = image.at(pointer, place.pull_secrets)
         if images:
             result[extractor.name] = images
@@ -88,13 +90,18 @@ def _extractors_for(kind: str, extractors: Mapping[str, tuple[Extractor, ...]] |
     return extractors[kind]
 
 
-def _places(resource: JSON, fields: tuple[str, ...]) -> list[_Place]:
-    """Return the objects that hold images, in document order."""
+def _places(resource: JSON, fields: tuple[str, ...], budget: Budget) -> list[_Place]:
+    """Return the objects that hold images, in document order; the budget is charged for each of them."""
     places = [_Place(resource)]
     for field in fields:
         children: list[_Place] = []
         for place in places:
-            children += _every_child(place) if field == "*" else (_child(place, field),)
+            if field == "*":
+                found = _every_child(place)
+                budget.charge_steps(_STEPS_OF_IMAGE * len(found))
+                children += found
+            else:
+                children.append(_child(place, field))
         places = [child for child in children if child.value is not None]
     return [_with_secrets(place) for place in places]
 
@@ -157,8 +164,10 @@ def _transformed(text: str, extractor: Extractor, runtime: Runtime) -> str:
     return result
 
 
-def _parsed(text: str, default_registry: str, *, mutate_registry: bool) -> ImageInfo:
+def _parsed(text: str, pointer: str, default_registry: str, *, mutate_registry: bool) -> ImageInfo:
     try:
         return parse_image(text, default_registry=default_registry, mutate_registry=mutate_registry)
     except ValueSyntaxError as error:
-        raise ValueSyntaxError(f"invalid image '{text}' ({error.message})") from error
+        # Kyverno quotes the text; extractors read any field, and errors stand in reports
+        reason = error.message.rpartition(": ")[2]
+        raise ValueSyntaxError(f"invalid image at `{pointer}` ({reason})") from None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-__all__ = ["UNMETERED", "Meter"]
+from pyverno.errors import BudgetExceededError
+
+__all__ = ["FREE_OF_CHARGE", "UNMETERED", "Meter"]
 
 
 class Meter(Protocol):
@@ -26,3 +28,13 @@ class _Unmetered:
 
 UNMETERED: Final[Meter] = _Unmetered()
 """For input that no request controls: the command line's own files, generated data, tests."""
+
+
+class _NothingMetered:
+    def charge_steps(self, count: int = 1) -> None:
+        """Refuse any step."""
+        raise BudgetExceededError("this costs more than can be done without a budget", resource="steps")
+
+
+FREE_OF_CHARGE: Final[Meter] = _NothingMetered()
+"""For what may take no step that is charged: callers without a budget, who leave the rest to those who have one."""

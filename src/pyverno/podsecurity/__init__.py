@@ -9,7 +9,7 @@ from pyverno.podsecurity.control import Check, Control, Level, Reach, Variant
 from pyverno.podsecurity.controls import CHECKS, CONTROLS
 from pyverno.podsecurity.evaluate import PodSecurityCheck, PodSecurityOutcome, compile_pod_security, evaluate, message
 from pyverno.podsecurity.excludes import Exclude, compile_excludes
-from pyverno.podsecurity.finding import FieldError, Finding, Violation
+from pyverno.podsecurity.finding import MAX_LISTED, FieldError, Finding, Violation
 from pyverno.podsecurity.pod import POD_KINDS, read_pod
 from pyverno.podsecurity.problems import ExcludeProblem, exclude_problems
 from pyverno.podsecurity.versions import LATEST, Version, parse_version
@@ -18,6 +18,7 @@ __all__ = [
     "CHECKS",
     "CONTROLS",
     "LATEST",
+    "MAX_LISTED",
     "POD_KINDS",
     "Check",
     "Control",

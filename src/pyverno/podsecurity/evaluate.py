@@ -21,6 +21,9 @@ from pyverno.value import dataclass, replace
 
 __all__ = ["PodSecurityCheck", "PodSecurityOutcome", "compile_pod_security", "evaluate", "message"]
 
+MAX_MESSAGE = 32 * 1024
+"""Characters of the violations in a message: values of fields, such as annotations, may be as long as the object."""
+
 _CONTROL_OF = {check.id: control.name for control in CONTROLS for check in control.checks}
 _TEMPLATES = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
 
@@ -68,14 +71,14 @@ class PodSecurityCheck:
         >>> check.check({"spec": {"hostPID": True}}, "Pod").violations[0].check_id
         'hostNamespaces'
         """
-        pod = read_pod(resource, kind)
+        pod = read_pod(resource, kind, meter)
         violations = self._violations(pod, meter)
         if violations and self.excludes:
-            violations = exempt(violations, self.excludes, pod, self.by_id)
+            violations = exempt(violations, self.excludes, pod, self.by_id, meter)
         if not violations:
             return _ALLOWED
         if extra_excludes:
-            violations = exempt(violations, extra_excludes, pod, self.by_id)
+            violations = exempt(violations, extra_excludes, pod, self.by_id, meter)
             if not violations:
                 return PodSecurityOutcome(allowed=True, violations=(), is_exempted=True)
         return PodSecurityOutcome(allowed=False, violations=_placed(violations, kind))
@@ -137,6 +140,8 @@ field error list: [spec.hostPID is forbidden, forbidden values found: true])
     if outcome.allowed:
         return f"Validation rule '{rule}' passed."
     listed = "".join(violation.text for violation in outcome.violations)
+    if len(listed) > MAX_MESSAGE:
+        listed = f"{listed[:MAX_MESSAGE]} (cut off, {len(listed)} characters)"
     return f"Validation rule '{rule}' failed. It violates PodSecurity \"{level}:{version}\": {listed}"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 
 from pyverno.kube.json import JSON
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.podsecurity.control import Judge
 from pyverno.podsecurity.controls import CONTROLS
@@ -92,21 +93,29 @@ def _any_of(patterns: JSON) -> Callable[[str], bool] | None:
 
 
 def exempt(
-    violations: Iterable[Violation], excludes: Iterable[Exclude], pod: Pod, judges: Mapping[str, Judge]
+    violations: Iterable[Violation],
+    excludes: Iterable[Exclude],
+    pod: Pod,
+    judges: Mapping[str, Judge],
+    meter: Meter = UNMETERED,
 ) -> tuple[Violation, ...]:
     """Return the violations that the excludes leave, in their order.
 
-    `judges` are the checks of the rule's level and version by id.
+    `judges` are the checks of the rule's level and version by id. `meter` is charged for every container and error.
     """
     left = {violation.check_id: violation for violation in violations}
     for exclude in excludes:
         if left.keys().isdisjoint(exclude.check_ids):
             continue
+        meter.charge_steps(len(pod.containers))
         subject = exclude.subject(pod)
         for check_id in exclude.check_ids:
             violation = left.get(check_id)
-            finding = judges[check_id](subject) if violation is not None else None
-            if violation is None or finding is None:
+            if violation is None:
+                continue
+            meter.charge_steps(len(subject.containers) + 4 * len(violation.errors))
+            finding = judges[check_id](subject)
+            if finding is None:
                 continue
             errors = _without(violation.errors, finding.errors, exclude)
             if errors:

@@ -11,7 +11,10 @@ from pyverno.kube.json import go_text
 from pyverno.regex import regex
 from pyverno.value import dataclass
 
-__all__ = ["FieldError", "Finding", "Violation", "plural", "quoted", "sorted_unique"]
+__all__ = ["MAX_LISTED", "FieldError", "Finding", "Violation", "plural", "quoted", "sorted_unique"]
+
+MAX_LISTED = 100
+"""Field errors that the message of a rule lists for one check; the others are counted."""
 
 _DIGITS = regex(r"[0-9]+")
 
@@ -93,8 +96,10 @@ class Violation:
 
     @property
     def text(self) -> str:
-        """The violation as Kyverno prints it inside the message of a rule."""
-        listed = ", ".join(error.text for error in self.errors)
+        """The violation as Kyverno prints it inside the message of a rule; a long list of errors is cut."""
+        listed = ", ".join(error.text for error in self.errors[:MAX_LISTED])
+        if len(self.errors) > MAX_LISTED:
+            listed += f", and {len(self.errors) - MAX_LISTED} more"
         return f"(Forbidden reason: {self.reason}, field error list: [{listed}])"
 
     def with_errors(self, errors: tuple[FieldError, ...]) -> Violation:

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.value import dataclass, replace
 
 __all__ = ["POD_KINDS", "Container", "Pod", "SELinuxOptions", "SecurityContext", "Volume", "read_pod"]
 
 _CONTROLLERS = ("DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet", "ReplicationController")
+
+_STEPS_OF_OBJECT = 16
 
 POD_KINDS = frozenset({"Pod", "CronJob", *_CONTROLLERS})
 """The kinds that hold a pod."""
@@ -108,12 +111,16 @@ class Pod:
 
 
 class _Reader:
-    """Typed access to decoded JSON; `root` names the Go type that the error texts start with."""
+    """Typed access to decoded JSON; `root` names the Go type that the error texts start with.
 
-    __slots__ = ("root",)
+    `meter` is charged for every item of a list before it is read.
+    """
 
-    def __init__(self, root: str) -> None:
+    __slots__ = ("meter", "root")
+
+    def __init__(self, root: str, meter: Meter) -> None:
         self.root = root
+        self.meter = meter
 
     def fail(self, value: JSON, where: str, wanted: str) -> DocumentError:
         return DocumentError(
@@ -155,6 +162,7 @@ class _Reader:
         if not isinstance(value, list):
             raise self.fail(value, where + key, f"[]{wanted}")
         for item in value:
+            self.meter.charge_steps(_STEPS_OF_OBJECT)
             if item is not None and not isinstance(item, dict):
                 raise self.fail(item, where + key, wanted)
             yield item or {}
@@ -165,18 +173,19 @@ class _Reader:
             return ()
         if not isinstance(value, list):
             raise self.fail(value, where + key, f"[]{wanted}")
+        self.meter.charge_steps(len(value))
         for item in value:
             if item is not None and not isinstance(item, str):
                 raise self.fail(item, where + key, wanted)
         return tuple(item or "" for item in value)
 
 
-def read_pod(resource: JSON, kind: str) -> Pod:
+def read_pod(resource: JSON, kind: str, meter: Meter = UNMETERED) -> Pod:
     """Read the pod of a Pod, or the pod template of a controller.
 
     A missing template is an empty pod, as in Kubernetes. The annotations are those that the pod will have; of a CronJob
     Kyverno reads those of the job template instead, which never reach its pods. Raises DocumentError for a kind without
-    a pod and for fields of the wrong type.
+    a pod and for fields of the wrong type, and what `meter` raises when there are too many containers to read.
 
     >>> read_pod({"spec": {"hostPID": True}}, "Pod").host_namespaces
     ('hostPID',)
@@ -184,16 +193,16 @@ def read_pod(resource: JSON, kind: str) -> Pod:
     if kind not in POD_KINDS or not isinstance(resource, dict):
         raise DocumentError("could not find correct resource type")
     if kind == "Pod":
-        return _read(_Reader("Pod."), resource)
-    reader = _Reader(f"{'CronJob' if kind == 'CronJob' else 'Deployment'}.")
+        return _read(_Reader("Pod.", meter), resource)
+    reader = _Reader(f"{'CronJob' if kind == 'CronJob' else 'Deployment'}.", meter)
     outer = reader.object(resource, "spec", "", f"v1.{kind}Spec") or {}
     if kind == "CronJob":
         job = reader.object(outer, "jobTemplate", "spec.", "v1.JobTemplateSpec") or {}
         job_spec = reader.object(job, "spec", "spec.jobTemplate.", "v1.JobSpec") or {}
         template = reader.object(job_spec, "template", "spec.jobTemplate.spec.", "v1.PodTemplateSpec") or {}
-        return _read(_Reader("CronJob.spec.jobTemplate.spec.template."), template)
+        return _read(_Reader("CronJob.spec.jobTemplate.spec.template.", meter), template)
     template = reader.object(outer, "template", "spec.", "v1.PodTemplateSpec") or {}
-    return _read(_Reader("Deployment.spec.template."), template)
+    return _read(_Reader("Deployment.spec.template.", meter), template)
 
 
 def _read(reader: _Reader, holder: JSONObject) -> Pod:
@@ -217,6 +226,7 @@ def _read(reader: _Reader, holder: JSONObject) -> Pod:
 def _annotations(reader: _Reader, described: JSONObject) -> dict[str, str]:
     metadata = reader.object(described, "metadata", "", "v1.ObjectMeta") or {}
     annotations = reader.object(metadata, "annotations", "metadata.", "map[string]string") or {}
+    reader.meter.charge_steps(len(annotations))
     for value in annotations.values():
         if value is not None and not isinstance(value, str):
             raise reader.fail(value, "metadata.annotations", "string")

@@ -17,7 +17,8 @@ from pyverno.engine.result import (
 )
 from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, Judge, PassCheckClaim, RuleInfo, Run
 from pyverno.errors import ExpressionError
-from pyverno.kube.json import JSON
+from pyverno.kube.json import JSON, weight
+from pyverno.kube.meter import FREE_OF_CHARGE
 from pyverno.lang.pattern.fast.passcheck import fuse
 from pyverno.lang.pattern.outcome import Outcome
 from pyverno.lang.pattern.outcome import Status as Match
@@ -28,6 +29,7 @@ from pyverno.value import dataclass
 __all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "subject_of", "surely_passes"]
 
 
+_BYTES_PER_STEP = 2
 _UNHAPPY = (Match.FAIL, Match.ERROR)
 
 
@@ -70,12 +72,12 @@ class PatternCheck(SkippedByException):
             try:
                 # compiled for this one request: a pass-check would cost more than it saves
                 document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
-                pattern = compile_pattern(document)
+                pattern = _compiled(document, run)
             except ExpressionError as error:
                 return (Verdict(Status.ERROR, f"variable substitution failed: {error.message}"),)
         elif surely_passes(pattern, subject):
             return (Verdict(Status.PASS, passed_message(self.rule)),)
-        outcome = pattern.match(subject)
+        outcome = pattern.match(subject, run.runtime.budget)
         if outcome.status in _UNHAPPY and not self.message.is_static:
             return (self._failure(run, outcome),)
         return (self._verdict(outcome, self.message.document),)
@@ -104,7 +106,7 @@ class PatternCheck(SkippedByException):
             def by_match(subject: JSON) -> Sequence[RuleResult] | None:
                 if passes is not None and passes(subject) is True:
                     return passed
-                verdict = self._verdict(pattern.match(subject), message) if is_static else None
+                verdict = self._verdict(pattern.match(subject, FREE_OF_CHARGE), message) if is_static else None
                 return None if verdict is None else (RuleResult.of(info, action, verdict),)
 
             return by_match
@@ -140,6 +142,12 @@ class PatternCheck(SkippedByException):
             tail = f"variables substitution error in rule {self.rule} execution error: {error.message}"
             return Verdict(_status(outcome), f"validation error: {tail}", PatternDetail(outcome.path))
         return self._verdict(outcome, message)
+
+
+def _compiled(document: JSON, run: Run, *, float_numbers: bool = False) -> Pattern:
+    """Compile a pattern that variables have made: what it costs depends on the request."""
+    run.runtime.budget.charge_bytes(weight(document), per_step=_BYTES_PER_STEP)
+    return compile_pattern(document, float_numbers=float_numbers)
 
 
 def _status(outcome: Outcome) -> Status:
@@ -210,7 +218,7 @@ class AnyPatternCheck(SkippedByException):
         for index, pattern in enumerate(patterns):
             if uses_checks and surely_passes(pattern, subject):
                 return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
-            outcome = pattern.match(subject)
+            outcome = pattern.match(subject, run.runtime.budget)
             if outcome.status is Match.PASS:
                 return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
             if outcome.status is Match.SKIP:
@@ -227,7 +235,7 @@ class AnyPatternCheck(SkippedByException):
         document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(document, list):
             return None
-        return tuple(compile_pattern(item, float_numbers=True) for item in document)
+        return tuple(_compiled(item, run, float_numbers=True) for item in document)
 
     def _failure(self, run: Run, found: str) -> str:
         try:

@@ -7,11 +7,11 @@ from functools import partial
 
 from pyverno.engine.result import PodSecurityDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
-from pyverno.errors import PyvernoError
+from pyverno.errors import BudgetExceededError, PyvernoError
 from pyverno.images import find_images
 from pyverno.kube.json import JSON
-from pyverno.lang.runtime import EvaluationSettings
-from pyverno.podsecurity import PodSecurityCheck, PodSecurityOutcome, message
+from pyverno.lang.runtime import Runtime
+from pyverno.podsecurity import MAX_LISTED, PodSecurityCheck, PodSecurityOutcome, message
 from pyverno.value import dataclass
 
 __all__ = ["PodSecurityRule"]
@@ -61,12 +61,12 @@ class PodSecurityRule:
 
     def _verdict(self, outcome: PodSecurityOutcome, run: Run) -> Verdict:
         text = message(self.rule, outcome, level=self.check.level, version=self.check.version)
-        images = _images_by_container(run.resource, run.runtime.settings) if outcome.violations else {}
+        images = _images_by_container(run.resource, run.runtime) if outcome.violations else {}
         checks = tuple(
             {
                 "id": violation.check_id,
                 "name": violation.control,
-                "images": [images[name] for name in violation.containers if name in images],
+                "images": [images[name] for name in violation.containers[:MAX_LISTED] if name in images],
             }
             for violation in outcome.violations
         )
@@ -74,12 +74,18 @@ class PodSecurityRule:
         return Verdict(Status.PASS if outcome.allowed else Status.FAIL, text, detail)
 
 
-def _images_by_container(resource: JSON, settings: EvaluationSettings) -> dict[str, str]:
+def _images_by_container(resource: JSON, runtime: Runtime) -> dict[str, str]:
     """Return the image of every container by its name."""
+    settings = runtime.settings
     try:
         found = find_images(
-            resource, default_registry=settings.default_registry, mutate_registry=settings.mutates_registry
+            resource,
+            default_registry=settings.default_registry,
+            mutate_registry=settings.mutates_registry,
+            runtime=runtime,
         )
+    except BudgetExceededError:
+        raise
     except PyvernoError:
         return {}
     return {name: image.reference for group in found.values() for name, image in group.items()}

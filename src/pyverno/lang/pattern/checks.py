@@ -19,6 +19,7 @@ from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_t
 from pyverno.lang.pattern.outcome import Cause, Path, Problem, go_type, path_text
 from pyverno.lang.pattern.steps import (
     STEPS,
+    STRIDE,
     Check,
     Element,
     Ledger,
@@ -30,6 +31,11 @@ from pyverno.lang.pattern.steps import (
 )
 
 __all__ = ["compile_labels", "compile_scalar", "element_check"]
+
+
+_MAX_SKIPS = 100
+_MAX_TEXT = 16 * 1024
+"""Characters of the text of one map or list of which nothing applied; what is left out is counted."""
 
 
 class _Entry(NamedTuple):
@@ -271,11 +277,25 @@ def _after_skip(first: Problem, rest: Iterable[Problem | None], path: Path, has_
             is_skipped = is_skipped or problem.cause is Cause.CONDITION
         elif not is_skipped:
             return problem
-    return _all_skipped(skips, path) if is_skipped or not has_applied else None
+    return _all_skipped(skips, path, len(skips)) if is_skipped or not has_applied else None
 
 
-def _all_skipped(skips: list[Problem], path: Path) -> Problem:
-    return Problem.skip(Cause.ALL_SKIPPED, path, lambda: "; ".join(skip.describe() for skip in skips))
+def _all_skipped(skips: list[Problem], path: Path, count: int) -> Problem:
+    return Problem.skip(Cause.ALL_SKIPPED, path, lambda: _describe_skips(skips, count))
+
+
+def _describe_skips(skips: list[Problem], count: int) -> str:
+    """Return the texts of the first problems, and how many are left out."""
+    texts: list[str] = []
+    size = 0
+    for skip in skips:
+        texts.append(skip.describe())
+        size += len(texts[-1])
+        if size > _MAX_TEXT:
+            break
+    if count > len(texts):
+        texts.append(f"and {count - len(texts)} more")
+    return "; ".join(texts)
 
 
 # --- keys of a map --------------------------------------------------------------------------------------------------
@@ -351,15 +371,19 @@ def _maps_check(check: Check) -> Check:
         if not isinstance(value, list):
             return _overlay_problem(path)
         skips: list[Problem] = []
-        index = 0
+        index = skipped = 0
         for item in value:
             problem = check(item, (path, index), ledger)
             if problem is not None:
                 if not problem.is_skip:
                     return problem
-                skips.append(problem)
+                skipped += 1
+                if skipped <= _MAX_SKIPS:
+                    skips.append(problem)
             index += 1  # enumerate costs more in this innermost loop
-        return _all_skipped(skips, path) if skips and len(skips) == index else None
+            if not index % STRIDE:
+                ledger.meter.charge_steps(STRIDE)
+        return _all_skipped(skips, path, skipped) if skipped and skipped == index else None
 
     return check_all
 
@@ -377,6 +401,6 @@ def _positional(checks: tuple[Check, ...]) -> Check:
                 if not problem.is_skip:
                     return problem
                 skips.append(problem)
-        return _all_skipped(skips, path) if len(skips) == len(checks) else None
+        return _all_skipped(skips, path, len(skips)) if len(skips) == len(checks) else None
 
     return check_each

@@ -166,7 +166,7 @@ class _Decisions:
         if found is None or found[0] is not condition:
             pattern = compile_pattern(_condition_value(condition, self.meter), float_numbers=True)
             found = self._compiled[id(condition)] = (condition, pattern)
-        return found[1].match(_condition_value(value, self.meter)).status is Status.PASS
+        return found[1].match(_condition_value(value, self.meter), self.meter).status is Status.PASS
 
 
 def _condition_value(value: JSON, meter: Meter) -> JSON:

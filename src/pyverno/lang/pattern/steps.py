@@ -6,15 +6,17 @@ A step answers None or a `Problem`. The order of the steps, and what a skip mean
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyverno.kube.json import JSON, JSONObject, is_number
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.pattern.anchors import Modifier
 from pyverno.lang.pattern.leaf import Leaf
 from pyverno.lang.pattern.outcome import Cause, Path, Problem, go_type, path_text
 
 __all__ = [
     "STEPS",
+    "STRIDE",
     "Check",
     "Element",
     "Ledger",
@@ -28,8 +30,19 @@ __all__ = [
     "presence_step",
 ]
 
-Ledger = dict[str, bool]
-"""Condition and existence keys met so far, and whether any resource map that was looked at had them."""
+STRIDE: Final = 256
+"""Elements of a list that are looked at before the meter is charged for them; shorter lists are free."""
+
+
+class Ledger(dict[str, bool]):
+    """Condition and existence keys met so far, and whether any resource map had them; and the meter of the match."""
+
+    __slots__ = ("meter",)
+
+    def __init__(self, meter: Meter = UNMETERED) -> None:
+        super().__init__()
+        self.meter = meter
+
 
 Check = Callable[[JSON, Path, Ledger], Problem | None]
 Step = Callable[[JSONObject, Path, Ledger], Problem | None]
@@ -152,9 +165,12 @@ def existence_step(key: str, pattern: JSON, wanted: tuple[Check | None, ...], *,
             return Problem(Cause.MISMATCH, here, lambda: _EXISTENCE_RESOURCE.format(go_type(value)))
         if not isinstance(pattern, list):
             return Problem(Cause.MISMATCH, here, lambda: _EXISTENCE_LIST.format(pattern_type))
+        is_long = len(value) * len(wanted) > STRIDE
         for check in wanted:
             if check is None:
                 return Problem(Cause.MISMATCH, here, lambda: _EXISTENCE_MAP.format(pattern_type))
+            if is_long:
+                ledger.meter.charge_steps(len(value))
             if not any(check(item, (here, index), ledger) is None for index, item in enumerate(value)):
                 return Problem(
                     Cause.MISMATCH, here, lambda: f"existence anchor validation failed at path {path_text(here)}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.pattern.checks import element_check
 from pyverno.lang.pattern.fast.failpath import FailPath, compile_failpath
 from pyverno.lang.pattern.fast.passcheck import PassCheck, compile_passes
@@ -35,17 +36,18 @@ class Pattern:
         self._passes: PassCheck | bool | None = False
         self._fails: FailPath | bool | None = False
 
-    def match(self, resource: JSON) -> Outcome:
+    def match(self, resource: JSON, meter: Meter = UNMETERED) -> Outcome:
         """Match a resource (or any element) against the pattern.
 
         SKIP: a condition does not hold, the pattern does not apply. FAIL: violated at `path`. ERROR: violated at no
         known path, or while a condition or existence key of the pattern was in no map that was looked at. Raises
-        ExpressionError when the pattern is nested too deeply to follow.
+        ExpressionError when the pattern is nested too deeply to follow, and what `meter` raises, which is charged for
+        the elements of long lists.
 
         >>> compile_pattern({"spec": {"=(hostPID)": False}}).match({"spec": {"hostPID": True}})
         Outcome(status=<Status.FAIL: 'fail'>, path='/spec/hostPID/')
         """
-        ledger: Ledger = {}
+        ledger = Ledger(meter)
         try:
             problem = (self._check or self.compile())(resource, (), ledger)
         except RecursionError:

@@ -1,6 +1,7 @@
 """Claims about the exact checks that no verdict shows."""
 
 from pyverno.lang.pattern.checks import compile_labels, compile_scalar, element_check
+from pyverno.lang.pattern.steps import Ledger
 
 
 def test_a_scalar_judges_every_element_of_a_list() -> None:
@@ -11,7 +12,7 @@ def test_a_scalar_judges_every_element_of_a_list() -> None:
 
 def test_condition_and_existence_keys_are_booked() -> None:
     """A key counts as seen once any map had it; negation, equality and global keys are not booked."""
-    ledger: dict[str, bool] = {}
+    ledger = Ledger()
     check = element_check([{"(a)": "1", "^(b)": [], "=(c)": "", "X(d)": "", "<(e)": ""}])
     check([{"a": "1"}, {}], (), ledger)
     assert ledger == {"(a)": True, "^(b)": False}
@@ -19,6 +20,6 @@ def test_condition_and_existence_keys_are_booked() -> None:
 
 def test_labels_book_the_keys_that_they_became() -> None:
     """Wildcards are resolved before keys are booked."""
-    ledger: dict[str, bool] = {}
+    ledger = Ledger()
     compile_labels({"(a*)": "x"}, float_numbers=False).check({"ab": "x"}, (), ledger)
     assert ledger == {"(ab)": True}

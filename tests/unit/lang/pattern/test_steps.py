@@ -6,6 +6,7 @@ from pyverno.lang.pattern.checks import element_check
 from pyverno.lang.pattern.outcome import Cause
 from pyverno.lang.pattern.steps import (
     Element,
+    Ledger,
     Step,
     condition_step,
     equality_step,
@@ -31,5 +32,5 @@ STEPS: list[tuple[Step, list[Cause | None]]] = [
 @pytest.mark.parametrize(("step", "expected"), STEPS)
 def test_a_step_answers_for_a_missing_a_wrong_and_a_right_value(step: Step, expected: list[Cause | None]) -> None:
     """The table of the anchors."""
-    problems = [step(resource, (), {}) for resource in ({}, {"k": "2"}, {"k": "1"})]
+    problems = [step(resource, (), Ledger()) for resource in ({}, {"k": "2"}, {"k": "1"})]
     assert [problem and problem.cause for problem in problems] == expected

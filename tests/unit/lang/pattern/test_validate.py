@@ -2,10 +2,11 @@
 
 import pytest
 
-from pyverno.errors import ExpressionError
+from pyverno.errors import BudgetExceededError, ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.outcome import Status
 from pyverno.lang.pattern.validate import compile_pattern
+from pyverno.lang.runtime import Budget
 
 MISSING = "conditional anchor mismatch: conditional anchor key doesn't exist in the resource"
 
@@ -202,3 +203,20 @@ def test_a_deep_resource_is_judged() -> None:
     outcome = compile_pattern({"a": "x"}).match({"a": resource})
     assert outcome.status is Status.FAIL
     assert "resource value does not match pattern at path /a/" == outcome.message
+
+
+def test_the_text_of_a_skip_has_a_bound() -> None:
+    """The first problems of a list of which nothing applied are described, the others are counted."""
+    outcome = compile_pattern([{"(a)": [{"(b)": 1}]}]).match([{"a": [{}] * 1000}] * 1000)
+    assert outcome.status is Status.SKIP
+    assert outcome.message.count(MISSING) < 300
+    assert outcome.message.endswith("more")
+
+
+@pytest.mark.parametrize("pattern", [[{"(a)": 1}], {"^(a)": [{"b": 1}]}], ids=["elements", "existence"])
+def test_elements_of_long_lists_are_charged(pattern: JSON) -> None:
+    """One step for each element, so that a match ends at the limits and the deadline of its review."""
+    elements: list[JSON] = [{}] * 5000
+    budget = Budget(steps=4000)
+    with pytest.raises(BudgetExceededError):
+        compile_pattern(pattern).match(elements if isinstance(pattern, list) else {"a": elements}, budget)

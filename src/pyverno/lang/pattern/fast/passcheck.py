@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeGuard
 
 from pyverno.kube.json import JSON
+from pyverno.kube.meter import FREE_OF_CHARGE
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.codegen import Source
 from pyverno.lang.pattern.anchors import GO_SPACE, Anchor, Modifier, parse_anchor
 from pyverno.lang.pattern.checks import compile_labels, compile_scalar, element_check
 from pyverno.lang.pattern.leaf import Leaf, as_float, compile_leaf, integer_range, literal_texts
 from pyverno.lang.pattern.metadata import TAGS, compile_key, find_tag, text_entries
+from pyverno.lang.pattern.steps import Ledger
 from pyverno.value import dataclass, field
 
 __all__ = ["MatchedPattern", "PassCheck", "compile_any", "compile_passes", "fuse"]
@@ -107,7 +109,7 @@ class _Node(NamedTuple):
             check = compile_labels(self.pattern, float_numbers=self.floats).check
         else:
             check = element_check(self.pattern, float_numbers=self.floats)
-        return lambda value: check(value, (), {}) is None
+        return lambda value: check(value, (), Ledger(FREE_OF_CHARGE)) is None
 
 
 class _Place(NamedTuple):
