@@ -271,13 +271,6 @@ _CONTROLLERS: Mapping[str, tuple[str, ...]] = {
         "create delete list patch watch | core | pods",
         _EVENTS,
     ),
-    "replication-controller": (
-        "get list update watch | core | replicationcontrollers",
-        "update | core | replicationcontrollers/status",
-        "update | core | replicationcontrollers/finalizers",
-        "create delete list patch watch | core | pods",
-        _EVENTS,
-    ),
     "resourcequota-controller": ("list watch | * | *", "update | core | resourcequotas/status", _EVENTS),
     "root-ca-cert-publisher": ("create update | core | configmaps", _EVENTS),
     "service-account-controller": ("create | core | serviceaccounts", _EVENTS),

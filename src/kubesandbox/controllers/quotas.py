@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesandbox.admission.plugins.quota import in_scope
+from kubesandbox.admission.plugins.quota import has_scopes
 from kubesandbox.admission.plugins.usage import Amounts, add, usage_of
 from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import EVERYTHING, Keys, itself
@@ -52,7 +52,7 @@ class Quotas:
     async def reconcile(self, key: Key) -> float | None:
         """Count what one quota is about."""
         quota = self._bench.client.get(QUOTAS, key.name, key.namespace)
-        if quota is None or is_deleting(quota):
+        if quota is None or is_deleting(quota) or has_scopes(quota):
             return None
         await self._bench.put_status(QUOTAS, quota, {"hard": _hard(quota), "used": self._used(quota, key.namespace)})
         return None
@@ -62,7 +62,7 @@ class Quotas:
         for found in {item.key: item for item in self._bench.types() if item.namespaced}.values():
             for body in self._bench.client.list(found.key, namespace):
                 usage = usage_of(found, body)
-                if usage.keys() & total.keys() and in_scope(quota, found, body):
+                if usage.keys() & total.keys():
                     total = add(total, {name: amount for name, amount in usage.items() if name in total})
         return {name: amount.canonical() for name, amount in total.items()}
 

@@ -14,7 +14,6 @@ from kubesandbox.controllers.eventage import EventAge
 from kubesandbox.controllers.garbage import GarbageCollector
 from kubesandbox.controllers.loop import Controller
 from kubesandbox.controllers.namespaces import Namespaces
-from kubesandbox.controllers.network.endpointmirroring import EndpointMirroring
 from kubesandbox.controllers.network.services import ENDPOINTS_FORM, SLICES_FORM, ServiceFollower
 from kubesandbox.controllers.nodes.kubelet import Kubelet
 from kubesandbox.controllers.nodes.node import NODE, THE_NODE, NodeKeeper
@@ -22,8 +21,6 @@ from kubesandbox.controllers.nodes.scheduler import Scheduler
 from kubesandbox.controllers.policychecks import PolicyChecks
 from kubesandbox.controllers.quotas import Quotas
 from kubesandbox.controllers.serviceaccounts import InEachNamespace, TokenSecrets, default_account, root_certificate
-from kubesandbox.controllers.storage.ephemeralclaims import EphemeralClaims
-from kubesandbox.controllers.storage.volumeprotection import protected_claims, protected_volumes
 from kubesandbox.controllers.storage.volumes import THE_CLASS, Claims, Volumes
 from kubesandbox.controllers.workloads.cronjobs import CronJobs
 from kubesandbox.controllers.workloads.daemonsets import DaemonSets
@@ -95,11 +92,6 @@ ROSTER: tuple[ControllerSpec, ...] = (
     ControllerSpec("clusterrole-aggregation-controller", lambda bench, _: ClusterRoles(bench)),
     ControllerSpec("deployment-controller", lambda bench, _: Deployments(bench), "deployment-controller"),
     ControllerSpec("replicaset-controller", lambda bench, _: ReplicaSets(bench), "replicaset-controller"),
-    ControllerSpec(
-        "replication-controller",
-        lambda bench, _: ReplicaSets(bench, "replicationcontrollers", "ReplicationController"),
-        "replication-controller",
-    ),
     ControllerSpec("statefulset-controller", lambda bench, _: StatefulSets(bench), "statefulset-controller"),
     ControllerSpec("daemon-set-controller", lambda bench, _: DaemonSets(bench), "daemonset-controller"),
     ControllerSpec("job-controller", lambda bench, _: Jobs(bench), "job-controller"),
@@ -110,15 +102,11 @@ ROSTER: tuple[ControllerSpec, ...] = (
     ControllerSpec(
         "endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"
     ),
-    ControllerSpec("endpointslicemirroring-controller", lambda bench, _: EndpointMirroring(bench)),
     ControllerSpec("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
     ControllerSpec(
         "persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)
     ),
-    ControllerSpec("ephemeral-volume-controller", lambda bench, _: EphemeralClaims(bench)),
     ControllerSpec("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
-    ControllerSpec("pvc-protection-controller", lambda bench, _: protected_claims(bench)),
-    ControllerSpec("pv-protection-controller", lambda bench, _: protected_volumes(bench)),
     ControllerSpec("resourcequota-controller", lambda bench, _: Quotas(bench)),
     ControllerSpec(
         "certificate-controller",

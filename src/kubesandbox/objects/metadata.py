@@ -27,7 +27,6 @@ __all__ = [
     "ordered",
     "timestamp",
     "with_metadata",
-    "without_nulls",
 ]
 
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -95,11 +94,6 @@ def ordered(body: JSONObject, api_version: str, kind: str) -> JSONObject:
     """
     head: JSONObject = {"apiVersion": api_version, "kind": kind, "metadata": metadata_of(body)}
     return head | {key: value for key, value in body.items() if key not in head}
-
-
-def without_nulls(body: JSONObject) -> JSONObject:
-    """Return metadata without what means nothing: nulls and empty maps and lists, as a typed server drops them."""
-    return {key: value for key, value in body.items() if value not in (None, "", {}, [])}
 
 
 def is_same_but_metadata(before: JSONObject, after: JSONObject, *, but: Iterable[str] = ()) -> bool:

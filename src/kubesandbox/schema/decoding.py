@@ -23,12 +23,11 @@ from kubesandbox.schema.scalars import (
     read_bytes,
     scalar_reader,
 )
-from kubesandbox.types.resources import ResourceType
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import SchemaSet
 from pyverno.kube.status import StatusError, bad_request
 
-__all__ = ["Decoded", "Decoders", "schema_type", "strict_error", "unreadable"]
+__all__ = ["Decoded", "Decoders", "schema_type", "unreadable"]
 
 Problems: TypeAlias = list[str]
 Decoder: TypeAlias = Callable[[JSON, Place, Problems], JSON]
@@ -60,11 +59,6 @@ def unreadable(kind: str, version: str, why: str) -> StatusError:
     'Pod in version "v1" cannot be handled as a Pod: no luck'
     """
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
-
-
-def strict_error(type_: ResourceType, problems: tuple[str, ...]) -> StatusError:
-    """Return 400 for a body that strict decoding refuses."""
-    return unreadable(type_.kind, type_.version, f"strict decoding error: {', '.join(problems)}")
 
 
 @dataclass(frozen=True, slots=True)

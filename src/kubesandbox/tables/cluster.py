@@ -106,17 +106,6 @@ def _quota(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield age(body, now)
 
 
-def _component(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    healthy = next((item for item in objects(body, "conditions") if text(item, "type") == "Healthy"), None)
-    yield name_of(body)
-    if healthy is None:
-        yield from ("Unknown", "", "")
-    else:
-        yield "Healthy" if text(healthy, "status") == "True" else "Unhealthy"
-        yield text(healthy, "message")
-        yield text(healthy, "error")
-
-
 def _priority_class(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield name_of(body)
     yield count(body, "value")
@@ -125,53 +114,7 @@ def _priority_class(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield text(body, "preemptionPolicy")
 
 
-def _flow_schema(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    dangling = (
-        text(item, "status") for item in objects(body, "status", "conditions") if text(item, "type") == "Dangling"
-    )
-    yield name_of(body)
-    yield text(body, "spec", "priorityLevelConfiguration", "name")
-    yield count(body, "spec", "matchingPrecedence")
-    yield text(body, "spec", "distinguisherMethod", "type") or NONE
-    yield age(body, now)
-    yield next(dangling, "?")
-
-
-def _priority_level(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    limited = part(body, "spec", "limited")
-    queuing = part(limited, "limitResponse", "queuing")
-    yield name_of(body)
-    yield text(body, "spec", "type")
-    yield NONE if limited is None else count(limited, "nominalConcurrencyShares")
-    for field in ("queues", "handSize", "queueLengthLimit"):
-        yield NONE if queuing is None else count(queuing, field)
-    yield age(body, now)
-
-
-def _api_service(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    service = part(body, "spec", "service")
-    available = next(
-        (item for item in objects(body, "status", "conditions") if text(item, "type") == "Available"), None
-    )
-    yield name_of(body)
-    yield "Local" if service is None else f"{text(service, 'namespace')}/{text(service, 'name')}"
-    status, reason = text(available, "status") or "Unknown", text(available, "reason")
-    yield f"{status} ({reason})" if status != "True" and reason else status
-    yield age(body, now)
-
-
-def _claim_state(body: JSONObject) -> str:
-    is_deleted = part(body, "metadata", "deletionTimestamp") is not None
-    states = ["deleted"] if is_deleted else []
-    if part(body, "status", "allocation") is not None:
-        states += ["allocated", "reserved"] if objects(body, "status", "reservedFor") else ["allocated"]
-    elif not is_deleted:
-        states.append("pending")
-    return ",".join(states)
-
-
 PRINTERS: Printers = {
-    ("", "componentstatuses"): Printer(columns("NAME Status Message Error"), _component),
     ("", "configmaps"): Printer(
         columns("NAME Data AGE"), _named(lambda body: count(body, "data") + count(body, "binaryData"))
     ),
@@ -188,41 +131,14 @@ PRINTERS: Printers = {
         columns("NAME Type Data AGE"), _named(lambda body: text(body, "type"), lambda body: count(body, "data"))
     ),
     ("", "serviceaccounts"): Printer(columns("NAME AGE"), _named()),
-    ("apiregistration.k8s.io", "apiservices"): Printer(columns("NAME Service Available AGE"), _api_service),
     ("coordination.k8s.io", "leases"): Printer(
         columns("NAME Holder AGE"), _named(lambda body: text(body, "spec", "holderIdentity"))
-    ),
-    ("coordination.k8s.io", "leasecandidates"): Printer(
-        columns("NAME LeaseName BinaryVersion EmulationVersion AGE"),
-        _named(
-            lambda body: text(body, "spec", "leaseName"),
-            lambda body: text(body, "spec", "binaryVersion"),
-            lambda body: text(body, "spec", "emulationVersion"),
-        ),
     ),
     ("events.k8s.io", "events"): Printer(
         columns("Last_Seen Type Reason Object Subobject* Source* Message First_Seen* Count* Name*"), _event
     ),
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): Printer(
-        columns("NAME PriorityLevel MatchingPrecedence DistinguisherMethod AGE MissingPL"), _flow_schema
-    ),
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): Printer(
-        columns("NAME Type NominalConcurrencyShares Queues HandSize QueueLengthLimit AGE"), _priority_level
-    ),
     ("node.k8s.io", "runtimeclasses"): Printer(columns("NAME Handler AGE"), _named(lambda body: text(body, "handler"))),
-    ("resource.k8s.io", "deviceclasses"): Printer(columns("NAME AGE"), _named()),
-    ("resource.k8s.io", "resourceclaims"): Printer(columns("NAME State AGE"), _named(_claim_state)),
-    ("resource.k8s.io", "resourceclaimtemplates"): Printer(columns("NAME AGE"), _named()),
-    ("resource.k8s.io", "resourceslices"): Printer(
-        columns("NAME Node Driver Pool AGE"),
-        _named(
-            lambda body: text(body, "spec", "nodeName"),
-            lambda body: text(body, "spec", "driver"),
-            lambda body: text(body, "spec", "pool", "name"),
-        ),
-    ),
     ("scheduling.k8s.io", "priorityclasses"): Printer(
         columns("NAME Value:integer Global-Default:boolean AGE PreemptionPolicy"), _priority_class
     ),
-    ("scheduling.k8s.io", "workloads"): Printer(columns("NAME AGE"), _named()),
 }

@@ -127,29 +127,11 @@ def _network_policy(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield age(body, now)
 
 
-def _address(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield name_of(body)
-    parent = part(body, "spec", "parentRef")
-    if parent is None:
-        yield NONE
-        return
-    kind = joined(filter(None, (text(parent, "resource"), text(parent, "group"))), ".", "").lower()
-    yield joined(filter(None, (kind, text(parent, "namespace"), text(parent, "name"))), "/")
-
-
-def _service_cidr(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield name_of(body)
-    yield ",".join(part(body, "spec", "cidrs") or ())
-    yield age(body, now)
-
-
 PRINTERS: Printers = {
     ("", "endpoints"): Printer(columns("NAME Endpoints AGE"), _endpoints),
     ("", "services"): Printer(columns("NAME Type Cluster-IP External-IP Port(s) AGE Selector*"), _service),
     ("discovery.k8s.io", "endpointslices"): Printer(columns("NAME AddressType Ports Endpoints AGE"), _endpoint_slice),
     ("networking.k8s.io", "ingressclasses"): Printer(columns("NAME Controller Parameters AGE"), _ingress_class),
     ("networking.k8s.io", "ingresses"): Printer(columns("NAME Class Hosts Address Ports AGE"), _ingress),
-    ("networking.k8s.io", "ipaddresses"): Printer(columns("NAME ParentRef"), _address),
     ("networking.k8s.io", "networkpolicies"): Printer(columns("NAME Pod-Selector AGE"), _network_policy),
-    ("networking.k8s.io", "servicecidrs"): Printer(columns("NAME CIDRs AGE"), _service_cidr),
 }

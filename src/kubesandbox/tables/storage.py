@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from kubesandbox.tables.cells import UNSET, age, count, flag, joined, name_of, objects, part, quantity, text
+from kubesandbox.tables.cells import UNSET, age, flag, name_of, part, quantity, text
 from kubesandbox.tables.printer import Printer, Printers, columns
 from pyverno.kube.json import JSON, JSONObject
 
@@ -80,43 +80,6 @@ def _storage_class(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield age(body, now)
 
 
-def _attributes_class(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield name_of(body)
-    yield text(body, "driverName")
-    yield age(body, now)
-
-
-def _attachment(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield name_of(body)
-    yield text(body, "spec", "attacher")
-    yield text(body, "spec", "source", "persistentVolumeName")
-    yield text(body, "spec", "nodeName")
-    yield flag(body, "status", "attached")
-    yield age(body, now)
-
-
-def _driver(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield name_of(body)
-    yield part(body, "spec", "attachRequired") is not False
-    yield flag(body, "spec", "podInfoOnMount")
-    yield flag(body, "spec", "storageCapacity")
-    requests = part(body, "spec", "tokenRequests")
-    yield (
-        UNSET
-        if requests is None
-        else ",".join(text(item, "audience") for item in objects(body, "spec", "tokenRequests"))
-    )
-    yield flag(body, "spec", "requiresRepublish")
-    yield joined(part(body, "spec", "volumeLifecycleModes") or ())
-    yield age(body, now)
-
-
-def _node_drivers(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield name_of(body)
-    yield count(body, "spec", "drivers")
-    yield age(body, now)
-
-
 PRINTERS: Printers = {
     ("", "persistentvolumeclaims"): Printer(
         columns("NAME Status Volume Capacity Access_Modes StorageClass VolumeAttributesClass AGE VolumeMode*"), _claim
@@ -128,19 +91,7 @@ PRINTERS: Printers = {
         ),
         _volume,
     ),
-    ("storage.k8s.io", "csidrivers"): Printer(
-        columns(
-            "NAME AttachRequired:boolean PodInfoOnMount:boolean StorageCapacity:boolean TokenRequests "
-            "RequiresRepublish:boolean Modes AGE"
-        ),
-        _driver,
-    ),
-    ("storage.k8s.io", "csinodes"): Printer(columns("NAME Drivers:integer AGE"), _node_drivers),
     ("storage.k8s.io", "storageclasses"): Printer(
         columns("NAME Provisioner ReclaimPolicy VolumeBindingMode AllowVolumeExpansion AGE"), _storage_class
     ),
-    ("storage.k8s.io", "volumeattachments"): Printer(
-        columns("NAME Attacher PV Node Attached:boolean AGE"), _attachment
-    ),
-    ("storage.k8s.io", "volumeattributesclasses"): Printer(columns("NAME DriverName AGE"), _attributes_class),
 }

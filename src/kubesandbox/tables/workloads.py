@@ -49,11 +49,6 @@ def _replica_set(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield selector_text(part(body, "spec", "selector"))
 
 
-def _replication_controller(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield from _replicas(body, now)
-    yield labels_text(part(body, "spec", "selector"))
-
-
 def _replicas(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield name_of(body)
     yield count(body, "spec", "replicas")
@@ -84,20 +79,6 @@ def _daemon_set(body: JSONObject, now: datetime) -> Iterator[JSON]:
     yield age(body, now)
     yield from container_cells(part(body, "spec", "template", "spec"))
     yield selector_text(part(body, "spec", "selector"))
-
-
-def _controller_revision(body: JSONObject, now: datetime) -> Iterator[JSON]:
-    yield name_of(body)
-    owner = next((item for item in objects(body, "metadata", "ownerReferences") if item.get("controller")), None)
-    yield _controller(owner) if owner is not None else NONE
-    yield count(body, "revision")
-    yield age(body, now)
-
-
-def _controller(owner: JSONObject) -> str:
-    group, slash, _ = text(owner, "apiVersion").partition("/")
-    kind = text(owner, "kind").lower()
-    return f"{kind}.{group}/{text(owner, 'name')}" if slash else f"{kind}/{text(owner, 'name')}"
 
 
 _JOB_STATES = (
@@ -225,10 +206,6 @@ def _current(current: JSON, field: str) -> str:
 _WIDE = "Containers* Images* Selector*"
 
 PRINTERS: Printers = {
-    ("", "replicationcontrollers"): Printer(
-        columns(f"NAME Desired:integer Current:integer Ready:integer AGE {_WIDE}"), _replication_controller
-    ),
-    ("apps", "controllerrevisions"): Printer(columns("NAME Controller Revision AGE"), _controller_revision),
     ("apps", "daemonsets"): Printer(
         columns(
             "NAME Desired:integer Current:integer Ready:integer Up-to-date:integer Available:integer Node_Selector AGE "

@@ -22,8 +22,6 @@ __all__ = [
     "accepted",
     "definition_update_errors",
     "is_established",
-    "printer_columns",
-    "scale_paths",
     "selectable_fields",
     "types_of",
     "validate_definition",
@@ -85,22 +83,10 @@ def _version(crd: JSONObject, name: str) -> JSONObject:
     return next((version for version in versions if version.get("name") == name), {})
 
 
-def printer_columns(crd: JSONObject, version: str) -> list[JSONObject]:
-    """Return the columns that a version prints, none when it says nothing about them."""
-    columns: list[JSONObject] = _version(crd, version).get("additionalPrinterColumns") or []
-    return columns
-
-
 def selectable_fields(crd: JSONObject, version: str) -> tuple[str, ...]:
     """Return the fields besides name and namespace that field selectors of a version may name: `spec.color`."""
     fields = _version(crd, version).get("selectableFields") or ()
     return tuple(str(field.get("jsonPath", "")).removeprefix(".") for field in fields)
-
-
-def scale_paths(crd: JSONObject, version: str) -> JSONObject | None:
-    """Return the scale subresource of a version (`specReplicasPath` ...), None when it has none."""
-    found = (_version(crd, version).get("subresources") or {}).get("scale")
-    return found if isinstance(found, dict) else None
 
 
 def is_established(crd: JSONObject) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from kubesandbox.types.customresources import definition_update_errors, validate_definition
 from kubesandbox.validation import access, admission, cluster, plain, services, storage
-from kubesandbox.validation.check import Check, Errors
+from kubesandbox.validation.check import Check, Errors, needed, struct
 from kubesandbox.validation.workloads import controllers as workloads
 from kubesandbox.validation.workloads import jobs, pods
 from pyverno.kube.json import JSON, JSONObject
@@ -36,27 +36,21 @@ def _definition_update(body: JSONObject, old: JSONObject, subresource: str, erro
 
 
 _CHECKS: Final[Mapping[str, Check]] = {
+    # the schemas require lists here that an API server accepts empty
+    "endpointslices.discovery.k8s.io": struct({"addressType": needed()}),
+    "limitranges": struct({}),
     "configmaps": plain.config_map,
-    "endpoints": plain.endpoints,
-    "limitranges": plain.limit_range,
     "persistentvolumeclaims": storage.claim,
-    "persistentvolumes": storage.persistent_volume,
     "pods": pods.pod,
-    "replicationcontrollers": workloads.replication_controller,
-    "resourcequotas": plain.resource_quota,
     "secrets": plain.secret,
+    "services": services.service,
     "daemonsets.apps": workloads.daemon_set,
     "deployments.apps": workloads.deployment,
     "replicasets.apps": workloads.replica_set,
     "statefulsets.apps": workloads.stateful_set,
     "horizontalpodautoscalers.autoscaling": plain.autoscaler,
-    "certificatesigningrequests.certificates.k8s.io": plain.signing_request,
     "cronjobs.batch": jobs.cron_job,
     "jobs.batch": jobs.job,
-    "leases.coordination.k8s.io": plain.lease,
-    "endpointslices.discovery.k8s.io": plain.endpoint_slice,
-    "runtimeclasses.node.k8s.io": plain.runtime_class,
-    "ingressclasses.networking.k8s.io": services.ingress_class,
     "ingresses.networking.k8s.io": services.ingress,
     "networkpolicies.networking.k8s.io": services.network_policy,
     "poddisruptionbudgets.policy": plain.disruption_budget,
@@ -65,7 +59,6 @@ _CHECKS: Final[Mapping[str, Check]] = {
     f"rolebindings.{_RBAC}": access.binding(is_namespaced=True),
     f"roles.{_RBAC}": access.role,
     "priorityclasses.scheduling.k8s.io": plain.priority_class,
-    "storageclasses.storage.k8s.io": storage.storage_class,
     f"mutatingadmissionpolicybindings.{_ADMISSION}": admission.policy_binding(is_validating=False),
     f"validatingadmissionpolicybindings.{_ADMISSION}": admission.policy_binding(is_validating=True),
 }
@@ -80,7 +73,6 @@ def kind_checks(version: tuple[int, int]) -> Mapping[str, Check]:
         f"validatingadmissionpolicies.{_ADMISSION}": partial(admission.validating_policy, version=version),
         f"validatingwebhookconfigurations.{_ADMISSION}": partial(admission.webhook_configuration, version=version),
         _DEFINITIONS: partial(_definition, version=version),
-        "services": partial(services.service, version=version),
     }
 
 
@@ -89,7 +81,6 @@ ADDED_CHECKS: Final[Mapping[str, Check]] = {"events": cluster.event, "namespaces
 
 UPDATE_CHECKS: Final[Mapping[str, Update]] = {
     "configmaps": plain.config_map_update,
-    "persistentvolumeclaims": storage.claim_update,
     "pods": pods.pod_update,
     "secrets": plain.secret_update,
     "services": services.service_update,
@@ -101,6 +92,5 @@ UPDATE_CHECKS: Final[Mapping[str, Update]] = {
     f"clusterrolebindings.{_RBAC}": access.binding_update,
     f"rolebindings.{_RBAC}": access.binding_update,
     "priorityclasses.scheduling.k8s.io": plain.priority_class_update,
-    "storageclasses.storage.k8s.io": storage.storage_class_update,
     _DEFINITIONS: _definition_update,
 }

@@ -1,4 +1,4 @@
-"""Kinds with few rules: Secrets, ConfigMaps, Namespaces, quotas, priorities, budgets, autoscalers."""
+"""Checks of kinds with few rules: ConfigMaps, Secrets, priority classes, disruption budgets, autoscalers."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import base64
 from collections.abc import Mapping
 from typing import Final
 
-from kubesandbox.objects.fielderrors import duplicate, forbidden, go_struct, invalid, required, too_long, unsupported
+from kubesandbox.objects.fielderrors import forbidden, go_struct, invalid, required, too_long, unsupported
 from kubesandbox.validation.check import Errors, form, immutable, label_selector, not_negative
 from kubesandbox.validation.names import (
-    address_problems,
     config_key_problems,
-    dns_label_problems,
     path_segment_problems,
 )
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, JSONObject, decode, equal
-from pyverno.kube.labelsyntax import label_key_problems
-from pyverno.kube.quantity import try_quantity
 from pyverno.kube.status import FieldError
 
 __all__ = [
@@ -25,17 +21,10 @@ __all__ = [
     "config_map",
     "config_map_update",
     "disruption_budget",
-    "endpoint_slice",
-    "endpoints",
-    "lease",
-    "limit_range",
     "priority_class",
     "priority_class_update",
-    "resource_quota",
-    "runtime_class",
     "secret",
     "secret_update",
-    "signing_request",
 ]
 
 _MOST_BYTES: Final = 1024 * 1024
@@ -122,89 +111,6 @@ def secret_update(body: JSONObject, old: JSONObject, subresource: str, errors: E
     return False
 
 
-def resource_quota(body: JSON, path: str, errors: Errors) -> None:
-    """Check a ResourceQuota."""
-    for name, value in ((body.get("spec") or {}).get("hard") or {}).items():
-        place = f"spec.hard[{name}]"
-        problems = label_key_problems(name)
-        errors.extend(invalid(place, name, problem) for problem in problems)
-        if not problems and "/" not in name and name not in _QUOTA_NAMES and not name.startswith(_QUOTA_STARTS):
-            what = "must be a standard resource for quota"
-            errors.append(invalid(place, name, "must be a standard resource type or fully qualified"))
-            errors.append(invalid(place, name, what))
-        amount = try_quantity(str(value))
-        if amount is not None and amount.sign() < 0:
-            errors.append(invalid(place, str(value), "must be greater than or equal to 0"))
-
-
-_QUOTA_NAMES: Final = frozenset(
-    [
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "storage",
-        "pods",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "resourcequotas",
-        "requests.cpu",
-        "requests.memory",
-        "requests.storage",
-        "requests.ephemeral-storage",
-        "limits.cpu",
-        "limits.memory",
-        "limits.ephemeral-storage",
-        "services.nodeports",
-        "services.loadbalancers",
-    ]
-)
-_QUOTA_STARTS: Final = ("hugepages-", "requests.hugepages-", "count/")
-
-
-def limit_range(body: JSON, path: str, errors: Errors) -> None:
-    """Check a LimitRange: minimum, default and maximum of every resource in order."""
-    seen: set[str] = set()
-    for index, item in enumerate((body.get("spec") or {}).get("limits") or ()):
-        place = f"spec.limits[{index}]"
-        kind = str(item.get("type") or "")
-        if kind in seen:
-            errors.append(duplicate(f"{place}.type", kind))
-        seen.add(kind)
-        for key in ("default", "defaultRequest") if kind == "Pod" else ():
-            if item.get(key):
-                errors.append(forbidden(f"{place}.{key}", "may not be specified when `type` is 'Pod'"))
-        problems = label_key_problems(kind)
-        errors.extend(invalid(f"{place}.type", kind, problem) for problem in problems)
-        if not problems and "/" not in kind and kind not in ("Pod", "Container", "PersistentVolumeClaim"):
-            errors.append(invalid(f"{place}.type", kind, "must be a standard limit type or fully qualified"))
-        _ordered(item, place, errors)
-
-
-_ORDER: Final = (
-    ("min", "max", "min value {low} is greater than max value {high}"),
-    ("defaultRequest", "default", "default request value {low} is greater than default limit value {high}"),
-    ("defaultRequest", "max", "default request value {low} is greater than max value {high}"),
-    ("default", "max", "default value {low} is greater than max value {high}"),
-    ("min", "defaultRequest", "min value {low} is greater than default request value {high}"),
-    ("min", "default", "min value {low} is greater than default value {high}"),
-)
-
-
-def _ordered(item: JSONObject, path: str, errors: Errors) -> None:
-    for low_key, high_key, text in _ORDER:
-        for name, value in (item.get(low_key) or {}).items():
-            other = (item.get(high_key) or {}).get(name)
-            low, high = try_quantity(str(value)), try_quantity(str(other))
-            if other is None or low is None or high is None or low.compare(high) <= 0:
-                continue
-            place = low_key if low_key != "min" or high_key == "max" else high_key
-            shown = str(other) if (low_key, high_key) == ("min", "defaultRequest") else str(value)
-            errors.append(invalid(f"{path}.{place}[{name}]", shown, text.format(low=value, high=other)))
-
-
 def priority_class(body: JSON, path: str, errors: Errors) -> None:
     """Check a PriorityClass."""
     name = str((body.get("metadata") or {}).get("name", ""))
@@ -264,15 +170,6 @@ def _share(value: JSON, path: str, errors: Errors) -> None:
         errors.append(invalid(path, value, "must not be greater than 100%"))
 
 
-_METRICS: Final[Mapping[str, str]] = {
-    "ContainerResource": "containerResource",
-    "External": "external",
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-}
-
-
 def autoscaler(body: JSON, path: str, errors: Errors) -> None:
     """Check a HorizontalPodAutoscaler."""
     spec = body.get("spec") or {}
@@ -292,103 +189,3 @@ def autoscaler(body: JSON, path: str, errors: Errors) -> None:
     if "/" not in str(target.get("apiVersion") or "") and target.get("apiVersion") != "v1":
         version = target.get("apiVersion") or ""
         errors.append(invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group"))
-    metrics = spec.get("metrics") or ()
-    for index, metric in enumerate(metrics):
-        _metric(metric, f"spec.metrics[{index}]", errors)
-    if least == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
-        what = "must specify at least one Object or External metric to support scaling to zero replicas"
-        errors.append(forbidden("spec.metrics", what))
-
-
-def _metric(metric: JSONObject, path: str, errors: Errors) -> None:
-    kind = metric.get("type") or ""
-    if not kind:
-        errors.append(required(f"{path}.type", "must specify a metric source type"))
-    if kind not in _METRICS:
-        errors.append(unsupported(f"{path}.type", kind, tuple(_METRICS)))
-        return
-    own = _METRICS[kind]
-    if metric.get(own) is None:
-        errors.append(required(f"{path}.{own}", "must populate information for the given metric source"))
-    elif own == "resource":
-        _resource_metric(metric[own], f"{path}.{own}", errors)
-    for other in _METRICS.values():
-        if other != own and metric.get(other) is not None:
-            errors.append(forbidden(f"{path}.{other}", "must populate the given metric source only"))
-
-
-def _resource_metric(value: JSONObject, path: str, errors: Errors) -> None:
-    if not value.get("name"):
-        errors.append(required(f"{path}.name", "must specify a resource name"))
-    target = value.get("target") or {}
-    kind, place = target.get("type") or "", f"{path}.target"
-    if not kind:
-        errors.append(required(f"{place}.type", "must specify a metric target type"))
-    if kind not in ("Utilization", "Value", "AverageValue"):
-        errors.append(invalid(f"{place}.type", kind, "must be either Utilization, Value, or AverageValue"))
-    share, amount = target.get("averageUtilization"), target.get("averageValue")
-    if share is not None and share < 1:
-        errors.append(invalid(f"{place}.averageUtilization", share, "must be greater than 0"))
-    if share is None and amount is None:
-        what = "must set either a target raw value or a target utilization"
-        errors.append(required(f"{place}.averageUtilization", what))
-    if share is not None and amount is not None:
-        what = "may not set both a target raw value and a target utilization"
-        errors.append(forbidden(f"{place}.averageValue", what))
-
-
-def signing_request(body: JSON, path: str, errors: Errors) -> None:
-    """Check a CertificateSigningRequest."""
-    spec = body.get("spec") or {}
-    request = spec.get("request")
-    if not request or b"BEGIN CERTIFICATE REQUEST" not in base64.b64decode(request):
-        errors.append(invalid("spec.request", request, "PEM block type must be CERTIFICATE REQUEST"))
-    if not spec.get("usages"):
-        errors.append(required("spec.usages"))
-    if not spec.get("signerName"):
-        errors.append(required("spec.signerName"))
-    elif "/" not in str(spec["signerName"]):
-        what = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        errors.append(invalid("spec.signerName", spec["signerName"], what))
-
-
-def endpoints(body: JSON, path: str, errors: Errors) -> None:
-    """Check Endpoints."""
-    for index, subset in enumerate(body.get("subsets") or ()):
-        place = f"subsets[{index}]"
-        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            errors.append(required(place, "must specify `addresses` or `notReadyAddresses`"))
-        for key in ("addresses", "notReadyAddresses"):
-            for number, item in enumerate(subset.get(key) or ()):
-                address = str(item.get("ip") or "")
-                problems = address_problems(address)
-                errors.extend(invalid(f"{place}.{key}[{number}].ip", address, problem) for problem in problems)
-
-
-def endpoint_slice(body: JSON, path: str, errors: Errors) -> None:
-    """Check an EndpointSlice."""
-    kind = body.get("addressType") or ""
-    if not kind:
-        errors.append(required("addressType"))
-    elif kind not in ("FQDN", "IPv4", "IPv6"):
-        errors.append(unsupported("addressType", kind, ("FQDN", "IPv4", "IPv6")))
-    for index, item in enumerate(body.get("endpoints") or ()):
-        if not item.get("addresses"):
-            errors.append(required(f"endpoints[{index}].addresses", "must contain at least 1 address"))
-
-
-def runtime_class(body: JSON, path: str, errors: Errors) -> None:
-    """Check a RuntimeClass."""
-    handler = str(body.get("handler") or "")
-    errors.extend(invalid("handler", handler, problem) for problem in dns_label_problems(handler))
-
-
-def lease(body: JSON, path: str, errors: Errors) -> None:
-    """Check a Lease."""
-    spec = body.get("spec") or {}
-    for key in ("leaseDurationSeconds", "leaseTransitions"):
-        value = spec.get(key)
-        if key == "leaseDurationSeconds" and value is not None and value <= 0:
-            errors.append(invalid(f"spec.{key}", value, "must be greater than 0"))
-        elif value is not None and value < 0:
-            errors.append(invalid(f"spec.{key}", value, "must be greater than or equal to 0"))

@@ -1,17 +1,14 @@
-"""Services, Ingresses, NetworkPolicies."""
+"""Checks of Services, Ingresses and NetworkPolicies."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
 from typing import Final
 
-from kubesandbox.objects.allocation import SERVICE_RANGE
-from kubesandbox.objects.fielderrors import duplicate, forbidden, go_struct, invalid, required, unsupported
+from kubesandbox.objects.fielderrors import duplicate, forbidden, invalid, required, unsupported
 from kubesandbox.validation.check import (
     Errors,
     form,
-    immutable,
     label_selector,
     labels,
     needed,
@@ -25,17 +22,14 @@ from kubesandbox.validation.names import (
     dns_label_1035_problems,
     dns_label_problems,
     dns_subdomain_problems,
-    network_problems,
     port_name_problems,
     wildcard_subdomain_problems,
 )
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.labelsyntax import label_key_problems
-from pyverno.kube.status import FieldError
 
-__all__ = ["ingress", "ingress_class", "network_policy", "service", "service_update"]
+__all__ = ["ingress", "network_policy", "service", "service_update"]
 
-_PORT_FIELDS: Final = ("Name", "Protocol", "AppProtocol", "Port", "TargetPort", "NodePort")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
@@ -77,18 +71,9 @@ def _external_name(spec: JSONObject, errors: Errors) -> None:
         form(dns_subdomain_problems)(name, "spec.externalName", errors)
 
 
-def service(body: JSON, path: str, errors: Errors, *, version: tuple[int, int] = (1, 35)) -> None:
-    """Check a Service; `version` is that of Kubernetes, which words a foreign address."""
+def service(body: JSON, path: str, errors: Errors) -> None:
+    """Check a Service."""
     spec = body.get("spec") or {}
-    foreign = _foreign_address(spec)
-    if foreign:
-        # Kubernetes takes the address before it looks at anything else
-        why = "the provided network does not match the current range"
-        if version < _RANGES_ARE_OBJECTS:
-            why = f"the provided IP ({foreign}) is not in the valid range. The range of valid IPs is {SERVICE_RANGE}"
-        what = f"failed to allocate IP {foreign}: {why}"
-        errors.append(invalid("spec.clusterIPs", spec["clusterIPs"], what))
-        return
     kind, ports = spec.get("type") or "", spec.get("ports") or []
     if not ports and not _is_headless(spec) and kind != "ExternalName":
         errors.append(required("spec.ports"))
@@ -100,7 +85,6 @@ def service(body: JSON, path: str, errors: Errors, *, version: tuple[int, int] =
     for index, port in enumerate(ports):
         _port(port, f"spec.ports[{index}]", errors, needs_name=len(ports) > 1, names=names)
     labels(spec.get("selector") or {}, "spec.selector", errors)
-    _session(spec, errors)
     affinity = spec.get("sessionAffinity") or ""
     if affinity not in ("ClientIP", "None"):
         errors.append(unsupported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
@@ -108,67 +92,6 @@ def service(body: JSON, path: str, errors: Errors, *, version: tuple[int, int] =
     if kind not in _TYPES:
         errors.append(unsupported("spec.type", kind, _TYPES))
     _node_ports(kind, ports, errors)
-    if kind != "LoadBalancer":
-        if spec.get("loadBalancerSourceRanges"):
-            what = "may only be used when `type` is 'LoadBalancer'"
-            errors.append(forbidden("spec.LoadBalancerSourceRanges", what))
-        for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
-            if spec.get(key) is not None:
-                errors.append(forbidden(f"spec.{key}", "may only be used when `type` is 'LoadBalancer'"))
-    for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        problems = network_problems(text)
-        errors.extend(invalid(f"spec.LoadBalancerSourceRanges[{index}]", text, problem) for problem in problems)
-    _policies(spec, kind, errors)
-    _families(spec, errors)
-    _health_port(spec, kind, errors)
-    distribution = spec.get("trafficDistribution")
-    if distribution is not None and distribution not in _DISTRIBUTIONS:
-        errors.append(unsupported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
-
-
-_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
-
-
-def _session(spec: JSONObject, errors: Errors) -> None:
-    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
-    seconds = client.get("timeoutSeconds")
-    if spec.get("sessionAffinity") == "ClientIP" and seconds is not None and not 0 < seconds <= 86400:
-        place = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-        errors.append(invalid(place, seconds, "must be greater than 0 and less than 86400"))
-
-
-def _families(spec: JSONObject, errors: Errors) -> None:
-    """Check that nothing but IPv4 is asked for, which is what this cluster gives to services."""
-    if _is_headless(spec) and not spec.get("selector"):
-        return  # whoever writes its addresses may write any
-    policy = spec.get("ipFamilyPolicy")
-    if policy == "RequireDualStack":
-        what = "this cluster is not configured for dual-stack services"
-        errors.append(invalid("spec.ipFamilyPolicy", policy, what))
-    for index, family in enumerate(spec.get("ipFamilies") or ()):
-        if family == "IPv6":
-            errors.append(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
-
-
-def _health_port(spec: JSONObject, kind: str, errors: Errors) -> None:
-    port = spec.get("healthCheckNodePort")
-    if port and (kind != "LoadBalancer" or spec.get("externalTrafficPolicy") != "Local"):
-        what = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        errors.append(invalid("spec.healthCheckNodePort", port, what))
-
-
-_RANGES_ARE_OBJECTS: Final = (1, 33)
-"""Since then ServiceCIDR objects say which addresses there are."""
-_EDGES: Final = frozenset({str(SERVICE_RANGE.network_address), str(SERVICE_RANGE.broadcast_address)})
-
-
-def _foreign_address(spec: JSONObject) -> str:
-    """Return an address that this cluster does not give to services, empty when there is none."""
-    for address in spec.get("clusterIPs") or ():
-        is_v4 = address != "None" and ":" not in address and not address_problems(address)
-        if is_v4 and (ipaddress.ip_address(address) not in SERVICE_RANGE or address in _EDGES):
-            return str(address)
-    return ""
 
 
 def _addresses(spec: JSONObject, errors: Errors) -> None:
@@ -180,28 +103,10 @@ def _addresses(spec: JSONObject, errors: Errors) -> None:
     for index, address in enumerate(addresses):
         problems = address_problems(address) if address != "None" else ()
         errors.extend(invalid(f"spec.clusterIPs[{index}]", address, problem) for problem in problems)
-    for index, address in enumerate(spec.get("externalIPs") or ()):
-        path = f"spec.externalIPs[{index}]"
-        problems = address_problems(address)
-        errors.extend(invalid(path, address, problem) for problem in problems)
-        if not problems:
-            errors.extend(invalid(path, address, problem) for problem in _special(address))
-
-
-def _special(address: str) -> Iterator[str]:
-    """Yield why an address can not lead to a service from outside."""
-    found = ipaddress.ip_address(address)
-    if found.is_unspecified:
-        yield f"may not be unspecified ({found})"
-    if found.is_loopback:
-        yield "may not be in the loopback range (127.0.0.0/8, ::1/128)"
-    if found.is_link_local:
-        yield "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
 
 
 def _node_ports(kind: str, ports: list[JSONObject], errors: Errors) -> None:
     seen: set[tuple[str, int]] = set()
-    served: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         node_port = port.get("nodePort")
         if node_port and kind == "ClusterIP":
@@ -214,24 +119,6 @@ def _node_ports(kind: str, ports: list[JSONObject], errors: Errors) -> None:
             if kind != "ClusterIP" and not 30000 <= node_port <= 32767:
                 what = "provided port is not in the valid range. The range of valid ports is 30000-32767"
                 errors.append(invalid(f"spec.ports[{index}].nodePort", node_port, what))
-    for index, port in enumerate(ports):
-        pair = (port.get("protocol", ""), port.get("port", 0))
-        if pair in served:
-            whole = {"name": "", "protocol": pair[0], "port": pair[1], "targetPort": 0, "nodePort": 0}
-            errors.append(FieldError(f"spec.ports[{index}]", "Duplicate value", "", go_struct(whole, _PORT_FIELDS)))
-        served.add(pair)
-
-
-def _policies(spec: JSONObject, kind: str, errors: Errors) -> None:
-    external, internal = spec.get("externalTrafficPolicy"), spec.get("internalTrafficPolicy")
-    if external:
-        if kind not in ("NodePort", "LoadBalancer") and not spec.get("externalIPs"):
-            what = "may only be set for externally-accessible services"
-            errors.append(invalid("spec.externalTrafficPolicy", external, what))
-        elif external not in ("Cluster", "Local"):
-            errors.append(unsupported("spec.externalTrafficPolicy", external, ("Cluster", "Local")))
-    if internal and internal not in ("Cluster", "Local"):
-        errors.append(unsupported("spec.internalTrafficPolicy", internal, ("Cluster", "Local")))
 
 
 def service_update(body: JSONObject, old: JSONObject, subresource: str, errors: Errors) -> bool:
@@ -246,9 +133,6 @@ def service_update(body: JSONObject, old: JSONObject, subresource: str, errors: 
             errors.append(invalid("spec.clusterIPs[0]", new.get("clusterIPs") or [], what))
         elif first != kept:
             errors.append(invalid("spec.clusterIPs[0]", new.get("clusterIPs") or [], "may not change once set"))
-    if before.get("loadBalancerClass") is not None and new.get("type") == before.get("type"):
-        path = "spec.loadBalancerClass"
-        immutable(new.get("loadBalancerClass"), before["loadBalancerClass"], path, errors, "may not change once set")
     return False
 
 
@@ -341,18 +225,6 @@ def ingress(body: JSON, path: str, errors: Errors) -> None:
         for number, host in enumerate(item.get("hosts") or ()):
             _host(host, f"spec.tls[{index}].hosts[{number}]", errors)
     form(dns_subdomain_problems)(spec.get("ingressClassName"), "spec.ingressClassName", errors)
-
-
-def ingress_class(body: JSON, path: str, errors: Errors) -> None:
-    """Check an IngressClass."""
-    spec = body.get("spec") or {}
-    controller = str(spec.get("controller") or "")
-    problems = [] if "/" in controller else [
-        "must be a domain-prefixed path (such as \"acme.io/foo\")" if controller else ""
-    ]  # fmt: skip
-    if not controller:
-        errors.append(required("spec.controller"))
-    errors.extend(invalid("spec.controller", controller, problem) for problem in problems if problem)
 
 
 def _network_ports(ports: list[JSONObject], path: str, errors: Errors) -> None:

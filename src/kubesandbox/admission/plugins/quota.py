@@ -1,7 +1,7 @@
-"""ResourceQuota: a namespace holds no more than its quotas allow.
+"""ResourceQuota: rejects requests that would exceed a quota of their namespace.
 
-What is used is counted from the objects themselves whenever it is asked, so that it never lags behind. The status of a
-quota is a controller's business. This module must never write one.
+Usage is counted from the stored objects at each request, so that it never lags behind. A controller writes the status
+of quotas. Scopes are not implemented: a quota with scopes counts nothing.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kubesandbox.attributes import Attributes
 from kubesandbox.types.resources import ResourceType
 from kubesandbox.view import ClusterView
 from pyverno.engine.request import Operation
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSONObject
 from pyverno.kube.quantity import Quantity
 
-__all__ = ["check_quota", "in_scope", "used_amounts"]
+__all__ = ["check_quota", "has_scopes", "used_amounts"]
 
 _REQUIRED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 """Amounts that every container must state as soon as a quota counts them."""
@@ -43,33 +43,28 @@ def check_quota(attributes: Attributes, cluster: ClusterView) -> None:
         counted = {
             key: hard[key] for key in hard if key in usage or (attributes.type.key == "pods" and key in _REQUIRED)
         }
-        if not counted or not in_scope(quota, attributes.type, body):
+        if not counted or has_scopes(quota):
             continue
         if attributes.type.key == "pods":
             _check_stated(attributes, name, counted)
-        _check_room(attributes, name, counted, delta, quota=quota, cluster=cluster)
+        _check_room(attributes, name, counted, delta, cluster)
 
 
-def used_amounts(quota: JSONObject, namespace: str, cluster: ClusterView, names: Iterable[str]) -> Amounts:
-    """Return what the objects of a namespace take of some amounts that a quota counts."""
+def has_scopes(quota: JSONObject) -> bool:
+    """Tell whether a quota counts only some pods, which is not implemented."""
+    spec: JSONObject = quota.get("spec") or {}
+    return bool(spec.get("scopes") or spec.get("scopeSelector"))
+
+
+def used_amounts(namespace: str, cluster: ClusterView, names: Iterable[str]) -> Amounts:
+    """Return what the objects of a namespace use of the named amounts."""
     wanted = tuple(names)
     total: Amounts = dict.fromkeys(wanted, _ZERO)
     for type in _types_of(wanted, cluster):
         for stored in cluster.all(type.key, namespace):
-            if in_scope(quota, type, stored.body):
-                usage = usage_of(type, stored.body)
-                total = add(total, {name: usage[name] for name in wanted if name in usage})
+            usage = usage_of(type, stored.body)
+            total = add(total, {name: usage[name] for name in wanted if name in usage})
     return total
-
-
-def in_scope(quota: JSONObject, type: ResourceType, body: JSONObject) -> bool:
-    """Tell whether a quota is about an object: all of its scopes hold; only pods have scopes."""
-    spec: JSONObject = quota.get("spec") or {}
-    scopes = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
-    scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    if not scopes:
-        return True
-    return type.key == "pods" and all(_scope_holds(scope, body) for scope in scopes)
 
 
 def _is_counted(attributes: Attributes) -> bool:
@@ -107,14 +102,12 @@ def _check_room(
     name: str,
     counted: Mapping[str, Quantity],
     delta: Mapping[str, Quantity],
-    *,
-    quota: JSONObject,
     cluster: ClusterView,
 ) -> None:
     asked = {key: delta[key] for key in counted if key in delta and delta[key].sign() > 0}
     if not asked:
         return
-    used = used_amounts(quota, attributes.namespace, cluster, asked)
+    used = used_amounts(attributes.namespace, cluster, asked)
     over = sorted(key for key in asked if counted[key] < used[key].add(asked[key]))
     if over:
         parts = (("requested", asked), ("used", used), ("limited", counted))
@@ -149,54 +142,3 @@ def _may_count(type: ResourceType, names: set[str]) -> bool:
         case "persistentvolumeclaims":
             return any(name == "requests.storage" or "storageclass.storage.k8s.io/" in name for name in names)
     return False
-
-
-def _scope_holds(scope: Mapping[str, JSON], body: JSONObject) -> bool:
-    spec: JSONObject = body.get("spec") or {}
-    ends = spec.get("activeDeadlineSeconds") is not None
-    match scope.get("scopeName"):
-        case "Terminating":
-            return ends
-        case "NotTerminating":
-            return not ends
-        case "BestEffort":
-            return _is_best_effort(spec)
-        case "NotBestEffort":
-            return not _is_best_effort(spec)
-        case "PriorityClass":
-            return _operator_holds(scope, str(spec.get("priorityClassName") or ""))
-        case "CrossNamespacePodAffinity":
-            return _crosses_namespaces(spec)
-    return False
-
-
-def _operator_holds(scope: Mapping[str, JSON], value: str) -> bool:
-    values = scope.get("values") or ()
-    match scope.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return bool(value)
-        case "DoesNotExist":
-            return not value
-    return False
-
-
-def _is_best_effort(spec: JSONObject) -> bool:
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    kinds = ("requests", "limits")
-    stated = (amount for each in containers for kind in kinds for amount in container_amounts(each, kind).items())
-    return not any(name in ("cpu", "memory") and amount.sign() > 0 for name, amount in stated)
-
-
-def _crosses_namespaces(spec: JSONObject) -> bool:
-    affinity: JSONObject = spec.get("affinity") or {}
-    terms: list[JSONObject] = []
-    for kind in ("podAffinity", "podAntiAffinity"):
-        part = affinity.get(kind) or {}
-        terms += part.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-        preferred = part.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        terms += [each.get("podAffinityTerm") or {} for each in preferred]
-    return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)

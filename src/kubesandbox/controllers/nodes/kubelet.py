@@ -15,8 +15,6 @@ from kubesandbox.controllers.nodes.node import HOST
 from kubesandbox.controllers.nodes.podends import (
     exit_codes,
     finished_status,
-    restart_delay,
-    restarted_status,
     stopped_status,
     will_finish,
 )
@@ -62,25 +60,11 @@ class Kubelet:
             elif phase_of(pod) in ("", "Pending") or is_changed(pod) or _gates_moved(pod):
                 await self._run(pod)
             elif will_finish(pod):
-                return await self._finish(pod)
+                status = finished_status(pod, exit_codes(pod), self._bench.clock.now())
+                await self._bench.put_status("pods", pod, status)
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
-        return None
-
-    async def _finish(self, pod: JSONObject) -> float | None:
-        """End the containers, or start those again that are to run again."""
-        bench, now = self._bench, self._bench.clock.now()
-        delay = restart_delay(pod, now)
-        if delay:
-            return delay
-        status = finished_status(pod, exit_codes(pod), now) if delay is None else restarted_status(pod, now)
-        await bench.put_status("pods", pod, status)
-        for item in status.get("containerStatuses", ()) if delay is None else ():
-            if at(item, "state", "waiting"):
-                name = item["name"]
-                message = f"Back-off restarting failed container {name} in pod {name_of(pod)}_{namespace_of(pod)}"
-                bench.events.warning(pod, "BackOff", f"{message}({uid_of(pod)})", field=f"spec.containers{{{name}}}")
         return None
 
     async def _run(self, pod: JSONObject) -> None:

@@ -1,6 +1,7 @@
-"""The scheduler: gives every waiting pod the first node that will do, or says why none does.
+"""The scheduler: binds each waiting pod to the first node that fits, or reports why none does.
 
-What fits is in `fitting`. This module must never change a pod but by binding it and by its condition `PodScheduled`.
+`fitting` says which pods fit on which nodes. The scheduler changes nothing of a pod but its binding and its condition
+`PodScheduled`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from kubesandbox.controllers.conditions import condition, find_condition, set_condition
 from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys
-from kubesandbox.controllers.nodes.fitting import no_room_message, unfit_reasons
+from kubesandbox.controllers.nodes.fitting import no_room_message, unfit_reason
 from kubesandbox.controllers.nodes.node import NODE
 from kubesandbox.controllers.objects import at, is_deleting, key_of, name_of, namespace_of, uid_of
 from kubesandbox.controllers.pods import conditions_of, is_terminal
@@ -32,15 +33,12 @@ class Scheduler:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """Pods that wait; and what may end their waiting: nodes, claims, and pods that make room."""
+        """Waiting pods, and what may end their waiting: nodes and claims."""
         return {"pods": self._of_pod, "nodes": self._all, "persistentvolumeclaims": self._all}
 
     def _of_pod(self, change: Change) -> Iterable[Key]:
-        if waits(change.state.body) and change.kind is not ChangeKind.DELETED:
-            return (change.state.key,)
-        before = change.before.body if change.before else {}
-        has_ended = change.kind is ChangeKind.DELETED or (is_terminal(change.state.body) and not is_terminal(before))
-        return self._waiting() if has_ended else ()
+        is_waiting = waits(change.state.body) and change.kind is not ChangeKind.DELETED
+        return (change.state.key,) if is_waiting else ()
 
     def _all(self, change: Change) -> Iterable[Key]:
         if change.state.key.resource == "nodes" and not _is_news_of_node(change):
@@ -60,32 +58,20 @@ class Scheduler:
         reasons = []
         if not problem:
             for node in sorted(bench.client.list("nodes"), key=lambda item: name_of(item) != NODE):
-                found = unfit_reasons(pod, node, self._pods_on(name_of(node)))
-                if not found:
+                reason = unfit_reason(pod, node)
+                if not reason:
                     await self._bind(pod, name_of(node))
                     return None
-                reasons.append(found)
+                reasons.append(reason)
         await self._tell(pod, problem or no_room_message(reasons))
         return None
-
-    def _pods_on(self, node: str) -> Iterable[JSONObject]:
-        # asked for every pod that waits, over all pods: plain access is several times faster here
-        return [
-            pod
-            for pod in self._bench.client.list("pods")
-            if pod["spec"].get("nodeName") == node and not is_terminal(pod)
-        ]
 
     def _claims_problem(self, pod: JSONObject) -> str:
         for volume in at(pod, "spec", "volumes", default=[]):
             name = at(volume, "persistentVolumeClaim", "claimName")
-            if "ephemeral" in volume:
-                name = f"{name_of(pod)}-{volume['name']}"
             if not name:
                 continue
             claim = self._bench.client.get("persistentvolumeclaims", name, namespace_of(pod))
-            if claim is None and "ephemeral" in volume:
-                return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
             if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
             if at(claim, "status", "phase") != "Bound":
@@ -136,6 +122,4 @@ def _is_news_of_node(change: Change) -> bool:
     if change.before is None:
         return True
     old, new = change.before.body, change.state.body
-    return any(
-        at(old, *path) != at(new, *path) for path in (("spec",), ("metadata", "labels"), ("status", "allocatable"))
-    )
+    return any(at(old, *path) != at(new, *path) for path in (("spec",), ("metadata", "labels")))

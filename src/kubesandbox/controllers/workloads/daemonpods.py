@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from kubesandbox.controllers.nodes.fitting import fits
+from kubesandbox.controllers.nodes.fitting import pinned_node, unfit_reason
 from kubesandbox.controllers.objects import annotations_of, at, is_deleting, labels_of, name_of, number_at
 from kubesandbox.controllers.pods import is_available, is_ready, is_terminal, pod_from
 from kubesandbox.controllers.workloads.rollout import scaled
@@ -66,20 +66,12 @@ def daemon_pod(body: JSONObject, node: str, digest: str) -> JSONObject:
 
 def belongs_on(body: JSONObject, node: JSONObject) -> bool:
     """Tell whether a node is one that the set wants a pod on."""
-    return fits(daemon_pod(body, name_of(node), ""), node)
+    return not unfit_reason(daemon_pod(body, name_of(node), ""), node)
 
 
 def node_of(pod: JSONObject) -> str:
     """Return the node of a pod: where it is, or where its affinity puts it."""
-    name = at(pod, "spec", "nodeName")
-    if name:
-        return str(name)
-    path = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-    for term in at(pod, "spec", "affinity", *path, default=[]):
-        for field in term.get("matchFields") or ():
-            if field.get("key") == "metadata.name" and field.get("values"):
-                return str(field["values"][0])
-    return ""
+    return str(at(pod, "spec", "nodeName") or pinned_node(pod))
 
 
 def plan(body: JSONObject, nodes: Sequence[JSONObject], pods: Sequence[JSONObject], digest: str, now: datetime) -> Plan:

@@ -33,7 +33,6 @@ BUDGETS = "poddisruptionbudgets.policy"
 EVICTION_SECONDS = 120
 _SCALED = {
     "ReplicaSet": "replicasets.apps",
-    "ReplicationController": "replicationcontrollers",
     "StatefulSet": "statefulsets.apps",
 }
 

@@ -1,8 +1,8 @@
 """Jobs: pods that run to their end, until enough have succeeded or too many have failed.
 
-Every finished pod is counted once: its id stands in `uncountedTerminatedPods` until its finalizer is gone. What a Job
-wants is worked out in `jobstatus`, what its policies say in `jobpolicies`, its numbered completions in `jobindexes`.
-This module must never delete a pod that has come to its end.
+Every finished pod is counted once: its uid stands in `uncountedTerminatedPods` until its finalizer is removed.
+`jobstatus` works out what a Job needs next. Numbered completions, failure policies and success policies are not
+implemented: an `Indexed` Job runs like any other. Finished pods are never deleted.
 """
 
 from __future__ import annotations
@@ -16,24 +16,13 @@ from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.objects import at, controller_of, is_deleting, name_of, namespace_of, number_at, uid_of
 from kubesandbox.controllers.pods import conditions_of, deletion_order, is_active, is_ready, is_terminal, phase_of
-from kubesandbox.controllers.workloads.jobindexes import (
-    failed_indexes,
-    index_of,
-    is_indexed,
-    missing_indexes,
-    succeeded_indexes,
-    written_indexes,
-)
-from kubesandbox.controllers.workloads.jobpolicies import failure_of, is_failed_pod, replaces_only_failed
 from kubesandbox.controllers.workloads.jobstatus import (
     TRACKING,
     Verdict,
-    awaiting_successor,
     failure_delay,
-    index_delay,
+    is_failed_pod,
     is_finished,
     job_pod,
-    lost_indexes,
     verdict,
     wanted_active,
 )
@@ -135,20 +124,13 @@ class Jobs:
     async def _count(self, job: JSONObject, pods: Sequence[JSONObject]) -> tuple[JSONObject, list[JSONObject]]:
         """Count pods that have ended: note their ids, take their finalizers, then raise the counts."""
         bench = self._bench
-        ended = [pod for pod in pods if _is_tracked(pod) and (is_terminal(pod) or _is_lost(pod, job))]
-        if not any(has_condition(conditions_of(job), kind) for kind in ("SuccessCriteriaMet", "FailureTarget")):
-            # what is taken away at the end has failed nothing
-            job = await bench.put_status(JOBS, job, _with_lost(job, ended))
-        if verdict(job, pods, failed=_failures(job, ended), now=bench.clock.now()) is None:
-            # the pod that takes its place takes over how often its completion has failed
-            kept = {uid_of(pod) for pod in awaiting_successor(job, pods).values()}
-            ended = [pod for pod in ended if uid_of(pod) not in kept]
+        ended = [pod for pod in pods if _is_tracked(pod) and (is_terminal(pod) or is_deleting(pod))]
         noted = _noted(job, ended)
         if not ended and not any(noted.values()):
             return job, list(pods)
         job = await bench.put_status(JOBS, job, {**(job.get("status") or {}), UNCOUNTED: noted})
         await self._untrack(ended)
-        job = await bench.put_status(JOBS, job, counted(job, ended))
+        job = await bench.put_status(JOBS, job, counted(job))
         alive = (bench.client.get("pods", name_of(pod), namespace_of(pod)) for pod in pods)
         return job, [pod for pod in alive if pod is not None and _is_of(pod, job)]
 
@@ -170,44 +152,19 @@ class Jobs:
         self, job: JSONObject, pods: Sequence[JSONObject], active: Sequence[JSONObject], now: datetime
     ) -> float | None:
         wanted = wanted_active(job, succeeded=number_at(job, "status", "succeeded"), active=len(active))
-        leaving = (
-            [pod for pod in pods if is_deleting(pod) and not is_terminal(pod)] if replaces_only_failed(job) else []
-        )
         if len(active) > wanted:
             # what we take away ourselves is no failure
             excess = deletion_order(active, now)[: len(active) - wanted]
             await self._untrack(excess)
             await self._bench.delete_pods(job, excess)
-        elif len(active) + len(leaving) < wanted:
-            missing = wanted - len(active) - len(leaving)
-            delay = await self._fill(job, pods, [*active, *leaving], missing)
+        elif len(active) < wanted:
+            delay = failure_delay(pods, now)
             if delay:
                 return delay
+            await self._bench.create_pods(job, [job_pod(job)] * (wanted - len(active)))
         deadline = at(job, "spec", "activeDeadlineSeconds")
         started = at(job, "status", "startTime")
         return float(deadline) - seconds_since(started, now) if deadline is not None and started else None
-
-    async def _fill(
-        self, job: JSONObject, pods: Sequence[JSONObject], busy: Sequence[JSONObject], missing: int
-    ) -> float:
-        """Make the pods that are missing, or return in how many seconds that may be done."""
-        now = self._bench.clock.now()
-        if not is_indexed(job):
-            delay = failure_delay(pods, now)
-            if not delay:
-                await self._bench.create_pods(job, [job_pod(job)] * missing)
-            return delay
-        numbers = missing_indexes(job, busy, missing)
-        if at(job, "spec", "backoffLimitPerIndex") is None:
-            delay = failure_delay(pods, now)
-            if not delay:
-                await self._bench.create_pods(job, [job_pod(job, number) for number in numbers])
-            return delay
-        failed = awaiting_successor(job, pods)
-        delays = {number: index_delay(failed[number], now) if number in failed else 0.0 for number in numbers}
-        ready = [number for number in numbers if not delays[number]]
-        await self._bench.create_pods(job, [job_pod(job, number, failed.get(number)) for number in ready])
-        return min((delay for delay in delays.values() if delay), default=0.0)
 
     async def _announce(self, job: JSONObject, end: Verdict, now: datetime) -> JSONObject:
         """Say how the Job will end before its last pods are gone."""
@@ -242,16 +199,12 @@ class Jobs:
         return delay
 
 
-def counted(job: JSONObject, ended: Iterable[JSONObject]) -> JSONObject:
+def counted(job: JSONObject) -> JSONObject:
     """Return the status of a Job in which noted pods have become counts."""
     status: JSONObject = dict(job.get("status") or {})
     noted = status.get(UNCOUNTED) or {}
     failed = number_at(status, "failed") + len(noted.get("failed", ()))
     succeeded = number_at(status, "succeeded") + len(noted.get("succeeded", ()))
-    if is_indexed(job):
-        done = succeeded_indexes(job)
-        done |= {index_of(pod) for pod in ended if phase_of(pod) == "Succeeded" and index_of(pod) >= 0}
-        status["completedIndexes"], succeeded = written_indexes(done), len(done)
     status |= {"succeeded": succeeded, "failed": failed, UNCOUNTED: {}}
     return {key: value for key, value in status.items() if value or key == UNCOUNTED}
 
@@ -263,29 +216,16 @@ def _noted(job: JSONObject, ended: Iterable[JSONObject]) -> JSONObject:
     new = [pod for pod in ended if uid_of(pod) not in known]
     found = {
         "succeeded": [*before.get("succeeded", ()), *(uid_of(pod) for pod in new if phase_of(pod) == "Succeeded")],
-        "failed": [*before.get("failed", ()), *(uid_of(pod) for pod in new if _counts_as_failed(pod, job))],
+        "failed": [*before.get("failed", ()), *(uid_of(pod) for pod in new if phase_of(pod) != "Succeeded")],
     }
     return {kind: uids for kind, uids in found.items() if uids}
-
-
-def _counts_as_failed(pod: JSONObject, job: JSONObject) -> bool:
-    """Tell whether a pod that has ended is a failure that counts; what is taken away from a failed Job is one too."""
-    return phase_of(pod) != "Succeeded" and failure_of(job, pod).is_counted
 
 
 def _failures(job: JSONObject, pods: Iterable[JSONObject]) -> int:
     """Return how many failures there were, those of these pods included that are not counted yet."""
     noted = at(job, "status", UNCOUNTED, "failed", default=())
-    new = sum(is_failed_pod(pod, job) and _counts_as_failed(pod, job) and uid_of(pod) not in noted for pod in pods)
+    new = sum(is_failed_pod(pod) and uid_of(pod) not in noted for pod in pods)
     return number_at(job, "status", "failed") + len(noted) + new
-
-
-def _with_lost(job: JSONObject, ended: Iterable[JSONObject]) -> JSONObject:
-    """Return the status with the numbered completions that have failed for good, where Jobs have such."""
-    status: JSONObject = dict(job.get("status") or {})
-    if at(job, "spec", "backoffLimitPerIndex") is not None:
-        status["failedIndexes"] = written_indexes(failed_indexes(job) | lost_indexes(job, ended))
-    return status
 
 
 def _condition(kind: str, end: Verdict, now: datetime) -> JSONObject:
@@ -298,8 +238,3 @@ def _is_of(pod: JSONObject, job: JSONObject) -> bool:
 
 def _is_tracked(pod: JSONObject) -> bool:
     return TRACKING in at(pod, "metadata", "finalizers", default=[])
-
-
-def _is_lost(pod: JSONObject, job: JSONObject) -> bool:
-    """Tell whether a pod is being deleted and not waited for, or waits for nobody but us."""
-    return is_deleting(pod) and (is_failed_pod(pod, job) or not at(pod, "metadata", "deletionGracePeriodSeconds"))

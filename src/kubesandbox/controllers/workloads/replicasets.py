@@ -1,7 +1,4 @@
-"""ReplicaSets and ReplicationControllers: so many pods of one template, no more and no fewer.
-
-This module must never know Deployments.
-"""
+"""ReplicaSets: keep as many pods of one template as `replicas` says."""
 
 from __future__ import annotations
 
@@ -28,25 +25,25 @@ from pyverno.kube.status import StatusError
 
 __all__ = ["ReplicaSets", "replica_set_status"]
 
+SETS = "replicasets.apps"
+
 
 class ReplicaSets:
-    """Keeps the number of pods of ReplicaSets, or of another resource of the same form."""
+    """Keeps the number of pods of ReplicaSets."""
 
-    def __init__(self, bench: ControllerContext, resource: str = "replicasets.apps", kind: str = "ReplicaSet") -> None:
-        """Take the tools and the resource."""
+    def __init__(self, bench: ControllerContext) -> None:
+        """Take the tools."""
         self._bench = bench
-        self._resource = resource
-        self._kind = kind
 
     @property
     def watches(self) -> Mapping[str, Keys]:
         """The sets and their pods."""
-        return {self._resource: itself, "pods": self._bench.owner(self._resource, self._kind)}
+        return {SETS: itself, "pods": self._bench.owner(SETS, "ReplicaSet")}
 
     async def reconcile(self, key: Key) -> float | None:
         """Create or delete pods and say in the status what there is."""
         bench = self._bench
-        body = bench.client.get(self._resource, key.name, key.namespace)
+        body = bench.client.get(SETS, key.name, key.namespace)
         if body is None:
             return None
         pods = [pod for pod in await bench.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
@@ -56,12 +53,12 @@ class ReplicaSets:
                 await self._scale(body, pods)
             except StatusError as error:
                 problem = error
-            body = bench.client.get(self._resource, key.name, key.namespace)
+            body = bench.client.get(SETS, key.name, key.namespace)
             if body is None:
                 return None
             pods = [pod for pod in await bench.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
         now = bench.clock.now()
-        await bench.put_status(self._resource, body, replica_set_status(body, pods, now, problem))
+        await bench.put_status(SETS, body, replica_set_status(body, pods, now, problem))
         if problem is not None:
             raise problem
         least = number_at(body, "spec", "minReadySeconds")

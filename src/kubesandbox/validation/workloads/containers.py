@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from kubesandbox.objects.fielderrors import duplicate, forbidden, go_struct, invalid, not_found, required, unsupported
+from kubesandbox.objects.fielderrors import duplicate, forbidden, invalid, not_found, required, unsupported
 from kubesandbox.validation.check import (
     Check,
     Errors,
@@ -33,31 +33,10 @@ from kubesandbox.validation.names import (
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.labelsyntax import label_key_problems
 from pyverno.kube.quantity import try_quantity
-from pyverno.kube.status import FieldError
 
 __all__ = ["container_errors", "containers_errors", "ephemeral_errors", "init_container_errors", "resource_errors"]
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
-_HEADER: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
-_ENV_FIELDS: Final = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-_ENV_RESOURCES: Final = (
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-)
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
 
@@ -90,50 +69,8 @@ def _key_reference(value: JSON, path: str, errors: Errors) -> None:
         form(config_key_problems)(value["key"], f"{path}.key", errors)
 
 
-def _field_reference(value: JSON, path: str, errors: Errors) -> None:
-    field = str(value.get("fieldPath") or "")
-    if not value.get("apiVersion"):
-        errors.append(required(f"{path}.apiVersion"))
-        return
-    if not field:
-        errors.append(required(f"{path}.fieldPath"))
-        return
-    base, bracket, _ = field.partition("[")
-    if bracket:
-        if base not in ("metadata.labels", "metadata.annotations"):
-            errors.append(invalid(path, base, "does not support subscript"))
-    elif not _is_field(field):
-        errors.append(
-            invalid(f"{path}.fieldPath", field, f"error converting fieldPath: field label not supported: {field}")
-        )
-    elif field not in _ENV_FIELDS:
-        errors.append(unsupported(f"{path}.fieldPath", field, _ENV_FIELDS))
-
-
-def _is_field(path: str) -> bool:
-    return path in _ENV_FIELDS or path in (
-        "metadata.labels",
-        "metadata.annotations",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.nominatedNodeName",
-    )
-
-
-def _resource_reference(value: JSON, path: str, errors: Errors) -> None:
-    resource = str(value.get("resource") or "")
-    if not resource:
-        errors.append(required(f"{path}.resource"))
-    elif resource not in _ENV_RESOURCES and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
-        errors.append(unsupported(f"{path}.resource", resource, _ENV_RESOURCES))
-
-
 _SOURCE: Final[Check] = struct(
     {
-        "fieldRef": _field_reference,
-        "resourceFieldRef": _resource_reference,
         "configMapKeyRef": _key_reference,
         "secretKeyRef": _key_reference,
     }
@@ -180,7 +117,6 @@ def _variables_from(value: JSON, path: str, errors: Errors) -> None:
 
 def _mounts(container: JSONObject, volumes: Collection[str], path: str, errors: Errors) -> None:
     places: set[str] = set()
-    devices = {device.get("name") for device in container.get("volumeDevices") or ()}
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         place, name, target = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
@@ -192,20 +128,6 @@ def _mounts(container: JSONObject, volumes: Collection[str], path: str, errors: 
         if target in places:
             errors.append(invalid(f"{place}.mountPath", target, "must be unique"))
         places.add(target)
-        if name in devices:
-            errors.append(invalid(f"{place}.name", name, "must not already exist in volumeDevices"))
-        for key in ("subPath", "subPathExpr"):
-            inner = str(mount.get(key) or "")
-            if inner.startswith("/"):
-                errors.append(invalid(f"{path}.{key}", inner, "must be a relative path"))
-            if ".." in inner.split("/"):
-                errors.append(invalid(f"{path}.{key}", inner, "must not contain '..'"))
-        if mount.get("subPath") and mount.get("subPathExpr"):
-            what = "subPathExpr and subPath are mutually exclusive"
-            errors.append(invalid(f"{place}.subPathExpr", mount["subPathExpr"], what))
-        propagation = mount.get("mountPropagation")
-        if propagation is not None:
-            one_of("Bidirectional", "HostToContainer", "None")(propagation, f"{path}.mountPropagation", errors)
 
 
 def _image(value: JSON, path: str, errors: Errors) -> None:
@@ -213,38 +135,14 @@ def _image(value: JSON, path: str, errors: Errors) -> None:
         errors.append(invalid(path, value, "must not have leading or trailing whitespace"))
 
 
-def _resize_policies(value: JSON, path: str, errors: Errors) -> None:
-    seen: set[str] = set()
-    for item in value:
-        name = item.get("resourceName") or ""
-        if name in seen:
-            errors.append(duplicate(path, name))
-        seen.add(name)
-        one_of("cpu", "memory")(name, path, errors)
-        one_of("NotRequired", "RestartContainer")(item.get("restartPolicy") or "", path, errors)
-
-
 def _exec(value: JSON, path: str, errors: Errors) -> None:
     if not value.get("command"):
         errors.append(required(f"{path}.command"))
 
 
-def _headers(value: JSON, path: str, errors: Errors) -> None:
-    what = (
-        "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
-        "validation is '[-A-Za-z0-9]+')"
-    )
-    for header in value:
-        name = str(header.get("name") or "")
-        if not name or not _HEADER.issuperset(name):
-            errors.append(invalid(path, name, what))
-
-
 _HANDLERS: Final[Mapping[str, Check]] = {
     "exec": _exec,
-    "httpGet": struct(
-        {"path": needed(), "port": port_or_name, "scheme": one_of("HTTP", "HTTPS"), "httpHeaders": _headers}
-    ),
+    "httpGet": struct({"path": needed(), "port": port_or_name, "scheme": one_of("HTTP", "HTTPS")}),
     "tcpSocket": struct({"port": port_or_name}),
     "grpc": struct({"port": port_number}),
     "sleep": struct({}),
@@ -296,56 +194,11 @@ def _identity(value: JSON, path: str, errors: Errors) -> None:
         errors.append(invalid(path, value, "must be between 0 and 2147483647, inclusive"))
 
 
-def _seccomp(value: JSON, path: str, errors: Errors) -> None:
-    kind, profile = value.get("type"), value.get("localhostProfile")
-    if kind == "Localhost":
-        if not profile:
-            what = "must be set when seccomp type is Localhost"
-            errors.append(required(f"{path}.localhostProfile", what))
-    elif profile is not None:
-        what = "can only be set when seccomp type is Localhost"
-        errors.append(invalid(f"{path}.localhostProfile", profile, what))
-    if not kind:
-        errors.append(required(f"{path}.type", "type is required when seccompProfile is set"))
-    elif kind not in ("Localhost", "RuntimeDefault", "Unconfined"):
-        errors.append(unsupported(f"{path}.type", kind, ("Localhost", "RuntimeDefault", "Unconfined")))
-
-
-_SECURITY_FIELDS: Final = (
-    "Capabilities",
-    "Privileged",
-    "SELinuxOptions",
-    "WindowsOptions",
-    "RunAsUser",
-    "RunAsGroup",
-    "RunAsNonRoot",
-    "ReadOnlyRootFilesystem",
-    "AllowPrivilegeEscalation",
-    "ProcMount",
-    "SeccompProfile",
-    "AppArmorProfile",
-)
-
-
-def _escalation(value: JSON, path: str, errors: Errors) -> None:
-    if value.get("allowPrivilegeEscalation") is not False:
-        return
-    if value.get("privileged"):
-        what = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        errors.append(FieldError(path, "Invalid value", what, go_struct(value, _SECURITY_FIELDS)))
-    if "CAP_SYS_ADMIN" in ((value.get("capabilities") or {}).get("add") or ()):
-        what = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-        errors.append(FieldError(path, "Invalid value", what, go_struct(value, _SECURITY_FIELDS)))
-
-
 _SECURITY: Final[Check] = struct(
     {
         "runAsUser": _identity,
         "runAsGroup": _identity,
-        "procMount": one_of("Default", "Unmasked"),
-        "seccompProfile": _seccomp,
-    },
-    _escalation,
+    }
 )
 
 
@@ -396,7 +249,6 @@ _COMMON_BEFORE_MOUNTS: Final[Check] = struct(
         "name": needed(form(dns_label_problems)),
         "image": needed(_image),
         "terminationMessagePolicy": needed(one_of("File", "FallbackToLogsOnError")),
-        "resizePolicy": _resize_policies,
         "ports": _ports,
         "env": each(_variable),
         "envFrom": _variables_from,
@@ -430,7 +282,6 @@ def containers_errors(spec: JSONObject, volumes: Collection[str], path: str, err
         policy = container.get("restartPolicy")
         if policy is not None and policy not in ("Always", "Never", "OnFailure"):
             errors.append(unsupported(f"{place}.restartPolicy", policy, ("Always", "Never", "OnFailure")))
-    _host_ports(containers, path, errors)
 
 
 def _unique_name(container: JSONObject, names: set[str], path: str, errors: Errors) -> None:
@@ -439,17 +290,6 @@ def _unique_name(container: JSONObject, names: set[str], path: str, errors: Erro
         errors.append(duplicate(f"{path}.name", name))
     elif name:
         names.add(name)
-
-
-def _host_ports(containers: list[JSONObject], path: str, errors: Errors) -> None:
-    taken: set[str] = set()
-    for index, container in enumerate(containers):
-        for number, port in enumerate(container.get("ports") or ()):
-            if port.get("hostPort"):
-                text = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-                if text in taken:
-                    errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", text))
-                taken.add(text)
 
 
 def init_container_errors(spec: JSONObject, volumes: Collection[str], path: str, errors: Errors) -> None:

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers; Jobs are in `jobs`."""
+"""Checks of Deployments, ReplicaSets, StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ __all__ = [
     "matches",
     "replica_set",
     "replica_set_update",
-    "replication_controller",
     "spec_of",
     "stateful_set",
     "stateful_set_update",
@@ -178,23 +177,6 @@ def replica_set(body: JSON, path: str, errors: Errors) -> None:
     _COUNTS(spec, "spec", errors)
     _selector(spec, "deployment", errors)
     _template(spec, "ReplicaSet", errors)
-
-
-def replication_controller(body: JSON, path: str, errors: Errors) -> None:
-    """Check a ReplicationController."""
-    spec = spec_of(body)
-    _COUNTS(spec, "spec", errors)
-    selector = spec.get("selector") or {}
-    if not selector:
-        errors.append(required("spec.selector"))
-    if spec.get("template") is None:
-        errors.append(required("spec.template"))
-        return
-    labels = _template_labels(spec)
-    if any(labels.get(key) != value for key, value in selector.items()):
-        errors.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
-    pod_template(spec["template"], "spec.template", errors)
-    _always_restarts(spec, "ReplicationController", errors)
 
 
 def daemon_set(body: JSON, path: str, errors: Errors) -> None:

@@ -24,15 +24,3 @@ async def test_use_is_counted_as_objects_come_and_go(cluster: Cluster) -> None:
     await cluster.settle()
     used = cluster.get("resourcequotas", "q")["status"]["used"]
     assert ("1", "250m") == (used["pods"], used["requests.cpu"])
-
-
-@in_cluster
-async def test_a_quota_with_scopes_counts_some_pods_only(cluster: Cluster) -> None:
-    """Here those without any requests."""
-    spec = {"hard": {"pods": "10"}, "scopes": ["BestEffort"]}
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
-    await cluster.create("resourcequotas", {**quota, "spec": spec})
-    container = {"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "250m"}}}
-    await cluster.create("pods", pod("a", containers=[container]))
-    await cluster.create("pods", pod("b"))
-    assert {"pods": "1"} == cluster.get("resourcequotas", "q")["status"]["used"]

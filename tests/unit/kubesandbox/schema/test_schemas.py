@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.schema.decoding import strict_error
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.types.customresources import types_of
 from kubesandbox.types.resources import builtin_table
@@ -39,14 +38,6 @@ def test_wrong_metadata_of_a_custom_resource_is_a_bad_request() -> None:
         CUSTOM.decode(WIDGETS, widget(metadata={"labels": {"a": 1}}))
     expected = "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"
     assert str(caught.value) == f'Widget in version "v1" cannot be handled as a Widget: {expected}'
-
-
-def test_strict_decoding_refuses_in_one_sentence() -> None:
-    """All unknown fields are in it."""
-    decoded = CUSTOM.decode(WIDGETS, widget(zz=1, yy=1))
-    text = 'strict decoding error: unknown field "zz", unknown field "yy"'
-    error = strict_error(WIDGETS, decoded.problems)
-    assert (400, f'Widget in version "v1" cannot be handled as a Widget: {text}') == (error.status, str(error))
 
 
 def test_a_custom_resource_gets_defaults_and_is_judged() -> None:

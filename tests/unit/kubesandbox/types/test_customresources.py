@@ -11,8 +11,6 @@ from kubesandbox.types.customresources import (
     accepted,
     definition_update_errors,
     is_established,
-    printer_columns,
-    scale_paths,
     selectable_fields,
     types_of,
     validate_definition,
@@ -95,20 +93,10 @@ def test_a_new_storage_version_is_remembered_beside_the_old_one() -> None:
     assert ["v1", "v2"] == accepted(crd, TABLE)["status"]["storedVersions"]
 
 
-def test_a_version_tells_its_columns_fields_and_scale() -> None:
-    """Each for itself."""
-    column = {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
-    paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.n"}
-    crd = widgets(
-        version("v1", additionalPrinterColumns=[column], selectableFields=[{"jsonPath": ".spec.color"}]),
-        version("v2", subresources={"scale": paths}),
-    )
-    assert ([column], ("spec.color",), None) == (
-        printer_columns(crd, "v1"),
-        selectable_fields(crd, "v1"),
-        scale_paths(crd, "v1"),
-    )
-    assert ([], (), paths) == (printer_columns(crd, "v2"), selectable_fields(crd, "v2"), scale_paths(crd, "v2"))
+def test_fields_of_selectors_are_those_of_a_version() -> None:
+    """Each version has its own."""
+    crd = widgets(version("v1", selectableFields=[{"jsonPath": ".spec.color"}]), version("v2"))
+    assert ([("spec.color",), ()]) == [selectable_fields(crd, name) for name in ("v1", "v2")]
 
 
 def test_a_good_definition_is_taken() -> None:

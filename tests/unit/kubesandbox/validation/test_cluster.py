@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kubesandbox.validation.cluster import event, namespace
-from kubesandbox.validation.plain import limit_range
 from pyverno.kube.json import JSONObject
 
 
@@ -40,12 +39,3 @@ def test_finalizers_of_namespaces_need_a_domain() -> None:
     assert [f'spec.finalizers: Invalid value: "mine": {expected}'] == found(
         namespace, {"spec": {"finalizers": ["kubernetes", "example.com/mine", "mine"]}}
     )
-
-
-def test_limits_of_pods_have_no_defaults() -> None:
-    """And no kind of limit stands twice."""
-    limits = [{"type": "Pod", "default": {"cpu": "1"}}, {"type": "Container"}, {"type": "Container"}]
-    assert [
-        "spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'",
-        'spec.limits[2].type: Duplicate value: "Container"',
-    ] == found(limit_range, {"spec": {"limits": limits}})

@@ -34,12 +34,3 @@ def test_a_service_can_become_a_name() -> None:
     new = _service(type="ExternalName", externalName="a.example.com")
     assert [] == errors_of(new, old)
     assert "clusterIP" not in prepared(new, old)["spec"]
-
-
-def test_an_address_comes_from_the_range_of_services() -> None:
-    """Before 1.33 the message named the range."""
-    errors = errors_of(_service(clusterIP="100.1.2.3"))
-    assert [
-        'spec.clusterIPs: Invalid value: ["100.1.2.3"]: failed to allocate IP 100.1.2.3: '
-        "the provided network does not match the current range"
-    ] == errors

@@ -34,22 +34,6 @@ async def test_a_cordoned_node_takes_no_pods(cluster: Cluster) -> None:
 
 
 @in_cluster
-async def test_room_is_counted(cluster: Cluster) -> None:
-    """The node has 64 processors; a pod that is deleted makes room."""
-    large = {"resources": {"requests": {"cpu": "40"}}, "name": "main", "image": "nginx"}
-    await cluster.create("pods", pod("a", containers=[large]))
-    await cluster.create("pods", pod("b", containers=[large]))
-    expected = (
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
-        "1 No preemption victims found for incoming pod."
-    )
-    assert [expected] == cluster.events("FailedScheduling")
-    await cluster.client.delete("pods", "a", "default")
-    await cluster.settle()
-    assert "Running" == cluster.get("pods", "b")["status"]["phase"]
-
-
-@in_cluster
 async def test_a_pod_waits_for_its_claim(cluster: Cluster) -> None:
     """First for the claim to be there, then nothing more, as claims are bound at once."""
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}

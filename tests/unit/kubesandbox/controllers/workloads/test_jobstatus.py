@@ -68,21 +68,20 @@ def test_failures_in_a_row_are_waited_for() -> None:
     assert 5 == failure_delay([first, success, second], START)
 
 
-def test_a_pod_knows_its_job_and_its_number() -> None:
-    """By labels, by name and by its environment."""
+def test_a_pod_knows_its_job() -> None:
+    """By its labels."""
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
-    body = job_pod(job(template=template), 7)
-    assert ("work-7-", "work-7") == (body["metadata"]["generateName"], body["spec"]["hostname"])
+    body = job_pod(job(template=template))
     assert {"a": "b", "job-name": "work", "controller-uid": "u"}.items() <= body["metadata"]["labels"].items()
-    assert ["batch.kubernetes.io/job-tracking"] == body["metadata"]["finalizers"]
-    assert ["JOB_COMPLETION_INDEX"] == [item["name"] for item in body["spec"]["containers"][0]["env"]]
-    plain = job_pod(job(template=template))
-    assert ("work-", None) == (plain["metadata"]["generateName"], plain["spec"].get("hostname"))
+    assert ("work-", ["batch.kubernetes.io/job-tracking"]) == (
+        body["metadata"]["generateName"],
+        body["metadata"]["finalizers"],
+    )
 
 
 def test_noted_pods_become_counts_once() -> None:
     """Also those that a run before noted and did not come to count."""
     status = {"succeeded": 1, "uncountedTerminatedPods": {"succeeded": ["a"], "failed": ["b", "c"]}}
     expected = {"succeeded": 2, "failed": 2, "uncountedTerminatedPods": {}}
-    assert expected == counted(job(status), [])
-    assert expected == counted(job(expected), [])
+    assert expected == counted(job(status))
+    assert expected == counted(job(expected))

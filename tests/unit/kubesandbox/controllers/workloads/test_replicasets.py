@@ -38,18 +38,6 @@ async def test_a_pod_that_ends_or_goes_is_replaced(cluster: Cluster) -> None:
     assert 2 == cluster.get(SETS, "web")["status"]["availableReplicas"]
 
 
-@in_cluster
-async def test_replication_controllers_work_alike(cluster: Cluster) -> None:
-    """Their selector is a plain map."""
-    body = workload("ReplicationController", "old", group="v1", replicas=2)
-    body["spec"]["selector"] = {"app": "old"}
-    await cluster.create("replicationcontrollers", body)
-    assert (2, 2) == (
-        len(cluster.names("pods")),
-        cluster.get("replicationcontrollers", "old")["status"]["readyReplicas"],
-    )
-
-
 def test_a_failure_is_told_until_it_is_over() -> None:
     """Its text is the first one, as retries would otherwise look like news."""
     body: JSONObject = {"metadata": {"generation": 2}, "spec": {"replicas": 1}}

@@ -68,12 +68,3 @@ def test_a_deadline_only_comes_nearer() -> None:
 def test_a_pod_may_end_at_once() -> None:
     """Zero seconds are something that was said."""
     assert [] == errors_of(_pod(terminationGracePeriodSeconds=0))
-
-
-def test_an_unmasked_proc_needs_users_of_its_own() -> None:
-    """Those of the host must not see it."""
-    container = {"name": "a", "image": "x", "securityContext": {"procMount": "Unmasked"}}
-    assert [] == errors_of(_pod(containers=[container], hostUsers=False))
-    field = "spec.containers[0].securityContext.procMount"
-    expected = f'{field}: Invalid value: "Unmasked": `hostUsers` must be false to use `Unmasked`'
-    assert [expected] == errors_of(_pod(containers=[container]))
