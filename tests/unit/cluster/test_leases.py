@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 from aiohttp import web
@@ -35,13 +36,35 @@ class _Work:
             self.ended.append(time.monotonic())
 
 
+class _Candidates:
+    """Makes candidates for one lease, and follows the lease itself."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __call__(self, name: str) -> LeaderElection:
+        """Make a candidate of this name."""
+        return LeaderElection(self._client, "kyverno", "default", name, TIMES)
+
+    async def renewed_for(self, seconds: float) -> None:
+        """Wait until the lease says that it was renewed so long after it is first looked at."""
+        first = await self._renewed()
+        async with asyncio.timeout(10 * seconds):
+            while await self._renewed() < first + timedelta(seconds=seconds):
+                await asyncio.sleep(0.02)
+
+    async def _renewed(self) -> datetime:
+        lease = await self._client.get(LEASES, "kyverno", "default")
+        return datetime.fromisoformat(lease["spec"]["renewTime"])
+
+
 @asynccontextmanager
-async def _sandbox() -> AsyncIterator[Callable[[str], LeaderElection]]:
+async def _sandbox() -> AsyncIterator[_Candidates]:
     async with (
         Sandbox(controllers=False) as sandbox,
         Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
     ):
-        yield lambda name: LeaderElection(client, "kyverno", "default", name, TIMES)
+        yield _Candidates(client)
 
 
 async def _until(holds: Callable[[], object], seconds: float = 10) -> None:
@@ -66,7 +89,7 @@ def test_of_two_candidates_one_works_until_it_gives_the_lease_back() -> None:
             leading = asyncio.create_task(first.run(work))
             await _until(lambda: work.began)
             waiting = asyncio.create_task(second.run(other))
-            await asyncio.sleep(2 * TIMES.duration)
+            await candidate.renewed_for(2 * TIMES.duration)
             assert (True, False, []) == (first.is_leader, second.is_leader, other.began)
             await _end(leading)
             await first.release()

@@ -165,7 +165,8 @@ def test_a_resource_that_nobody_serves_is_an_error_and_no_empty_list() -> None:
 
     async def work(world: World) -> None:
         world.take("none", kubernetesResource={"group": "example.com", "version": "v1", "resource": "things"})
-        await asyncio.sleep(0.3)
+        world.take("maps", kubernetesResource={"version": "v1", "resource": "configmaps", "namespace": "default"})
+        await world.become("maps", [])  # an entry that came later has its data
         await world.become("none", "the data of global context entry `none` are not there yet")
 
     play(work)
