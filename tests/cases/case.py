@@ -20,7 +20,7 @@ from pyverno.engine.cel.authorization import check_request
 from pyverno.engine.host import Host
 from pyverno.engine.request import Operation, Request, User
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.time.gotime import parse_rfc3339
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
@@ -28,6 +28,7 @@ from pyverno.offline.clifiles import Values, read_user_info, read_values
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.resources import normalise
+from pyverno.policy.kinds import KNOWN_KINDS
 
 ROOT = Path(__file__).parent
 EXPECTED = "expected.yaml"
@@ -84,7 +85,7 @@ class Case:
     @cached_property
     def kinds(self) -> KindTable:
         """The built-in kinds and those of `crds.yaml`."""
-        return BUILTIN_KINDS.with_crds(document.value for document in self._documents("crds.yaml"))
+        return KNOWN_KINDS.with_crds(document.value for document in self._documents("crds.yaml"))
 
     @cached_property
     def params(self) -> list[JSONObject]:

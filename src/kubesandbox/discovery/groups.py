@@ -6,13 +6,12 @@ never decide what is served; the `ResourceTable` says that.
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from kubesandbox.types.resources import ResourceTable, ResourceType
-from pyverno.kube.gvk import GVK, join_api_version
+from pyverno.kube.gvk import GVK, join_api_version, version_order
 from pyverno.kube.json import JSONObject
 
 __all__ = ["aggregated", "api_groups", "api_versions", "group", "resource_list", "version_info"]
@@ -59,8 +58,6 @@ _CUSTOM_SUBRESOURCES = ("status", "scale")
 """A kube-apiserver lists the subresources of custom resources in this order, and all others by name."""
 
 _STORED_AS: dict[str, GVK] = {"events": GVK("", "v1", "Event")}
-_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
-_STAGES = {None: 2, "beta": 1, "alpha": 0}
 
 
 def api_versions(address: str = "") -> JSONObject:
@@ -173,15 +170,7 @@ def _groups(table: ResourceTable) -> Iterator[tuple[str, tuple[str, ...]]]:
     rest = sorted(name for name in served if name and name not in GROUP_ORDER)
     for name in (*GROUP_ORDER, *rest):
         if name in served:
-            yield name, tuple(sorted(served[name], key=_rank, reverse=True))
-
-
-def _rank(version: str) -> tuple[int, int, int, str]:
-    """Order versions as Kubernetes does: stable ones before beta and alpha, then by number, odd names last."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
-        return -1, 0, 0, version
-    return _STAGES[found[2]], int(found[1]), int(found[3] or 0), ""
+            yield name, tuple(sorted(served[name], key=version_order))
 
 
 def _group(name: str, versions: tuple[str, ...]) -> JSONObject:
@@ -258,7 +247,7 @@ def _subresources(item: ResourceType) -> tuple[str, ...]:
 
 
 def _storage_hash(table: ResourceTable, item: ResourceType) -> str:
-    versions = sorted(table.versions_of(item.key), key=lambda known: _rank(known.version), reverse=True)
+    versions = sorted(table.versions_of(item.key), key=lambda known: version_order(known.version))
     stored = _STORED_AS.get(item.key) or (versions[0] if versions else item).gvk
     text = f"{stored.group}/{stored.version}/{stored.kind}"
     return b64encode(sha256(text.encode()).digest()[:8]).decode()

@@ -5,7 +5,6 @@ This module must never look at a custom resource (see `schema`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from kubesandbox.schema.structural import schema_errors
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from kubesandbox.validation.names import dns_label_1035_problems, dns_subdomain_problems
 from kubesandbox.validation.webhookclient import client_config, review_versions
+from pyverno.kube.gvk import version_order
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.status import FieldError
 
@@ -25,26 +25,11 @@ __all__ = [
     "selectable_fields",
     "types_of",
     "validate_definition",
-    "version_order",
 ]
 
-_KUBE_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _PROTECTED: Final = ("k8s.io", "kubernetes.io")
 _APPROVAL: Final = "api-approved.kubernetes.io"
-
-
-def version_order(name: str) -> tuple[int, int, int, int, str]:
-    """Return the key by which versions are sorted, the most stable and newest first.
-
-    >>> sorted(["v1beta1", "v10", "foo", "v2", "v1alpha1"], key=version_order)
-    ['v10', 'v2', 'v1beta1', 'v1alpha1', 'foo']
-    """
-    found = _KUBE_VERSION.fullmatch(name)
-    if found is None:
-        return (1, 0, 0, 0, name)
-    stability = {"": 0, "beta": 1, "alpha": 2}[found[2] or ""]
-    return (0, stability, -int(found[1]), -int(found[3] or 0), "")
 
 
 def types_of(crd: JSONObject) -> tuple[ResourceType, ...]:

@@ -19,7 +19,7 @@ from pyverno.errors import PolicyError
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.decode import Decoded, decode
-from pyverno.policy.kinds import Family, find_kind
+from pyverno.policy.kinds import POLICY_KINDS, Family, find_kind
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -88,10 +88,7 @@ _LOWERINGS: Mapping[Family, Callable[[Any, tuple[Any, ...]], Lowered | None]] = 
     Family.CEL_EXCEPTION: _lower_cel_exception,
     Family.ADMISSION: _lower_admission,
 }
-_BOUND = {
-    "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicyBinding",
-    "MutatingAdmissionPolicy": "MutatingAdmissionPolicyBinding",
-}
+_BOUND = {row.binds: row.kind for row in POLICY_KINDS if row.binds}
 
 
 @dataclass(frozen=True, slots=True)

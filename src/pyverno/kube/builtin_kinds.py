@@ -1,4 +1,4 @@
-"""Data: the kinds that Kubernetes 1.32 to 1.37 serve by themselves, and Kyverno's own with those of its reports.
+"""Data: the kinds that Kubernetes 1.32 to 1.37 serve by themselves.
 
 Served versions of all these releases stand side by side. No code here; `kinds` turns the rows into a table.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["GROUPS", "SUBRESOURCE_KINDS", "Row"]
+__all__ = ["GROUPS", "SUBRESOURCE_KINDS", "Group", "Row"]
 
 Row: TypeAlias = tuple[str, str, str, bool, str, str]
 """Plural, kind, short names, whether namespaced, subresources, categories (lists are separated by blanks)."""
+
+Group: TypeAlias = tuple[str, str, tuple[Row, ...]]
+"""Name, versions in order of preference, rows."""
 
 SUBRESOURCE_KINDS: dict[str, tuple[str, str, str]] = {
     "scale": ("autoscaling", "v1", "Scale"),
@@ -93,38 +96,7 @@ _CANDIDATES: tuple[Row, ...] = (("leasecandidates", "LeaseCandidate", "", True, 
 _WORKLOADS: tuple[Row, ...] = (("workloads", "Workload", "", True, "", ""),)
 _MIGRATIONS: tuple[Row, ...] = (("storageversionmigrations", "StorageVersionMigration", "", False, "status", ""),)
 
-_KYVERNO = "kyverno"
-_ROOT_POLICIES: tuple[Row, ...] = (
-    ("clusterpolicies", "ClusterPolicy", "cpol", False, "status", _KYVERNO),
-    ("policies", "Policy", "pol", True, "status", _KYVERNO),
-)
-_CLEANUP: tuple[Row, ...] = (
-    ("cleanuppolicies", "CleanupPolicy", "cleanpol", True, "status", _KYVERNO),
-    ("clustercleanuppolicies", "ClusterCleanupPolicy", "ccleanpol", False, "status", _KYVERNO),
-)
-_EXCEPTIONS: tuple[Row, ...] = (("policyexceptions", "PolicyException", "polex", True, "", _KYVERNO),)
-_GLOBAL_CONTEXT: tuple[Row, ...] = (
-    ("globalcontextentries", "GlobalContextEntry", "gctxentry", False, "status", _KYVERNO),
-)
-_UPDATES: tuple[Row, ...] = (("updaterequests", "UpdateRequest", "ur", True, "status", _KYVERNO),)
-_CEL_CLUSTER: tuple[Row, ...] = (
-    ("validatingpolicies", "ValidatingPolicy", "vpol", False, "status", _KYVERNO),
-    ("mutatingpolicies", "MutatingPolicy", "mpol", False, "status", _KYVERNO),
-    ("generatingpolicies", "GeneratingPolicy", "gpol", False, "status", _KYVERNO),
-    ("deletingpolicies", "DeletingPolicy", "dpol", False, "status", _KYVERNO),
-    ("imagevalidatingpolicies", "ImageValidatingPolicy", "ivpol", False, "status", _KYVERNO),
-    ("policyexceptions", "PolicyException", "", True, "", _KYVERNO),
-)
-_CEL_NAMESPACED: tuple[Row, ...] = (
-    ("namespacedvalidatingpolicies", "NamespacedValidatingPolicy", "nvpol", True, "status", _KYVERNO),
-    ("namespacedmutatingpolicies", "NamespacedMutatingPolicy", "nmpol", True, "status", _KYVERNO),
-    ("namespacedgeneratingpolicies", "NamespacedGeneratingPolicy", "ngpol", True, "status", _KYVERNO),
-    ("namespaceddeletingpolicies", "NamespacedDeletingPolicy", "ndpol", True, "status", _KYVERNO),
-    ("namespacedimagevalidatingpolicies", "NamespacedImageValidatingPolicy", "nivpol", True, "status", _KYVERNO),
-)
-
-GROUPS: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
-    # Group, versions in order of preference, rows.
+GROUPS: tuple[Group, ...] = (
     ("", "v1", _CORE),
     ("apps", "v1", _APPS),
     ("admissionregistration.k8s.io", "v1", _ADMISSION_WEBHOOKS),
@@ -223,36 +195,4 @@ GROUPS: tuple[tuple[str, str, tuple[Row, ...]], ...] = (
     ),
     ("storage.k8s.io", "v1 v1beta1 v1alpha1", _ATTRIBUTES),
     ("storagemigration.k8s.io", "v1beta1 v1alpha1", _MIGRATIONS),
-    ("kyverno.io", "v1 v2beta1", _ROOT_POLICIES),
-    ("kyverno.io", "v2 v2beta1", _CLEANUP),
-    ("kyverno.io", "v2 v2beta1", _EXCEPTIONS),
-    ("kyverno.io", "v2 v2beta1 v2alpha1", _GLOBAL_CONTEXT),
-    ("kyverno.io", "v2 v1beta1", _UPDATES),
-    ("policies.kyverno.io", "v1 v1beta1 v1alpha1", _CEL_CLUSTER),
-    ("policies.kyverno.io", "v1 v1beta1", _CEL_NAMESPACED),
-    (
-        "reports.kyverno.io",
-        "v1",
-        (
-            ("ephemeralreports", "EphemeralReport", "ephr", True, "", _KYVERNO),
-            ("clusterephemeralreports", "ClusterEphemeralReport", "cephr", False, "", _KYVERNO),
-        ),
-    ),
-    (
-        "wgpolicyk8s.io",
-        "v1alpha2",
-        (
-            ("policyreports", "PolicyReport", "polr", True, "", ""),
-            ("clusterpolicyreports", "ClusterPolicyReport", "cpolr", False, "", ""),
-        ),
-    ),
-    (
-        "openreports.io",
-        "v1alpha1",
-        (
-            ("reports", "Report", "reps", True, "", ""),
-            ("clusterreports", "ClusterReport", "creps", False, "", ""),
-        ),
-    ),
-    ("policyreporter.kyverno.io", "v1alpha1", (("targetconfigs", "TargetConfig", "tcfg", False, "", ""),)),
 )

@@ -14,8 +14,17 @@ from pyverno.kube.wildcard import match as fits
 from pyverno.regex import regex
 from pyverno.value import dataclass
 
-__all__ = ["GVK", "GVR", "KindSelector", "join_api_version", "parse_api_version", "parse_kind_selector"]
+__all__ = [
+    "GVK",
+    "GVR",
+    "KindSelector",
+    "join_api_version",
+    "parse_api_version",
+    "parse_kind_selector",
+    "version_order",
+]
 
+_KUBE_VERSION = regex(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _VERSION = regex(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?|\*", re.ASCII)
 
 
@@ -143,3 +152,16 @@ def _read_kind_selector(text: str) -> KindSelector:
 
 
 _parse_kind_selector = lru_cache(maxsize=2048)(_read_kind_selector)
+
+
+def version_order(name: str) -> tuple[int, int, int, int, str]:
+    """Return the key by which versions are sorted, the most stable and newest first.
+
+    >>> sorted(["v1beta1", "v10", "foo", "v2", "v1alpha1"], key=version_order)
+    ['v10', 'v2', 'v1beta1', 'v1alpha1', 'foo']
+    """
+    found = _KUBE_VERSION.fullmatch(name)
+    if found is None:
+        return (1, 0, 0, 0, name)
+    stability = {"": 0, "beta": 1, "alpha": 2}[found[2] or ""]
+    return (0, stability, -int(found[1]), -int(found[3] or 0), "")

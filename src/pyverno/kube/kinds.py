@@ -7,14 +7,14 @@ of what a cluster said.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 
-from pyverno.kube.builtin_kinds import GROUPS, SUBRESOURCE_KINDS
+from pyverno.kube.builtin_kinds import GROUPS, SUBRESOURCE_KINDS, Group
 from pyverno.kube.gvk import GVK, GVR, KindSelector, join_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass, replace
 
-__all__ = ["BUILTIN_KINDS", "KindInfo", "KindTable"]
+__all__ = ["BUILTIN_KINDS", "KindInfo", "KindTable", "read_groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,9 @@ def _grouped(pairs: Iterable[tuple[str, KindInfo]]) -> dict[str, tuple[KindInfo,
     return {name: tuple(infos) for name, infos in grouped.items()}
 
 
-def _builtin() -> Iterable[KindInfo]:
-    for group, versions, rows in GROUPS:
+def read_groups(groups: Iterable[Group]) -> Iterable[KindInfo]:
+    """Yield the kinds that rows of data stand for, in every version."""
+    for group, versions, rows in groups:
         for plural, kind, short, namespaced, subresources, categories in rows:
             info = KindInfo(
                 group=group,
@@ -204,8 +205,8 @@ def _builtin() -> Iterable[KindInfo]:
                 yield replace(info, version=version)
 
 
-BUILTIN_KINDS = KindTable(_builtin)
-"""What every cluster of Kubernetes 1.32 to 1.37 with Kyverno may serve; built when it is first asked."""
+BUILTIN_KINDS = KindTable(partial(read_groups, GROUPS))
+"""What every cluster of Kubernetes 1.32 to 1.37 may serve by itself; built on first use."""
 
 
 def _crd_kinds(crd: JSONObject) -> Iterable[KindInfo]:

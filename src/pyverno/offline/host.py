@@ -11,10 +11,11 @@ from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject, encode
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import KindTable
 from pyverno.lang.runtime import World
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.system import System
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field
 
 __all__ = ["OfflineHost", "RecordedAnswer"]
@@ -95,7 +96,7 @@ class OfflineHost:
     @property
     def kinds(self) -> KindTable:
         """The kinds of the objects."""
-        return BUILTIN_KINDS if self.objects is None else self.objects.kinds
+        return KNOWN_KINDS if self.objects is None else self.objects.kinds
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap of the objects."""

@@ -11,8 +11,9 @@ from pyverno.errors import HostError, HostUnavailableError, NotFoundError, Value
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.gvk import GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
+from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.resource import Resource
+from pyverno.policy.kinds import KNOWN_KINDS
 
 __all__ = ["ObjectStore"]
 
@@ -25,7 +26,7 @@ class ObjectStore:
 
     __slots__ = ("_index", "_loaded", "kinds")
 
-    def __init__(self, objects: Iterable[JSONObject] = (), kinds: KindTable = BUILTIN_KINDS) -> None:
+    def __init__(self, objects: Iterable[JSONObject] = (), kinds: KindTable = KNOWN_KINDS) -> None:
         self.kinds = kinds
         self._loaded = tuple(objects)
         self._index: dict[tuple[str, str, str, str], JSONObject] | None = None

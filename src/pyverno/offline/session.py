@@ -19,18 +19,18 @@ from pyverno.engine.rule import CompiledPolicy, Exemption
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, encode
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.clifiles import Values
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
-from pyverno.policy.kinds import RULE_KINDS, Family, kinds_of
+from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, RULE_KINDS, Family, kinds_of
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Session"]
 
 CLEANUP_KINDS = kinds_of(Family.CLEANUP)
-DELETING_KINDS = frozenset(kind for kind in kinds_of(Family.CEL) if kind.endswith("DeletingPolicy"))
+DELETING_KINDS = frozenset(row.kind for row in POLICY_KINDS if row.deletes) - CLEANUP_KINDS
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _NO_DOCUMENTS = Compilation()
@@ -66,7 +66,7 @@ class Session:
     exceptions: tuple[Exemption, ...] = ()
     values: Values = field(default_factory=Values)
     user: User = field(default_factory=User)
-    kinds: KindTable = BUILTIN_KINDS
+    kinds: KindTable = KNOWN_KINDS
     namespaces: Mapping[str, JSONObject] = field(default_factory=dict)
     compilation: Compilation = _NO_DOCUMENTS
     errors: tuple[PyvernoError, ...] = ()
@@ -89,7 +89,7 @@ class Session:
         namespaces: Iterable[JSONObject] = (),
         values: Values | None = None,
         user: User | None = None,
-        kinds: KindTable = BUILTIN_KINDS,
+        kinds: KindTable = KNOWN_KINDS,
     ) -> Session:
         """Return a session over an `OfflineHost`.
 

@@ -6,15 +6,19 @@ a kind, write its dataclass and record in a module of this package and add its r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 
-from pyverno.kube.gvk import GVR
+from pyverno.kube.builtin_kinds import Group
+from pyverno.kube.gvk import GVR, version_order
+from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable, read_groups
+from pyverno.policy import decoders
 from pyverno.policy.schema import Shape
 from pyverno.value import dataclass
 
 __all__ = [
     "CEL_MUTATION_KINDS",
+    "KNOWN_KINDS",
     "POLICY_KINDS",
     "RULE_KINDS",
     "WATCHED_EXCEPTIONS",
@@ -23,6 +27,7 @@ __all__ = [
     "PolicyKind",
     "find_kind",
     "is_policy",
+    "kind_of",
     "kinds_of",
 ]
 
@@ -52,7 +57,9 @@ class PolicyKind:
     should move to. `watched` is the version that controllers read.
 
     `routes` are the webhook paths that evaluate policies of the kind, each with `mutate` or `validate`; a kind without
-    routes takes no part in admission webhooks of its own (rules share `/validate` and `/mutate`). `libraries` names the
+    routes takes no part in admission webhooks of its own (rules share `/validate` and `/mutate`). `binds` names the
+    kind that a binding puts into force, `becomes` the admission policy of Kubernetes that a policy may be turned into;
+    policies of a kind that `deletes` act on a schedule. `libraries` names the
     CEL libraries of the kind (`lang.cel.presets`). `source` is its name in reports, `label` the prefix of the label by
     which reports on a policy are found, `metric` its word in names of metrics. Literal lists and maps of a
     kind that `is_homogeneous` have elements of one type; one that `checks_literals` refuses bad literals when it is
@@ -75,6 +82,9 @@ class PolicyKind:
     source: str = "kyverno"
     label: str = _OTHERS
     metric: str = ""
+    binds: str = ""
+    becomes: str = ""
+    deletes: bool = False
     is_homogeneous: bool = True
     checks_literals: bool = True
 
@@ -82,6 +92,16 @@ class PolicyKind:
     def gvr(self) -> GVR:
         """The resource that controllers watch."""
         return GVR(self.group, self.watched or self.versions[0], self.plural)
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` in which controllers read the kind."""
+        return f"{self.group}/{self.gvr.version}"
+
+    @property
+    def has_status(self) -> bool:
+        """Whether objects of the kind have a status of their own."""
+        return self.family not in (Family.EXCEPTION, Family.CEL_EXCEPTION)
 
     @property
     def takes_part_in_admission(self) -> bool:
@@ -94,93 +114,6 @@ _CEL = "policies.kyverno.io"
 _KUBERNETES = "admissionregistration.k8s.io"
 _CEL_VERSIONS = ("v1beta1", "v1", "v1alpha1")
 _ADMISSION_VERSIONS = ("v1", "v1beta1", "v1alpha1")
-
-
-# ---------------------------------------------------------- decoders: each imports what it needs, and nothing else
-
-
-def _cluster_policy(version: str) -> Shape:
-    from pyverno.policy.clusterpolicy import CLUSTER_POLICY, CLUSTER_POLICY_V2BETA1
-
-    return CLUSTER_POLICY_V2BETA1 if version == "v2beta1" else CLUSTER_POLICY
-
-
-def _cleanup_policy(_version: str) -> Shape:
-    from pyverno.policy.cleanup import CLEANUP_POLICY
-
-    return CLEANUP_POLICY
-
-
-def _policy_exception(_version: str) -> Shape:
-    from pyverno.policy.exception import POLICY_EXCEPTION
-
-    return POLICY_EXCEPTION
-
-
-def _global_context_entry(_version: str) -> Shape:
-    from pyverno.policy.globalcontext import GLOBAL_CONTEXT_ENTRY
-
-    return GLOBAL_CONTEXT_ENTRY
-
-
-def _validating_policy(_version: str) -> Shape:
-    from pyverno.policy.cel.policies import VALIDATING_POLICY
-
-    return VALIDATING_POLICY
-
-
-def _mutating_policy(_version: str) -> Shape:
-    from pyverno.policy.cel.policies import MUTATING_POLICY
-
-    return MUTATING_POLICY
-
-
-def _generating_policy(_version: str) -> Shape:
-    from pyverno.policy.cel.policies import GENERATING_POLICY
-
-    return GENERATING_POLICY
-
-
-def _deleting_policy(_version: str) -> Shape:
-    from pyverno.policy.cel.policies import DELETING_POLICY
-
-    return DELETING_POLICY
-
-
-def _image_validating_policy(_version: str) -> Shape:
-    from pyverno.policy.cel.imagepolicy import IMAGE_VALIDATING_POLICY
-
-    return IMAGE_VALIDATING_POLICY
-
-
-def _cel_exception(_version: str) -> Shape:
-    from pyverno.policy.cel.exception import CEL_EXCEPTION
-
-    return CEL_EXCEPTION
-
-
-def _validating_admission_policy(_version: str) -> Shape:
-    from pyverno.policy.cel.admissionpolicy import VALIDATING_ADMISSION_POLICY
-
-    return VALIDATING_ADMISSION_POLICY
-
-
-def _validating_admission_policy_binding(_version: str) -> Shape:
-    from pyverno.policy.cel.admissionpolicy import VALIDATING_ADMISSION_POLICY_BINDING
-
-    return VALIDATING_ADMISSION_POLICY_BINDING
-
-
-def _mutating_admission_policy(_version: str) -> Shape:
-    from pyverno.policy.cel.admissionpolicy import MUTATING_ADMISSION_POLICY
-
-    return MUTATING_ADMISSION_POLICY
-
-
-def _mutating_admission_policy_binding(_version: str) -> Shape:
-    from pyverno.policy.cel.admissionpolicy import MUTATING_ADMISSION_POLICY_BINDING
-
-    return MUTATING_ADMISSION_POLICY_BINDING
 
 
 # ---------------------------------------------------------------------------------------------------------- rows
@@ -196,6 +129,8 @@ def _cel(
     source: str = "",
     metric: str = "",
     twin_label: str = "",
+    becomes: str = "",
+    deletes: bool = False,
     is_homogeneous: bool = True,
     checks_literals: bool = True,
 ) -> tuple[PolicyKind, PolicyKind]:
@@ -220,6 +155,8 @@ def _cel(
             source=source or f"Kyverno{kind}",
             label=label or _OTHERS,
             metric=metric,
+            becomes="" if scope else becomes,
+            deletes=deletes,
             is_homogeneous=is_homogeneous,
             checks_literals=checks_literals,
         )
@@ -245,6 +182,7 @@ def _admission(
             _ADMISSION_VERSIONS,
             binding,
             source=kind,
+            binds=kind,
         ),
     )
 
@@ -257,8 +195,9 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         False,
         Family.RULES,
         ("v1", "v2beta1"),
-        _cluster_policy,
+        decoders.cluster_policy,
         ("cpol",),
+        becomes="ValidatingAdmissionPolicy",
         replacement="ValidatingPolicy, MutatingPolicy, GeneratingPolicy or ImageValidatingPolicy",
         label="cpol.kyverno.io",
     ),
@@ -269,7 +208,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         True,
         Family.RULES,
         ("v1", "v2beta1"),
-        _cluster_policy,
+        decoders.cluster_policy,
         ("pol",),
         replacement="NamespacedValidatingPolicy, NamespacedMutatingPolicy, NamespacedGeneratingPolicy or "
         "NamespacedImageValidatingPolicy",
@@ -282,10 +221,11 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         False,
         Family.CLEANUP,
         ("v2", "v2beta1"),
-        _cleanup_policy,
+        decoders.cleanup_policy,
         ("ccleanpol",),
         deprecated_versions=("v2beta1",),
         replacement="DeletingPolicy",
+        deletes=True,
     ),
     PolicyKind(
         _KYVERNO,
@@ -294,10 +234,11 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         True,
         Family.CLEANUP,
         ("v2", "v2beta1"),
-        _cleanup_policy,
+        decoders.cleanup_policy,
         ("cleanpol",),
         deprecated_versions=("v2beta1",),
         replacement="NamespacedDeletingPolicy",
+        deletes=True,
     ),
     PolicyKind(
         _KYVERNO,
@@ -306,7 +247,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         True,
         Family.EXCEPTION,
         ("v2", "v2beta1"),
-        _policy_exception,
+        decoders.policy_exception,
         ("polex",),
         deprecated_versions=("v2beta1",),
         replacement="PolicyException",
@@ -318,31 +259,33 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         False,
         Family.CONTEXT,
         ("v2beta1", "v2", "v2alpha1"),
-        _global_context_entry,
+        decoders.global_context_entry,
         ("gctxentry",),
         deprecated_versions=("v2alpha1",),
     ),
     *_cel(
         "ValidatingPolicy",
         "vpol",
-        _validating_policy,
+        decoders.validating_policy,
         ("user", "x509", "two-variable-comprehensions", "or-value"),
         routes=(("", "validate"),),
         metric="validating",
+        becomes="ValidatingAdmissionPolicy",
     ),
     *_cel(
         "MutatingPolicy",
         "mpol",
-        _mutating_policy,
+        decoders.mutating_policy,
         ("user", "x509", "two-variable-comprehensions", "or-value", "json-patch"),
         routes=(("", "mutate"),),
         metric="mutating",
+        becomes="MutatingAdmissionPolicy",
         twin_label="mpol.kyverno.io",
     ),
     *_cel(
         "GeneratingPolicy",
         "gpol",
-        _generating_policy,
+        decoders.generating_policy,
         ("x509", "generator", "or-value"),
         routes=(("", "validate"),),
         metric="generating",
@@ -352,15 +295,16 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
     *_cel(
         "DeletingPolicy",
         "dpol",
-        _deleting_policy,
+        decoders.deleting_policy,
         ("x509", "or-value"),
         source="kyverno",
+        deletes=True,
         checks_literals=False,
     ),
     *_cel(
         "ImageValidatingPolicy",
         "ivpol",
-        _image_validating_policy,
+        decoders.image_validating_policy,
         ("user", "two-variable-comprehensions", "image-verification"),
         routes=(("/validate", "validate"), ("/mutate", "mutate")),
         metric="image_validating",
@@ -372,17 +316,20 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         True,
         Family.CEL_EXCEPTION,
         _CEL_VERSIONS,
-        _cel_exception,
+        decoders.cel_exception,
         deprecated_versions=("v1alpha1",),
         watched="v1",
     ),
     *_admission(
-        "ValidatingAdmissionPolicy", _validating_admission_policy, _validating_admission_policy_binding, _OTHERS
+        "ValidatingAdmissionPolicy",
+        decoders.validating_admission_policy,
+        decoders.validating_admission_policy_binding,
+        _OTHERS,
     ),
     *_admission(
         "MutatingAdmissionPolicy",
-        _mutating_admission_policy,
-        _mutating_admission_policy_binding,
+        decoders.mutating_admission_policy,
+        decoders.mutating_admission_policy_binding,
         "mutatingadmissionpolicy.apiserver.io",
     ),
 )
@@ -409,6 +356,17 @@ def kinds_of(*families: Family) -> frozenset[str]:
     return frozenset(row.kind for row in POLICY_KINDS if row.family in families)
 
 
+def kind_of(family: Family, *, is_namespaced: bool, metric: str = "") -> PolicyKind:
+    """Return the cluster-wide or the namespaced kind of a family (and, in CEL, of what its policies do).
+
+    >>> kind_of(Family.CEL, is_namespaced=True, metric="mutating").kind
+    'NamespacedMutatingPolicy'
+    """
+    return next(
+        row for row in POLICY_KINDS if (row.family, row.namespaced, row.metric) == (family, is_namespaced, metric)
+    )
+
+
 RULE_KINDS = kinds_of(Family.RULES)
 """The kinds whose policies consist of rules: ClusterPolicy and Policy."""
 
@@ -420,6 +378,54 @@ WATCHED_EXCEPTIONS = tuple(row.gvr for row in POLICY_KINDS if row.family in (Fam
 
 CEL_MUTATION_KINDS = frozenset(row.kind for row in POLICY_KINDS if row.metric == "mutating")
 """MutatingPolicy and its namespaced twin."""
+
+
+# -------------------------------------------------------------------------------- what a cluster with Kyverno serves
+
+_KYVERNO_CATEGORY = "kyverno"
+_OTHER_GROUPS: tuple[Group, ...] = (
+    ("kyverno.io", "v2 v1beta1", (("updaterequests", "UpdateRequest", "ur", True, "status", _KYVERNO_CATEGORY),)),
+    (
+        "reports.kyverno.io",
+        "v1",
+        (
+            ("ephemeralreports", "EphemeralReport", "ephr", True, "", _KYVERNO_CATEGORY),
+            ("clusterephemeralreports", "ClusterEphemeralReport", "cephr", False, "", _KYVERNO_CATEGORY),
+        ),
+    ),
+    (
+        "wgpolicyk8s.io",
+        "v1alpha2",
+        (
+            ("policyreports", "PolicyReport", "polr", True, "", ""),
+            ("clusterpolicyreports", "ClusterPolicyReport", "cpolr", False, "", ""),
+        ),
+    ),
+    (
+        "openreports.io",
+        "v1alpha1",
+        (
+            ("reports", "Report", "reps", True, "", ""),
+            ("clusterreports", "ClusterReport", "creps", False, "", ""),
+        ),
+    ),
+    ("policyreporter.kyverno.io", "v1alpha1", (("targetconfigs", "TargetConfig", "tcfg", False, "", ""),)),
+)
+"""Work orders and reports, which are no policies."""
+
+
+def _known_kinds() -> Iterator[KindInfo]:
+    yield from BUILTIN_KINDS
+    for row in POLICY_KINDS:
+        if row.family is not Family.ADMISSION:  # those are Kubernetes' own
+            names = (row.plural, row.kind, " ".join(row.short_names), row.namespaced)
+            written = (*names, "status" if row.has_status else "", _KYVERNO_CATEGORY)
+            yield from read_groups([(row.group, " ".join(sorted(row.versions, key=version_order)), (written,))])
+    yield from read_groups(_OTHER_GROUPS)
+
+
+KNOWN_KINDS = KindTable(_known_kinds)
+"""What a cluster of Kubernetes 1.32 to 1.37 with Kyverno may serve; built on first use."""
 
 
 def is_policy(value: object) -> bool:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.rule import CompiledPolicy, Stage
-from pyverno.policy.kinds import CEL_MUTATION_KINDS, RULE_KINDS
+from pyverno.policy.kinds import CEL_MUTATION_KINDS, POLICY_KINDS, RULE_KINDS, Family, kind_of
 from pyverno.webhook.routes import Route, WebhookType
 
 __all__ = ["Policies"]
 
 _MEMO_LIMIT = 1024
 _SIDES = (False, True)
-_NAMESPACED = "Namespaced"
+_NAMESPACED = frozenset(row.kind for row in POLICY_KINDS if row.namespaced)
 
 Knows = Callable[[str, str, str], bool]
 """Tells by kind, namespace and name whether a policy is known, or known to have been deleted."""
@@ -150,8 +150,9 @@ def _named(route: Route, namespace: str) -> Iterable[Place]:
     """Yield the policies that a route is meant to ask about a request in a namespace."""
     names = route.names or ()
     if route.is_finegrained:
-        return ((("Policy" if route.namespace else "ClusterPolicy"), route.namespace, name) for name in names)
+        kind = kind_of(Family.RULES, is_namespaced=bool(route.namespace)).kind
+        return ((kind, route.namespace, name) for name in names)
     [kind] = route.kinds
-    if not kind.startswith(_NAMESPACED):
+    if kind not in _NAMESPACED:
         return ((kind, "", name) for name in names)
     return ((kind, namespace, name) for name in names) if namespace else ()

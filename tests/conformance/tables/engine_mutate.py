@@ -10,10 +10,10 @@ from pyverno.engine.engine import Review
 from pyverno.engine.request import Request
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import encode
-from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.patch.jsonpatch import create_patch
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
+from pyverno.policy.kinds import KNOWN_KINDS
 from tests.conformance.outcome import NO_ASSERTION, Claim, NotRun
 from tests.conformance.policies import judge
 
@@ -46,7 +46,7 @@ def _first_rules(policy: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def _targets(row: dict[str, Any]) -> Claim:
-    host = OfflineHost(targets=ObjectStore(row["targets"], BUILTIN_KINDS))
+    host = OfflineHost(targets=ObjectStore(row["targets"], KNOWN_KINDS))
     review = judge(_with_real_versions(row["policy"], row["targets"]), Request.from_manifest(row["trigger"]), host)
     patched = [result.patched for result in review.results if result.target is not None]
     return Claim(_ordered(row["patchedTargets"]), _ordered(patched))

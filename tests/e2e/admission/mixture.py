@@ -21,12 +21,12 @@ from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.request import Request, User
 from pyverno.kube.admissionreview import shortened
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.library import compile_policies
 from pyverno.offline.objects import ObjectStore
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 
@@ -134,7 +134,7 @@ class Mixture:
         operation = chance.choice(_OPERATIONS)
         name, groups = chance.choice(_USERS)
         view = Resource(manifest)
-        info = BUILTIN_KINDS.find(view.gvk)
+        info = KNOWN_KINDS.find(view.gvk)
         assert info is not None, view.gvk
         request: JSONObject = {
             "kind": {"group": view.gvk.group, "version": view.gvk.version, "kind": view.kind},
@@ -178,7 +178,7 @@ class Mixture:
         if path not in self._oracle:
             route = read_route(path)
             assert route is not None
-            host = OfflineHost(objects=ObjectStore([*self.config_maps, *self.namespaces], BUILTIN_KINDS))
+            host = OfflineHost(objects=ObjectStore([*self.config_maps, *self.namespaces], KNOWN_KINDS))
             self._oracle[path] = Engine(Policies(compile_policies(self.policies)).on(route), host)
         return self._oracle[path]
 
@@ -186,7 +186,7 @@ class Mixture:
         manifest: JSONObject = chance.choice(self.manifests[chance.choice(tuple(self.manifests))])
         metadata = {**manifest["metadata"], "labels": {**(manifest["metadata"].get("labels") or {})}}
         metadata["labels"]["team"] = chance.choice(("blue", "green", "nobody"))
-        info = BUILTIN_KINDS.find(Resource(manifest).gvk)
+        info = KNOWN_KINDS.find(Resource(manifest).gvk)
         if info is not None and info.namespaced:
             metadata["namespace"] = chance.choice(_NAMESPACES)
         manifest = {**manifest, "metadata": metadata}
@@ -242,7 +242,7 @@ def mixture(every: int = 1) -> Mixture:
         for each in expand_lists(load_documents(path.read_bytes(), file=path.name))
     ]
     known = [
-        *(each for each in manifests if BUILTIN_KINDS.find(Resource(each).gvk) is not None),
+        *(each for each in manifests if KNOWN_KINDS.find(Resource(each).gvk) is not None),
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}},
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "type": "Opaque", "data": {"a": "MQ=="}},
     ]

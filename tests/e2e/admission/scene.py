@@ -19,9 +19,9 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
+from pyverno.policy.kinds import KNOWN_KINDS
 from tests.e2e.admission.deployment import CONFIG_MAPS, POLICIES, Deployment, install, until
 from tests.e2e.admission.mixture import Asked, Mixture
 
@@ -167,7 +167,7 @@ async def refusal(client: Client, body: JSONObject) -> str:
 async def apply_all(client: Client, mixture: Mixture) -> None:
     """Create everything of a mixture and wait until every policy is ready."""
     for body in (*mixture.namespaces, *mixture.bindings, *mixture.config_maps):
-        info = BUILTIN_KINDS.find(Resource(body).gvk)
+        info = KNOWN_KINDS.find(Resource(body).gvk)
         assert info is not None
         if Resource(body).name != "default":
             await client.create(info.gvr, body, Resource(body).namespace)

@@ -12,10 +12,8 @@ def test_built_in_kinds_are_found_by_kind_resource_and_name():
     assert (info,) == BUILTIN_KINDS.named("netpol") == BUILTIN_KINDS.named("networkpolicies.networking.k8s.io")
 
 
-def test_scope_is_known_for_kyvernos_kinds_and_unknown_versions():
+def test_scope_is_known_for_unknown_versions():
     """Scope does not depend on the version."""
-    assert BUILTIN_KINDS.is_namespaced(GVK("kyverno.io", "v1", "Policy")) is True
-    assert BUILTIN_KINDS.is_namespaced(GVK("kyverno.io", "v1", "ClusterPolicy")) is False
     assert BUILTIN_KINDS.is_namespaced(GVK("autoscaling", "v2beta2", "HorizontalPodAutoscaler")) is True
     assert BUILTIN_KINDS.is_namespaced(GVK("x.io", "v1", "Foo")) is None
 

@@ -1,6 +1,8 @@
 """The registry knows every policy kind once."""
 
-from pyverno.policy.kinds import POLICY_KINDS, find_kind, is_policy
+from pyverno.kube.gvk import GVK
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, find_kind, is_policy
 
 
 def test_every_kind_is_registered_once():
@@ -43,3 +45,18 @@ def test_other_documents_are_no_policies():
     assert [is_policy(each) for each in ({"apiVersion": "v1", "kind": "Pod"}, [], {"apiVersion": 1, "kind": []})] == [
         False
     ] * 3
+
+
+def test_a_cluster_with_kyverno_serves_every_version_of_every_policy_kind():
+    """The table of kinds follows the registry: plural, scope and short names; the newest stable version leads."""
+    for row in POLICY_KINDS:
+        for version in row.versions:
+            known = KNOWN_KINDS.find(GVK(row.group, version, row.kind))
+            assert known is not None
+            assert (row.plural, row.namespaced, row.short_names) == (known.plural, known.namespaced, known.short_names)
+    assert ["v1", "v1beta1", "v1alpha1"] == [each.version for each in KNOWN_KINDS.by_kind("ValidatingPolicy")]
+
+
+def test_kubernetes_alone_knows_no_kind_of_kyverno():
+    """A Kubernetes API server serves its own admission policies and nothing of Kyverno."""
+    assert [] == [info.kind for info in BUILTIN_KINDS if info.group.endswith("kyverno.io")]

@@ -15,7 +15,7 @@ from pyverno.compiler import compile_documents
 from pyverno.engine.request import User
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.clifiles import API_VERSION, Values, read_context, read_user_info, read_values
 from pyverno.offline.files import STDIN, check_local, load_files, read_file
@@ -24,6 +24,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise
 from pyverno.offline.session import Session
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Inputs:
     @property
     def kinds(self) -> KindTable:
         """The built-in kinds and those of the given CustomResourceDefinitions."""
-        return BUILTIN_KINDS.with_crds(self.crds) if self.crds else BUILTIN_KINDS
+        return KNOWN_KINDS.with_crds(self.crds) if self.crds else KNOWN_KINDS
 
 
 def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:

@@ -11,7 +11,7 @@ from functools import partial
 from pyverno.errors import DocumentError, PyvernoError, UsageError
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
+from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.schemas import SchemaSet, schema_set
 from pyverno.lang.cel import STANDARD, Environment, types
 from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes
@@ -24,7 +24,7 @@ from pyverno.lang.cel.presets import (
     read_check_request,
 )
 from pyverno.lang.cel.types import Type, list_of, map_of, parse_type, struct
-from pyverno.policy.kinds import Family, kinds_of
+from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, Family, kinds_of
 from pyverno.regex import regex
 from pyverno.value import replace
 
@@ -45,6 +45,7 @@ OLDEST: Version = (1, 27)
 _VERSION = regex(r"v?1\.(\d{1,3})(?:\.\S*)?")
 _EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}
 _IMAGES: Mapping[str, Type] = dict.fromkeys(("images", "attestors", "attestations"), types.DYN)
+_IMAGE_KINDS = frozenset(row.kind for row in POLICY_KINDS if "image-verification" in row.libraries)
 _PARAMS: Mapping[str, Type] = {"params": types.DYN}
 
 
@@ -69,7 +70,7 @@ def _rules(version: Version) -> Environment:
 def _kyverno(version: Version, *, kind: str) -> Environment:
     from pyverno.compiler.cel.environment import environment_of_kind
 
-    names = {**_EXCEPTIONS, **(_IMAGES if kind.endswith("ImageValidatingPolicy") else {})}
+    names = {**_EXCEPTIONS, **(_IMAGES if kind in _IMAGE_KINDS else {})}
     return _with_admission(environment_of_kind(kind), names)
 
 
@@ -212,7 +213,7 @@ def custom_definitions(files: Sequence[str]) -> tuple[list[JSONObject], list[Pyv
 
 
 def _of_builtin(kind: str, builtin: SchemaSet) -> tuple[KindInfo, JSONObject]:
-    infos = _one_kind(BUILTIN_KINDS, kind)
+    infos = _one_kind(KNOWN_KINDS, kind)
     for info in infos:
         schema = builtin.find(info.group, info.version, info.kind)
         if schema is not None:

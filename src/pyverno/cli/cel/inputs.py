@@ -138,8 +138,8 @@ def bindings(given: Mapping[str, JSON], *, is_kyverno: bool = True) -> dict[str,
 def _admission(given: Mapping[str, JSON], *, is_kyverno: bool) -> dict[str, JSON]:
     from pyverno.engine.cel.session import authorizer_bindings, request_bindings
     from pyverno.engine.request import Operation, Request
-    from pyverno.kube.kinds import BUILTIN_KINDS
     from pyverno.kube.resource import Resource
+    from pyverno.policy.kinds import KNOWN_KINDS
 
     # what a policy has when it has no variables, and no exception applies to the request
     known: dict[str, JSON] = {"variables": {}, "exceptions": {"allowedImages": [], "allowedValues": []}}
@@ -151,6 +151,6 @@ def _admission(given: Mapping[str, JSON], *, is_kyverno: bool) -> dict[str, JSON
     if not isinstance(subject, dict):
         return known
     operation = Operation.DELETE if new is None else Operation.CREATE if old is None else Operation.UPDATE
-    kind = BUILTIN_KINDS.find(Resource(subject).gvk)
+    kind = KNOWN_KINDS.find(Resource(subject).gvk)
     request = Request.from_manifest(subject, operation=operation, old=old, gvr=None if kind is None else kind.gvr)
     return {**known, **authorizer_bindings(request), **request_bindings(request, has_objects=is_kyverno)}

@@ -16,7 +16,7 @@ from pyverno.engine.engine import Review
 from pyverno.engine.request import Operation, User
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.authorizationrequests import load_authorization_requests
@@ -36,6 +36,7 @@ from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, unique
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.offline.testfile import TestFile
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["Judged", "Suite", "load_suite"]
@@ -290,7 +291,7 @@ def _namespaced(documents: Sequence[Document], kinds: KindTable) -> list[Documen
 
 def _cluster(test: TestFile, folder: Path) -> tuple[KindTable, ObjectStore | None]:
     if not test.cluster_resources:
-        return BUILTIN_KINDS, None
+        return KNOWN_KINDS, None
     objects: list[JSONObject] = []
     crds: list[JSONObject] = []
     for name in test.cluster_resources:
@@ -298,7 +299,7 @@ def _cluster(test: TestFile, folder: Path) -> tuple[KindTable, ObjectStore | Non
         objects.extend(found.resources)
         for crd in found.crds:
             crds.extend(document.value for document in _required([crd], folder))
-    kinds = BUILTIN_KINDS.with_crds(crds) if crds else BUILTIN_KINDS
+    kinds = KNOWN_KINDS.with_crds(crds) if crds else KNOWN_KINDS
     return kinds, ObjectStore([normalise(each, kinds) for each in objects], kinds)
 
 

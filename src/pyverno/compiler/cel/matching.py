@@ -11,6 +11,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.selector import compile_selector
 from pyverno.policy.cel.constraints import MatchConstraints, MatchPolicy
 from pyverno.policy.cel.constraints import ResourceRule as WrittenRule
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.schema import Path
 
 __all__ = ["INVALID_SELECTOR", "lower_constraints", "selector_problems"]
@@ -55,6 +56,7 @@ def lower_constraints(
         policy_namespace=policy_namespace,
         matches_generated_names=not is_kubernetes,
         never=NEVER_INTERCEPTED if is_kubernetes else frozenset(),
+        kinds=KNOWN_KINDS,
     )
 
 

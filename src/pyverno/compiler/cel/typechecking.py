@@ -16,7 +16,7 @@ from pyverno.compiler.parser import Parser
 from pyverno.errors import Location
 from pyverno.kube.gvk import GVK, parse_api_version, parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import KindTable
 from pyverno.kube.schemas import SchemaSet
 from pyverno.lang.cel import Environment, types
 from pyverno.lang.cel.checking.structs import DeclaredTypes, SchemaTypes, StructTypes
@@ -31,6 +31,7 @@ from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.cel.policies import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import locate, path_text
 from pyverno.policy.validate import Cel, NamedExpression, Validate
@@ -114,7 +115,7 @@ def known_schemas(builtin: SchemaSet, crds: Iterable[JSONObject] = ()) -> Schema
         found = custom.get(gvk)
         return builtin.find(gvk.group, gvk.version, gvk.kind) if found is None else found
 
-    return Schemas(BUILTIN_KINDS.with_crds(crds), find, builtin.definitions.get)
+    return Schemas(KNOWN_KINDS.with_crds(crds), find, builtin.definitions.get)
 
 
 def custom_schemas(crd: JSONObject) -> Iterator[tuple[GVK, JSONObject]]:
@@ -141,7 +142,7 @@ def kinds_to_check(constraints: MatchConstraints | None, kinds: KindTable) -> tu
     """Return the kinds that rules name without wildcards and subresources, sorted; a rule gives at most ten.
 
     >>> rule = ResourceRule(("apps",), ("v1",), ("CREATE",), ("statefulsets", "deployments", "*/scale"))
-    >>> [gvk.kind for gvk in kinds_to_check(MatchConstraints((rule,)), BUILTIN_KINDS)]
+    >>> [gvk.kind for gvk in kinds_to_check(MatchConstraints((rule,)), KNOWN_KINDS)]
     ['Deployment', 'StatefulSet']
     """
     # Kubernetes: apiserver/pkg/admission/plugin/policy/validating/typechecking.go typesToCheck

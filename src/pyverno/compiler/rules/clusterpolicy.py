@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 from pyverno.compiler.autogen.patterns import expand
 from pyverno.compiler.parser import Parser, lower_context, lower_preconditions
-from pyverno.compiler.rules.fastverdict import later_shortcut
 from pyverno.compiler.rules.matching import lower_matcher
 from pyverno.compiler.rules.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
@@ -21,6 +20,8 @@ from pyverno.engine.rule import (
     CompiledPolicy,
     CompiledRule,
     Family,
+    FastVerdict,
+    HasFastVerdict,
     PolicyInfo,
     RuleInfo,
     Run,
@@ -102,8 +103,23 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         mutates_existing=stage is Stage.MUTATE_EXISTING,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,
-        shortcut=later_shortcut(action, rule_info, failure_action) if plain else None,
+        shortcut=_fast_verdict_of(action, rule_info, failure_action) if plain else None,
     )
+
+
+def _fast_verdict_of(action: Action, info: RuleInfo, failure_action: FailureAction) -> Callable[[], FastVerdict] | None:
+    """Return a function that makes the fast tier of an action on first use; None when the action has none."""
+    if not isinstance(action, HasFastVerdict):
+        return None
+    made: list[FastVerdict] = []  # `functools.cache` takes more memory than most of a rule
+    make = action.shortcut
+
+    def fast_verdict() -> FastVerdict:
+        if not made:
+            made.append(make(info, failure_action))
+        return made[0]
+
+    return fast_verdict
 
 
 def _lower_action(rule: Rule, policy: ClusterPolicy, parser: Parser) -> tuple[Stage, RuleType, Action]:

@@ -19,9 +19,10 @@ from pyverno.compiler.validation.kinds import check_kinds
 from pyverno.compiler.validation.match import check_match
 from pyverno.compiler.validation.spec import check_spec
 from pyverno.compiler.validation.variables import check_variables
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import KindTable
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Generate
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
@@ -37,7 +38,7 @@ def validate(
     rules: tuple[Rule, ...] | None = None,
     *,
     old: AnyPolicy | None = None,
-    kinds: KindTable = BUILTIN_KINDS,
+    kinds: KindTable = KNOWN_KINDS,
     kinds_are_complete: bool = False,
 ) -> Problems:
     """Return all errors and warnings of a decoded policy.

@@ -30,7 +30,7 @@ def check_name(name: str, findings: Findings) -> None:
 
 def check_spec(policy: ClusterPolicy, findings: Findings) -> None:
     """Check everything of a policy that does not belong to one rule."""
-    if policy.kind == "ClusterPolicy" and policy.namespace:
+    if policy.namespace and not policy.is_namespaced:
         text = "A clusterpolicy should not have the namespace defined"
         findings.warn(text)
         findings.error("namespace", ("metadata", "namespace"), text)

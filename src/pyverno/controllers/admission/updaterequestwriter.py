@@ -34,7 +34,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
-from pyverno.policy.kinds import RULE_KINDS
+from pyverno.policy.kinds import RULE_KINDS, Family, kind_of
 from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.value import dataclass
@@ -241,7 +241,7 @@ class UpdateRequestWriter:
             spec = of_downstream(labels, deletes=deletes)
             if spec is None:
                 continue
-            kind = "Policy" if "/" in spec.policy else "ClusterPolicy"
+            kind = kind_of(Family.RULES, is_namespaced="/" in spec.policy).kind
             if triggers.keeps_in_step(kind, spec.policy, spec.rule_context[0].rule, request):
                 yield spec
 
@@ -288,14 +288,13 @@ def _policy(trigger: Trigger) -> ResourceRef:
     return ResourceRef(policy.api_version, policy.kind, policy.namespace, policy.name)
 
 
-_KINDS: Final = {RequestType.CEL_GENERATE: "GeneratingPolicy", RequestType.CEL_MUTATE: "MutatingPolicy"}
+_CEL_WORK: Final = {RequestType.CEL_GENERATE: "generating", RequestType.CEL_MUTATE: "mutating"}
 
 
 def _policy_of(request_type: RequestType, namespace: str, name: str) -> ResourceRef:
-    kind = _KINDS.get(request_type)
-    if kind is None:
-        return ResourceRef("kyverno.io/v1", "Policy" if namespace else "ClusterPolicy", namespace, name)
-    return ResourceRef("policies.kyverno.io/v1", f"Namespaced{kind}" if namespace else kind, namespace, name)
+    metric = _CEL_WORK.get(request_type, "")
+    row = kind_of(Family.CEL if metric else Family.RULES, is_namespaced=bool(namespace), metric=metric)
+    return ResourceRef(row.api_version, row.kind, namespace, name)
 
 
 def _subject(question: AdmissionRequest) -> ResourceRef:

@@ -23,6 +23,7 @@ from pyverno.policy.cel.exception import CelException
 from pyverno.policy.cel.policies import MutatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
+from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass
 
@@ -32,8 +33,8 @@ _GROUP: Final = "admissionregistration.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
 _WORDS: Final = ("validating", "mutating")
 _MANAGED: Final = "app.kubernetes.io/managed-by=kyverno"
-_OWNERS: Final = frozenset({"ClusterPolicy", "ValidatingPolicy", "MutatingPolicy"})
-_PREFIXES: Final = ("cpol-", "vpol-", "mpol-")
+_OWNERS: Final = frozenset(row.kind for row in POLICY_KINDS if row.becomes)
+_PREFIXES: Final = tuple(f"{row.short_names[0]}-" for row in POLICY_KINDS if row.becomes)
 
 _FORBIDDEN: Final = 403
 _DEFAULTS: Final[Mapping[str, object]] = {

@@ -9,6 +9,7 @@ from typing import Final
 
 from pyverno.controllers.webhooks.sources import Endpoint
 from pyverno.kube.json import JSONObject
+from pyverno.policy.kinds import POLICY_KINDS, Family
 from pyverno.webhook.cleanupreviews import TTL_LABEL, TTL_PATH
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.heartbeat import HEARTBEAT_PATH
@@ -20,16 +21,6 @@ CLEANUP_PATH: Final = "/cleanuppolicyvalidate"
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _MANAGED: Final = "webhook.kyverno.io/managed-by"
-_LEGACY_VERSIONS: Final = ("v1", "v2beta1")
-_LATER_VERSIONS: Final = ("v2", "v2beta1")
-_CEL_VERSIONS: Final = ("v1", "v1alpha1", "v1beta1")
-_CEL_POLICIES: Final = (
-    "deletingpolicies",
-    "generatingpolicies",
-    "imagevalidatingpolicies",
-    "mutatingpolicies",
-    "validatingpolicies",
-)
 
 
 def document_configurations(endpoint: Endpoint, configuration: Configuration, timeout: int) -> tuple[JSONObject, ...]:
@@ -37,19 +28,12 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
 
     They never change with the policies; `timeout` in seconds is for policies and the heartbeat.
     """
-    legacy = _rule("kyverno.io", _LEGACY_VERSIONS, ("clusterpolicies", "policies"))
-    policies = [
-        legacy,
-        _rule("policies.kyverno.io", _CEL_VERSIONS, _CEL_POLICIES),
-        _rule("policies.kyverno.io", ("v1", "v1beta1"), tuple(f"namespaced{name}" for name in _CEL_POLICIES)),
-    ]
-    exceptions = [_rule("kyverno.io", _LATER_VERSIONS, ("policyexceptions",))]
-    cel_exceptions = [_rule("policies.kyverno.io", _CEL_VERSIONS, ("policyexceptions",))]
-    entries = [_rule("kyverno.io", (*_LATER_VERSIONS, "v2alpha1"), ("globalcontextentries",))]
+    legacy = _rules_of(Family.RULES)
+    policies = [*legacy, *_rules_of(Family.CEL)]
     rows = (
-        ("exception", "/exceptionvalidate", exceptions),
-        ("cel-exception", "/celexception/validate", cel_exceptions),
-        ("global-context", "/globalcontextvalidate", entries),
+        ("exception", "/exceptionvalidate", _rules_of(Family.EXCEPTION)),
+        ("cel-exception", "/celexception/validate", _rules_of(Family.CEL_EXCEPTION)),
+        ("global-context", "/globalcontextvalidate", _rules_of(Family.CONTEXT)),
     )
     policy_hook = {
         **_hook(endpoint, "/policyvalidate", policies, name="validate-policy.kyverno.svc"),
@@ -58,7 +42,7 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
     }
     # Kyverno: it changes nothing, but whoever looks whether everything is in place expects it
     changing_hook = {
-        **_hook(endpoint, "/policymutate", [legacy], name="mutate-policy.kyverno.svc"),
+        **_hook(endpoint, "/policymutate", legacy, name="mutate-policy.kyverno.svc"),
         "matchPolicy": "Equivalent",
         "sideEffects": "NoneOnDryRun",
         "timeoutSeconds": timeout,
@@ -79,7 +63,7 @@ def cleanup_configurations(
     endpoint: Endpoint, configuration: Configuration, *, policy_path: str = CLEANUP_PATH
 ) -> tuple[JSONObject, ...]:
     """Return the configurations for cleanup policies and for the label that gives an object a time to live."""
-    policies = [_rule("kyverno.io", _LATER_VERSIONS, ("cleanuppolicies", "clustercleanuppolicies"))]
+    policies = _rules_of(Family.CLEANUP)
     labelled = {
         **_hook(endpoint, TTL_PATH, [_rule("*", ("*",), ("*",))]),
         "failurePolicy": "Ignore",
@@ -128,6 +112,15 @@ def _configuration(door: str, word: str, hook: JSONObject, configuration: Config
         "metadata": metadata,
         "webhooks": [hook],
     }
+
+
+def _rules_of(family: Family) -> list[JSONObject]:
+    """Return a webhook rule per group and set of served versions."""
+    resources: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for row in POLICY_KINDS:
+        if row.family is family:
+            resources.setdefault((row.group, tuple(sorted(row.versions))), []).append(row.plural)
+    return [_rule(group, versions, tuple(sorted(names))) for (group, versions), names in resources.items()]
 
 
 def _rule(group: str, versions: tuple[str, ...], resources: tuple[str, ...]) -> JSONObject:
