@@ -65,7 +65,7 @@ _ELSEWHERE = (
     "pyverno.engine.host.NoHost.",
     "pyverno.engine.scope.Scope._force",
     "pyverno.engine.scope._load_failure",
-    "pyverno.regex.",
+    "pyverno.lazyregex.",
     "pyverno.engine.cel.constraints._see",
     "pyverno.engine.match.IndexKey.is_short",
     "pyverno.engine.match._is_short",

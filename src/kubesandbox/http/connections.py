@@ -13,7 +13,7 @@ from aiohttp.http_exceptions import BadHttpMessage, BadHttpMethod, LineTooLong
 
 from pyverno.kube.json import dump as dump_json
 from pyverno.kube.status import not_allowed
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["Connections", "unmet", "unreadable"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, unquote_plus
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["Query", "parse_url", "values_of"]
 

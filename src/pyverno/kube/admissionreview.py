@@ -15,7 +15,7 @@ import orjson
 from pyverno.errors import DocumentError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode, encode
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = [
     "MAX_MESSAGE_BYTES",

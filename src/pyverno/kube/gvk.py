@@ -11,7 +11,7 @@ from functools import lru_cache
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as fits
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["ImageReference", "parse_reference"]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from pyverno.errors import DocumentError
 from pyverno.kube.gofloat import float_text, float_verb_text
 from pyverno.kube.jsonscan import scan
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = [
     "JSON",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyverno.errors import DocumentError
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["MAX_DEPTH", "scan"]
 

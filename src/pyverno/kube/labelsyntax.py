@@ -5,7 +5,7 @@ This module must never know selectors (see `selector`).
 
 from __future__ import annotations
 
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["label_key_problems", "label_value_problems"]
 

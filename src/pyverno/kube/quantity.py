@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.gofloat import float_verb_text
 from pyverno.kube.names import MAX_NAME
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["LabelTest", "Labels", "compile_selector", "expand_labels", "parse_selector_text"]
 

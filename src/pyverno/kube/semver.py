@@ -12,7 +12,7 @@ from functools import lru_cache, total_ordering
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.names import MAX_NAME
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["Range", "Version", "parse_range", "parse_version", "try_version"]

@@ -15,7 +15,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
 from pyverno.kube.json import JSON
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["MAX_INDENT", "MAX_LINES", "Source"]
 

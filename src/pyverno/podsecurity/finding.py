@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyverno.kube.json import go_text
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["MAX_LISTED", "FieldError", "Finding", "Violation", "plural", "quoted", "sorted_unique"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["LATEST", "Version", "parse_version", "since"]

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.lazyregex import regex
 from pyverno.policy.document import PolicyDocument
 from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Record, boolean, choice, free, list_of, text
-from pyverno.regex import regex
 from pyverno.value import dataclass, field
 
 __all__ = [

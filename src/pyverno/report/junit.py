@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["Case", "junit"]

@@ -16,7 +16,7 @@ from pyverno.errors import DocumentError, ValueSyntaxError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.quantity import parse_quantity
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.webhook.filters import ExcludedUsers, ResourceFilter, read_resource_filters, read_user_list
 
 __all__ = ["Configuration"]

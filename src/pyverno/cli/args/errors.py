@@ -11,7 +11,7 @@ import click
 
 from pyverno.cli.errors import Exit
 from pyverno.errors import UsageError
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["argument_error", "run_command"]
 

@@ -15,7 +15,7 @@ import click
 
 from pyverno.cli.args.flags import Flag
 from pyverno.errors import UsageError, ValueSyntaxError
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = [
     "LOGGING_OPTIONS",

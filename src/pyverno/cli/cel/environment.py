@@ -24,8 +24,8 @@ from pyverno.lang.cel.presets import (
     read_check_request,
 )
 from pyverno.lang.cel.types import Type, list_of, map_of, parse_type, struct
+from pyverno.lazyregex import regex
 from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, Family, kinds_of
-from pyverno.regex import regex
 from pyverno.value import replace
 
 __all__ = [

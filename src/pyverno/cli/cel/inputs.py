@@ -12,8 +12,8 @@ from pathlib import Path
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.lazyregex import regex
 from pyverno.offline.files import STDIN, read_file, read_stdin
-from pyverno.regex import regex
 
 __all__ = ["DOCUMENT_FLAGS", "Inputs", "bindings", "is_variable_name"]
 

@@ -12,7 +12,7 @@ from pyverno.cli.style import Style
 from pyverno.cli.test.check import Row
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.report.table import draw_table
 
 __all__ = ["render", "table"]

@@ -14,13 +14,13 @@ from typing import Any, Generic, TypeVar
 from pyverno.errors import PolicyError
 from pyverno.kube.gvk import join_api_version
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.lazyregex import regex
 from pyverno.policy.cel.blocks import Autogen
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.imagepolicy import IMAGE_VALIDATING_SPEC, ImageValidatingPolicy
 from pyverno.policy.cel.policies import MUTATING_SPEC, MutatingPolicy, ValidatingPolicy, ValidatingSpec
 from pyverno.policy.schema import Cursor, Problems, Record, locate
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
-from pyverno.regex import regex
 from pyverno.value import dataclass, replace
 
 __all__ = [

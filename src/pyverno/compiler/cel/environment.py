@@ -19,10 +19,10 @@ from pyverno.lang.cel.rebase import look_deeper
 from pyverno.lang.cel.syntax.source import CompileError
 from pyverno.lang.cel.types import Type, struct
 from pyverno.lang.cel.values import StructValue, Value
+from pyverno.lazyregex import regex
 from pyverno.policy.kinds import Family, find_kind
 from pyverno.policy.schema import Path
 from pyverno.policy.validate import NamedExpression
-from pyverno.regex import regex
 from pyverno.value import dataclass, field
 
 __all__ = ["CelCompiler", "environment_of_kind", "forget"]

@@ -13,12 +13,12 @@ from pyverno.kube.json import JSON
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.template.patchtext import compile_patch_text
+from pyverno.lazyregex import go_regex
 from pyverno.policy.generate import Generate
 from pyverno.policy.match import ResourceFilter
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
-from pyverno.regex import go_regex
 
 __all__ = ["check_kinds"]
 

@@ -18,13 +18,13 @@ from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.lang.template import compile_template
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.lang.template.syntax import VARIABLE
+from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.context import ConfigMap
 from pyverno.policy.match import MatchBlocks
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.schema import Path
-from pyverno.regex import regex
 from pyverno.value import dataclass
 
 __all__ = ["check_variables"]

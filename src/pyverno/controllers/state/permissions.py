@@ -14,12 +14,12 @@ from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
+from pyverno.lazyregex import regex
 from pyverno.policy.cel.constraints import MatchConstraints
 from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.cel.policies import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.mutate import Mutate, Target
-from pyverno.regex import regex
 
 __all__ = ["ReadPermissions", "ScannedPolicy", "TargetPermissions", "resources_of"]
 

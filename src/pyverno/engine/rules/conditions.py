@@ -14,7 +14,7 @@ from pyverno.lang.pattern.operators import Sides, compile_operator, operator
 from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import Template, compile_template
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = [

@@ -15,7 +15,7 @@ from pyverno.kube.time.civil import civil_from_days, days_from_civil, weekday
 from pyverno.kube.time.cronexpr import CronExpression, parse_cronexpr
 from pyverno.kube.time.duration import SECOND, parse_duration
 from pyverno.kube.time.gotime import GoTime
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["CronExpression", "Schedule", "parse_cronexpr", "parse_standard"]

@@ -12,7 +12,7 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.time.civil import days_from_civil, days_in_month, weekday
 from pyverno.kube.time.duration import SECOND
 from pyverno.kube.time.gotime import GoTime
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["CronExpression", "parse_cronexpr"]

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.names import MAX_NAME
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = [
     "HOUR",

@@ -14,7 +14,7 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.time.civil import days_before_month, days_in_month, is_leap
 from pyverno.kube.time.duration import quote_time
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["DAYS", "MONTHS", "Chunk", "Fields", "chunks", "read_fields"]

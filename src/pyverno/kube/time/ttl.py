@@ -10,7 +10,7 @@ import re
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.time.duration import HOUR, MICROSECOND, MILLISECOND, MINUTE, NANOSECOND, SECOND, try_duration
 from pyverno.kube.time.gotime import GoTime, parse_time
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["parse_ttl"]
 

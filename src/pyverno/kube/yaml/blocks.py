@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.scalars import resolve_plain
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["BlockReader"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pyverno.errors import DocumentError, Location
 from pyverno.kube.json import JSON, decode
 from pyverno.kube.yaml.blocks import BlockReader
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["Scalar", "key_text", "resolve_plain", "resolve_tagged"]
 

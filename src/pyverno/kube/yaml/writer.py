@@ -16,7 +16,7 @@ from typing import Final
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.scalars import resolve_plain
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["dump_yaml"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Final
 from pyverno.errors import DocumentError, ExpressionSyntaxError
 from pyverno.kube.json import decode
 from pyverno.lang.jmespath.tokens import HOLE_END, HOLE_START, Token, TokenType
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["tokenize"]
 

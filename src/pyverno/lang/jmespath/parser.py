@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON, decode
 from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
 from pyverno.lang.jmespath.lexer import tokenize
 from pyverno.lang.jmespath.tokens import BINDING_POWERS, HOLE, HOLE_END, Token, TokenType
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["BARE_HOLE", "MAX_DEPTH", "parse"]
 

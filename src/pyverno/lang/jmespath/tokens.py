@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["BINDING_POWERS", "HOLE", "HOLE_END", "HOLE_START", "Token", "TokenType"]
 

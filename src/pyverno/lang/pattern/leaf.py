@@ -20,7 +20,7 @@ from pyverno.kube.quantity import try_quantity
 from pyverno.kube.time.duration import try_duration
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import GO_SPACE
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = [
     "Leaf",

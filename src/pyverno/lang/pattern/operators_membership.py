@@ -14,7 +14,7 @@ from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, decode, go_text, is_number
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard, match
 from pyverno.lang.pattern.operators_values import duration_of, quantity_of
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["BOTH_SIDES", "MEMBERSHIP", "NEGATED", "Sides", "compile_in", "compile_not_in"]
 

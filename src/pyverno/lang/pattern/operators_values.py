@@ -7,7 +7,7 @@ import math
 from pyverno.kube.json import JSON, is_number
 from pyverno.kube.quantity import Quantity, try_quantity
 from pyverno.kube.time.duration import try_duration
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["duration_of", "float_of", "integer_of", "pair_durations", "quantity_of", "seconds_of"]
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.regex.compiler import compile_re2
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["MAX_REPEAT", "Choice", "Class", "Piece", "Repeat", "Sequence", "parse_pieces"]

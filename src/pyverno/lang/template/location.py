@@ -6,7 +6,7 @@ look at the document itself.
 
 from __future__ import annotations
 
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["join_path", "parse_path", "path_expression", "place_expression", "shown_path"]
 

@@ -16,7 +16,7 @@ from pyverno.kube.yaml.scalars import resolve_plain
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.lang.template.syntax import parse_string
 from pyverno.lang.template.template import Template, compile_template
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["PatchText", "compile_patch_text"]

@@ -13,7 +13,7 @@ from pyverno.errors import SubstitutionError
 from pyverno.kube.json import JSON, go_text, is_number
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.lang.template.location import join_path
-from pyverno.regex import go_regex, regex
+from pyverno.lazyregex import go_regex, regex
 
 __all__ = ["find_references", "resolve_references"]
 

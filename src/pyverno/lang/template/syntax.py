@@ -10,7 +10,7 @@ import re
 
 from pyverno.errors import SubstitutionError
 from pyverno.kube.json import JSON
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = [

@@ -17,7 +17,7 @@ from pyverno.lang.template.references import resolve_references
 from pyverno.lang.template.rescan import render_rescanning
 from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
 from pyverno.lang.template.syntax import VARIABLE, parse_string
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pyverno.lang.cel.types import Type, opaque
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import instant, reading
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["AUTHORIZER", "AUTHORIZER_NAMES", "AUTHORIZER_SELECTORS", "Authorizer", "ResourceCheck"]

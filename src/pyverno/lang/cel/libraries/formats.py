@@ -17,7 +17,7 @@ from pyverno.lang.cel.libraries.costs import value_size
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.values import NONE, Optional, Value
 from pyverno.lang.cel.work import instant, reading, walking
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["FORMATS", "NamedFormat"]

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from pyverno.lang.cel.syntax.source import MAX_CODE_POINTS, CompileError, Issue, Source
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["EOF", "Token", "tokenize"]
 

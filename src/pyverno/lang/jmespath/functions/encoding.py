@@ -17,7 +17,7 @@ from pyverno.lang.jmespath.cost import FLAT, READ, Cost
 from pyverno.lang.jmespath.function import ANY, STRING, function, unreadable
 from pyverno.lang.jmespath.jsontext import read_json
 from pyverno.lang.runtime import Runtime
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["FUNCTIONS"]
 

@@ -13,7 +13,7 @@ from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.cost import Cost
 from pyverno.lang.jmespath.function import BOOL, STRING, function, unreadable
 from pyverno.lang.runtime import Runtime
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["FUNCTIONS"]
 

@@ -16,7 +16,7 @@ from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, functi
 from pyverno.lang.jmespath.functions.text import scalar_text
 from pyverno.lang.regex.compiler import compile_re2
 from pyverno.lang.runtime import Budget, Runtime
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["FUNCTIONS", "compile_pattern"]
 

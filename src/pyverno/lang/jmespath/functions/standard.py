@@ -27,7 +27,7 @@ from pyverno.lang.jmespath.function import (
 )
 from pyverno.lang.jmespath.values import ExpRef, check_size
 from pyverno.lang.runtime import BYTES_PER_STEP, Runtime
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["FUNCTIONS"]
 

@@ -15,7 +15,7 @@ from pyverno.kube.time.gotime import RFC3339, GoTime, parse_time, unix_time
 from pyverno.lang.jmespath.cost import FLAT, Cost
 from pyverno.lang.jmespath.function import BOOL, STRING, function, unreadable
 from pyverno.lang.runtime import Runtime
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 
 __all__ = ["FUNCTIONS"]
 

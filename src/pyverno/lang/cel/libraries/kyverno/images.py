@@ -12,7 +12,7 @@ from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.types import opaque
 from pyverno.lang.cel.work import instant, reading
-from pyverno.regex import regex
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["IMAGES", "Image", "parse_image"]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pyverno.regex import go_regex, regex
+from pyverno.lazyregex import go_regex, regex
 
 
 @pytest.mark.parametrize("text", ["", "abc", "ABC1", "1a2b"])

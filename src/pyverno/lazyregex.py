@@ -1,7 +1,7 @@
-"""Regular expressions of our own code, compiled when they are first used.
+"""Regular expressions of pyverno's own code, compiled at their first use.
 
-Python takes up to some milliseconds to compile one, and a run uses few of those that its modules name. This module must
-never see an expression that came from outside.
+Compiling one takes Python up to a few milliseconds, and a run uses few of them. Expressions from policies or resources
+must never come here: they run on RE2 within limits (`lang/regex`).
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ _METHODS = ("findall", "finditer", "fullmatch", "match", "pattern", "search", "s
 
 
 class _Regex:
-    """A pattern whose methods are put into its slots when the first of them is asked for."""
+    """A pattern that fills its slots with the methods of the compiled pattern at the first use of one."""
 
-    __slots__ = (*_METHODS, "_engine", "_written")
+    __slots__ = (*_METHODS, "_engine", "_arguments")
 
     def __init__(self, engine: str, *written: object) -> None:
         self._engine = engine
-        self._written = written
+        self._arguments = written
 
-    # asked only while the slot is empty
+    # Python calls this only while the slot is empty
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
             raise AttributeError(name)
-        compiled = importlib.import_module(self._engine).compile(*self._written)
+        compiled = importlib.import_module(self._engine).compile(*self._arguments)
         for method in _METHODS:
             setattr(self, method, getattr(compiled, method))
         return getattr(compiled, name)
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what acts as the compiled expression; raises `re.error` at its first use when it is none.
+    """Return a stand-in for the compiled expression; its first use raises `re.error` for an invalid expression.
 
     >>> regex("[a-z]+").fullmatch("abc")
     <re.Match object; span=(0, 3), match='abc'>
@@ -44,7 +44,7 @@ def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 
 def go_regex(text: str) -> Any:
-    """Return what acts as the expression compiled by RE2, for those that Kyverno has in Go and runs on any text.
+    """Return a stand-in for an expression compiled by RE2, for expressions of Kyverno's code that run on any text.
 
     >>> go_regex("[a-z]+").search("1abc2").group(0)
     'abc'
