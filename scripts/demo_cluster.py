@@ -113,8 +113,8 @@ def play(heading: Callable[[str], None]) -> list[str]:
 
 async def _play(heading: Callable[[str], None]) -> list[str]:
     from kubesandbox.sandbox import Sandbox
+    from pyverno.telemetry.observer import Observers
     from pyverno.testing import PolicySandbox
-    from pyverno.webhook.observers import Observers
 
     heading("A cluster with policies at work")
     began = time.perf_counter()

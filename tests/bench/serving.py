@@ -33,8 +33,8 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.observer import Observers
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.observers import Observers
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import WebhookServer
 from pyverno.webhook.tls import ServerTls

@@ -12,8 +12,8 @@ from pyverno.cluster.client import Client
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.observers import Observers
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 CONFIG_MAPS = GVR("", "v1", "configmaps")

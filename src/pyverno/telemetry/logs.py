@@ -20,9 +20,9 @@ from pyverno.engine.faults import trace_of
 from pyverno.engine.result import FailureAction, Fault, Status
 from pyverno.errors import PyvernoError
 from pyverno.kube.admissionreview import AdmissionRequest
+from pyverno.telemetry.payloadlog import is_secret
+from pyverno.telemetry.throttle import Throttle
 from pyverno.webhook.admission import AdmissionOutcome
-from pyverno.webhook.payloadlog import is_secret
-from pyverno.webhook.throttle import Throttle
 
 __all__ = ["TIME_FORMATS", "AnswerLog", "JsonFormatter", "LogSettings", "TextFormatter", "level_of", "set_up_logging"]
 

@@ -17,11 +17,11 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.telemetry.instruments import Counter, Histogram, Instruments, Reading, Spread
 from pyverno.telemetry.metricsettings import MetricSettings
+from pyverno.telemetry.sharing import Shared
 from pyverno.telemetry.snapshots import joined
 from pyverno.version import __version__
 from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.routes import read_route
-from pyverno.webhook.sharing import Shared
 
 if TYPE_CHECKING:
     from pyverno.telemetry.exposition import Exposition

@@ -20,8 +20,8 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON
+from pyverno.telemetry.payloadlog import is_secret
 from pyverno.webhook.admission import AdmissionOutcome
-from pyverno.webhook.payloadlog import is_secret
 
 __all__ = ["Traces"]
 

@@ -31,8 +31,8 @@ from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.observers import Observers
 from pyverno.webhook.policyreviews import ExceptionSettings
 
 __all__ = ["INSTALLATIONS", "Cluster", "running_cluster"]

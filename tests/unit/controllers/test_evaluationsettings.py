@@ -10,8 +10,8 @@ from pyverno.cluster.client import Client
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.observers import Observers
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 DEPLOYMENTS = GVR("apps", "v1", "deployments")

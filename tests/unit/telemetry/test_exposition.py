@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pyverno.telemetry.exposition import written
 from pyverno.telemetry.instruments import Instruments
 from pyverno.telemetry.metrics import Metrics
-from tests.unit.webhook.test_observers import QUESTION, judged
+from tests.unit.telemetry.test_observer import QUESTION, judged
 
 ODD = ["plain", 'quo"te', "back\\slash", "line\nbreak", "", "ü", "{,}=\t"]
 

@@ -23,7 +23,7 @@ from pyverno.webhook.admission import AdmissionOutcome, answer
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 from tests.support.webhookserver import MemoryWorld, review_body
-from tests.unit.webhook.test_observers import POD, POLICY, QUESTION, judged
+from tests.unit.telemetry.test_observer import POD, POLICY, QUESTION, judged
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "operations.md"
 RESULT = {

@@ -26,7 +26,7 @@ from pyverno.errors import HostError
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.otlp import Collector, MetricsPush, Tracing
 from tests.support.webhookserver import make_certificate
-from tests.unit.webhook.test_observers import QUESTION, judged
+from tests.unit.telemetry.test_observer import QUESTION, judged
 
 ACCESS = Access("https://192.0.2.1")
 

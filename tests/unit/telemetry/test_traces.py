@@ -12,8 +12,8 @@ from opentelemetry.trace import StatusCode
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError
 from pyverno.telemetry.traces import Traces
 from pyverno.webhook.admission import ALLOWED, AdmissionOutcome
-from tests.unit.webhook.test_observers import QUESTION, judged
-from tests.unit.webhook.test_payloadlog import SECRET, WORD, asked
+from tests.unit.telemetry.test_observer import QUESTION, judged
+from tests.unit.telemetry.test_payloadlog import SECRET, WORD, asked
 
 
 def spans(question: AdmissionRequest, answer: AdmissionOutcome, seconds: float = 0.5) -> dict[str, ReadableSpan]:

@@ -32,8 +32,8 @@ from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.errors import UsageError
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
-from pyverno.webhook.observers import Observers
-from pyverno.webhook.payloadlog import PayloadLog
+from pyverno.telemetry.observer import Observers
+from pyverno.telemetry.payloadlog import PayloadLog
 from pyverno.webhook.policyreviews import ExceptionSettings
 from pyverno.webhook.server import Limits, Observer
 from pyverno.webhook.tls import Clients

@@ -94,8 +94,8 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     # imported here: a sandbox alone needs none of it, and it takes as long to import as the rest
     from pyverno.controllers.admission.controller import AdmissionSettings
     from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
+    from pyverno.telemetry.observer import Observers
     from pyverno.testing import PolicySandbox
-    from pyverno.webhook.observers import Observers
     from pyverno.webhook.policyreviews import ExceptionSettings
 
     set_up_logging(

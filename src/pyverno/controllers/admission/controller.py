@@ -26,9 +26,9 @@ from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.observer import Observers
 from pyverno.webhook.cleanupreviews import cleanup_paths
 from pyverno.webhook.heartbeat import HEARTBEAT_PATH, heartbeat_review
-from pyverno.webhook.observers import Observers
 from pyverno.webhook.policyreviews import DocumentReviews
 from pyverno.webhook.server import Health, Observer, WebhookServer
 

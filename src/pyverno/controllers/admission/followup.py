@@ -21,8 +21,8 @@ from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.engine.host import Host
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.admissionreview import AdmissionRequest
+from pyverno.telemetry.observer import Observers
 from pyverno.webhook.admission import AdmissionOutcome
-from pyverno.webhook.observers import Observers
 from pyverno.webhook.server import Observer
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.admission.statusreconciler import PolicyStatus, Round
 from pyverno.controllers.admissionpolicies.reconciler import GeneratedPolicies, Generation
 from pyverno.controllers.certificates.serving import ServingCertificates
-from pyverno.controllers.policystatus import PolicyStatus, Round
 from pyverno.controllers.runtime.heartbeat import Heartbeat
 from pyverno.controllers.runtime.owndeployment import OwnDeployment
 from pyverno.controllers.state.clusterstate import ClusterState

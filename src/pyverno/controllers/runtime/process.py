@@ -17,8 +17,8 @@ from aiohttp import web
 
 from pyverno.controllers.runtime.gctuning import keep_collections_short
 from pyverno.errors import HostError
+from pyverno.telemetry.throttle import Throttle
 from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedRequestError
-from pyverno.webhook.throttle import Throttle
 
 __all__ = ["Service", "loop_factory", "run_process", "serve_http"]
 

@@ -20,8 +20,8 @@ from pyverno.controllers.runtime.channel import Channel
 from pyverno.errors import HostError
 from pyverno.telemetry.exposition import Exposition
 from pyverno.telemetry.instruments import Departed, Reading
+from pyverno.telemetry.sharing import Shared
 from pyverno.telemetry.snapshots import combined, unpacked, without
-from pyverno.webhook.sharing import Shared
 
 __all__ = ["Processes", "can_share_ports"]
 

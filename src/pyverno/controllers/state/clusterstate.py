@@ -16,12 +16,12 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice, slim
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.runtime.metricslifecycle import tell_problems
-from pyverno.controllers.servedkinds import ServedKinds
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.state.policyinfo import PolicyInfo
 from pyverno.controllers.state.policystore import Identity, PolicyStore, identity_of
 from pyverno.controllers.state.roles import RoleIndex
+from pyverno.controllers.state.servedkinds import ServedKinds
 from pyverno.engine.request import User
 from pyverno.errors import HostError, HostUnavailableError, UsageError
 from pyverno.kube.gvk import GVR

@@ -13,8 +13,8 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress, EgressSettings
 from pyverno.cluster.host import ClusterHost
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
-from pyverno.controllers.entrystatus import EntryStatus
 from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.state.entrystatus import EntryStatus
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS, GlobalContext
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject

@@ -14,8 +14,8 @@ from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.observers import Observers
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 VALIDATING = GVR("policies.kyverno.io", "v1", "validatingpolicies")

@@ -27,8 +27,8 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.telemetry.metrics import Metrics
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.observers import Observers
 
 VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 MUTATING = GVR("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")

@@ -17,8 +17,8 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.observers import Observers
 
 POLICIES = GVR("policies.kyverno.io", "v1", "validatingpolicies")
 COPIES = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")

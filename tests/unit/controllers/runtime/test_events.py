@@ -16,9 +16,9 @@ from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
 from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.observers import Observers
 
 POD = ResourceRef("v1", "Pod", "shop", "web")
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")

@@ -14,9 +14,9 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import Served, find_served
 from pyverno.cluster.informer import Informer
-from pyverno.controllers import servedkinds
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.runtime.tasks import Tasks
+from pyverno.controllers.state import servedkinds
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.errors import HostUnavailableError, UsageError

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer
-from pyverno.controllers.entrystatus import EntryStatus
 from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.state.entrystatus import EntryStatus
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import JSONObject

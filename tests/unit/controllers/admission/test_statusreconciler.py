@@ -9,8 +9,8 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
+from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.observers import Observers
 from tests.unit.controllers.test_evaluationsettings import LARGE
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
