@@ -21,8 +21,8 @@ from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import Observer
 from pyverno.value import replace
-from pyverno.webhook.server import Observer
 
 __all__ = ["PolicySandbox", "install_definitions"]
 

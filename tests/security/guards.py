@@ -697,12 +697,12 @@ _OTHERS: Final = (
     ),
     _guard(
         "I14", "entries that cannot be followed are errors",
-        "tests/unit/controllers/test_staleentries.py::test_objects_that_cannot_be_followed_are_an_error_within_the_bound",
+        "tests/unit/controllers/state/test_staleentries.py::test_objects_that_cannot_be_followed_are_an_error_within_the_bound",
         ("controllers/state/globalentries.py", "        if self._informer.is_stale:", "        if False:"),
     ),
     _guard(
         "I14", "a replica whose caches do not follow is not ready",
-        "tests/unit/controllers/test_stalecaches.py::test_a_replica_that_cannot_follow_a_resource_is_not_ready",
+        "tests/unit/controllers/state/test_stalecaches.py::test_a_replica_that_cannot_follow_a_resource_is_not_ready",
         ("controllers/state/clusterstate.py", "            problem = informer.problem()", '            problem = ""'),
     ),
     _guard(

@@ -15,7 +15,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
 from pyverno.telemetry.logs import AnswerLog
-from pyverno.webhook.admission import AdmissionOutcome
+from pyverno.telemetry.observer import AdmissionOutcome
 from tests.security.asking import CONFIG_MAP, ask, policy
 
 CANARY = "c4n4ry"

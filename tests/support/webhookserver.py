@@ -20,7 +20,7 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.offline.library import compile_policies
-from pyverno.webhook.admission import AdmissionOutcome
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import Limits, Special, WebhookServer

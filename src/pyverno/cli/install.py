@@ -31,6 +31,7 @@ def _install(
 ) -> None:
     from pyverno.install.definitions import definitions
     from pyverno.install.manifests import InstallSettings, manifests
+    from pyverno.telemetry.instruments import DEFAULT_BUCKETS
 
     if not dry_run:
         raise UsageError(
@@ -39,7 +40,9 @@ def _install(
     if replicas < 1:
         raise UsageError(f'invalid argument "{replicas}" for "--replicas" flag: expected at least 1')
     defaults = InstallSettings()
-    settings = InstallSettings(namespace, image or defaults.image, replicas, argument, secret, user_namespaces)
+    settings = InstallSettings(
+        namespace, image or defaults.image, replicas, argument, secret, user_namespaces, DEFAULT_BUCKETS
+    )
     objects = list(definitions() if crds_only else manifests(settings))
     if output == "json":
         found = {"apiVersion": "v1", "kind": "List", "items": objects}

@@ -12,7 +12,6 @@ from typing import Final
 from pyverno.install.definitions import definitions
 from pyverno.kube.json import JSONObject, encode
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
-from pyverno.telemetry.instruments import DEFAULT_BUCKETS
 from pyverno.value import dataclass
 from pyverno.version import __version__
 
@@ -32,7 +31,8 @@ class InstallSettings:
     """Where and what: the namespace, the image, how many replicas, and further arguments of the controller.
 
     `secrets` are the names of further Secrets of the namespace that these arguments speak of. `user_namespaces` gives
-    the pods a user namespace of their own, which not every node can do.
+    the pods a user namespace of their own, which not every node can do. `buckets` are the bounds of histograms that the
+    ConfigMap of metrics shows; without any the controllers use their defaults.
     """
 
     namespace: str = "kyverno"
@@ -41,6 +41,7 @@ class InstallSettings:
     arguments: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     user_namespaces: bool = False
+    buckets: tuple[float, ...] = ()
 
 
 def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
@@ -206,13 +207,14 @@ def _config_map(settings: InstallSettings) -> JSONObject:
 
 def _metrics_config_map(settings: InstallSettings) -> JSONObject:
     exposure = {name: {"disabledLabelDimensions": list(labels)} for name, labels in _LESS_LABELS.items()}
+    bounds = ", ".join(f"{bound:g}" for bound in settings.buckets)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _metadata("kyverno-metrics", settings),
         "data": {
             "namespaces": '{"include": [], "exclude": []}',
-            "bucketBoundaries": ", ".join(f"{bound:g}" for bound in DEFAULT_BUCKETS),
+            **({"bucketBoundaries": bounds} if bounds else {}),
             "metricsExposure": encode(exposure),
         },
     }

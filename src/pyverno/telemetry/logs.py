@@ -20,9 +20,8 @@ from pyverno.engine.faults import trace_of
 from pyverno.engine.result import FailureAction, Fault, Status
 from pyverno.errors import PyvernoError
 from pyverno.kube.admissionreview import AdmissionRequest
-from pyverno.telemetry.payloadlog import is_secret
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.throttle import Throttle
-from pyverno.webhook.admission import AdmissionOutcome
 
 __all__ = ["TIME_FORMATS", "AnswerLog", "JsonFormatter", "LogSettings", "TextFormatter", "level_of", "set_up_logging"]
 
@@ -244,7 +243,7 @@ def _fault(fault: Fault) -> dict[str, object]:
 
 def _told(question: AdmissionRequest, message: str) -> dict[str, object]:
     """Return the text of a rule; one about a Secret may hold what stands in it."""
-    return {} if is_secret(question) else {"message": message[:_LONGEST_TEXT]}
+    return {} if question.is_secret else {"message": message[:_LONGEST_TEXT]}
 
 
 def _about(question: AdmissionRequest, path: str, seconds: float) -> dict[str, object]:

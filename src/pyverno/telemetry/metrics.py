@@ -17,11 +17,10 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.telemetry.instruments import Counter, Histogram, Instruments, Reading, Spread
 from pyverno.telemetry.metricsettings import MetricSettings
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.sharing import Shared
 from pyverno.telemetry.snapshots import joined
 from pyverno.version import __version__
-from pyverno.webhook.admission import AdmissionOutcome
-from pyverno.webhook.routes import read_route
 
 if TYPE_CHECKING:
     from pyverno.telemetry.exposition import Exposition
@@ -74,6 +73,12 @@ _CAUSE: Final = "admission_request"
 _BACKGROUND: Final = "background_scan"
 _MOST_BATCHES: Final = 256
 _OF_NAMESPACES: Final = ("resource_namespace", "policy_namespace")
+
+_DOORS: Final = frozenset(
+    f"/{path.split('/', 2)[1]}"
+    for path in ("/validate", "/mutate", *(path for row in POLICY_KINDS for path, _ in row.routes))
+)
+"""First parts of the paths that webhooks are called at."""
 
 log = logging.getLogger("pyverno.webhook")
 
@@ -209,7 +214,8 @@ class Metrics:
     def failed(self, path: str, error: BaseException) -> None:
         """Count one refusal; paths that do not exist are a caller's text and counted as one."""
         self._failures.add((type(error).__name__,))
-        self._http.add(("POST", _door(path) if read_route(path) is not None else "other"))
+        door = _door(path)
+        self._http.add(("POST", door if door in _DOORS else "other"))
 
     # --------------------------------------------------------------------------------------------------- controllers
 
@@ -353,7 +359,7 @@ def _tell_full() -> None:
 
 
 def _door(path: str) -> str:
-    return "/" + path.split("/", 2)[1]
+    return "/" + path[1:].partition("/")[0]
 
 
 def _labels(result: RuleResult, about: _About) -> tuple[str, ...]:

@@ -1,58 +1,86 @@
-"""Several observers of answers as one.
+"""Observers of admission: what they are given, their protocols, and several of them as one.
 
-This module must never swallow an answer: every observer is told, also when one of them breaks.
+Metrics, logs, traces, events and reports are made by observers after the response is sent.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pyverno.kube.admissionreview import AdmissionRequest
-from pyverno.webhook.admission import AdmissionOutcome
-from pyverno.webhook.server import Observer
+from pyverno.engine.engine import Review
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.result import Fault
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 
-__all__ = ["AuditObserver", "Observers"]
+__all__ = ["AdmissionOutcome", "AuditObserver", "Observer", "Observers"]
 
 log = logging.getLogger("pyverno.webhook")
 
 
+@dataclass(frozen=True, slots=True)
+class AdmissionOutcome:
+    """A response with the review that it comes from; `review` is None where no policy was evaluated.
+
+    `later` holds policies whose evaluation was deferred because they cannot change the response; an observer evaluates
+    them. `fault` is a bug that kept the response from being worded.
+    """
+
+    answer: AdmissionResponse
+    review: Review | None = None
+    later: PolicySet | None = None
+    fault: Fault | None = None
+
+
+class Observer(Protocol):
+    """Takes note of every response of the webhook server, after it is sent."""
+
+    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+        """Take note of one response and how long it took."""
+        ...
+
+    def failed(self, path: str, error: BaseException) -> None:
+        """Take note of a request that was refused or that broke something."""
+        ...
+
+
 @runtime_checkable
 class AuditObserver(Protocol):
-    """An observer that is also told of policies whose results came too late for the answer."""
+    """An observer that also takes note of policies evaluated after the response."""
 
     def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
-        """Take note of a review after the answer, which `judged` still holds."""
+        """Take note of a review made after the response, which `judged` still holds."""
         ...
 
 
 class Observers:
-    """Tells each observer what the server told it; one that raises is logged and does not disturb the others."""
+    """Calls each observer in turn; one that raises is logged and does not keep the others from being called."""
 
     def __init__(self, *observers: Observer) -> None:
-        """Take the observers in the order in which they are told."""
+        """Take the observers in the order in which they are called."""
         self._observers: Sequence[Observer] = observers
 
     def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
-        """Tell every observer of an answer."""
+        """Pass a response on to every observer."""
         for observer in self._observers:
-            _guarded(lambda each=observer: each.answered(question, path, judged, seconds))  # type: ignore[misc]
+            _call_guarded(lambda each=observer: each.answered(question, path, judged, seconds))  # type: ignore[misc]
 
     def failed(self, path: str, error: BaseException) -> None:
-        """Tell every observer of a refusal."""
+        """Pass a refusal on to every observer."""
         for observer in self._observers:
-            _guarded(lambda each=observer: each.failed(path, error))  # type: ignore[misc]
+            _call_guarded(lambda each=observer: each.failed(path, error))  # type: ignore[misc]
 
     def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
-        """Tell those who want to know of policies that were asked after the answer."""
+        """Pass a review made after the response on to every `AuditObserver`."""
         for observer in self._observers:
             if isinstance(observer, AuditObserver):
-                _guarded(lambda each=observer: each.audited(question, path, judged, seconds))  # type: ignore[misc]
+                _call_guarded(lambda each=observer: each.audited(question, path, judged, seconds))  # type: ignore[misc]
 
 
-def _guarded(tell: Callable[[], None]) -> None:
+def _call_guarded(notify: Callable[[], None]) -> None:
     try:
-        tell()
+        notify()
     except Exception:
         log.exception("an observer of answers failed")

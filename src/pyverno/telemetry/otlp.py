@@ -6,23 +6,18 @@ This module must never be imported where nothing is to be sent: OpenTelemetry ta
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from pyverno.cluster.access import Access
-from pyverno.cluster.client import Client
-from pyverno.errors import HostError, UsageError
-from pyverno.kube.gvk import GVR
-from pyverno.kube.status import StatusError
+from pyverno.errors import UsageError
 from pyverno.telemetry.instruments import Reading
+from pyverno.telemetry.observer import Observer
 from pyverno.value import dataclass
 from pyverno.version import __version__
-from pyverno.webhook.server import Observer
 
 try:
     from grpc import ChannelCredentials, ssl_channel_credentials
@@ -56,51 +51,44 @@ __all__ = ["Collector", "Counted", "MetricsPush", "Tracing", "metrics_data"]
 
 _PUSH_SECONDS: Final = 2.0
 _LAST_MILLISECONDS: Final = 10_000
-_NAMES: Final = ("ca.pem", "ca.crt")
-"""Keys of a Secret with the authority of a collector; the first is Kyverno's."""
 _SCOPE: Final = "kyverno"
 
 log = logging.getLogger("pyverno.telemetry")
 
 
+async def _no_authority() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Where a collector is (`host:port`), and the Secret with its authority; without one it is spoken to in plain."""
+    """A collector's address (`host:port`) and what returns the authority (PEM) of its certificate.
+
+    `authority` is called once per connection; None means that the connection is not encrypted. It raises HostError when
+    the authority cannot be read.
+    """
 
     endpoint: str
-    secret: str = ""
-    namespace: str = "kyverno"
+    authority: Callable[[], Awaitable[bytes | None]] = _no_authority
 
-    async def credentials(self, access: Access) -> ChannelCredentials | None:
-        """Return what to trust; raises HostError when the Secret does not say."""
-        if not self.secret:
-            return None
-        async with Client(access) as client:
-            try:
-                data = (await client.get(GVR("", "v1", "secrets"), self.secret, self.namespace)).get("data") or {}
-            except StatusError as error:
-                raise HostError(f"the Secret `{self.secret}` of a collector can not be read: {error.message}") from None
-        found = next((data[name] for name in _NAMES if data.get(name)), None)
-        if found is None:
-            raise HostError(f"the Secret `{self.secret}` of a collector has no key `{_NAMES[0]}`")
-        return ssl_channel_credentials(base64.b64decode(found))
+    async def credentials(self) -> ChannelCredentials | None:
+        """Return the credentials of an encrypted connection, None for one that is not; raises HostError."""
+        authority = await self.authority()
+        return None if authority is None else ssl_channel_credentials(authority)
 
 
 class Tracing(AbstractAsyncContextManager["Tracing"]):
     """Sends traces as long as it is entered; `observer` makes them."""
 
-    def __init__(
-        self, name: str, collector: Collector, access: Access, make: Callable[..., SpanExporter] = OTLPSpanExporter
-    ) -> None:
+    def __init__(self, name: str, collector: Collector, make: Callable[..., SpanExporter] = OTLPSpanExporter) -> None:
         """Take the name of the service, where traces go, and what makes the exporter."""
         self._provider = TracerProvider(resource=_resource(name), shutdown_on_exit=False)
         self._collector = collector
-        self._access = access
         self._make = make
         self.observer: Observer = Traces(self._provider.get_tracer("webhooks/handlers"))
 
     async def __aenter__(self) -> Self:
-        credentials = await self._collector.credentials(self._access)
+        credentials = await self._collector.credentials()
         exporter = self._make(endpoint=self._collector.endpoint, insecure=credentials is None, credentials=credentials)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         return self
@@ -131,13 +119,11 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
         self,
         metrics: Counted,
         collector: Collector,
-        access: Access,
         make: Callable[..., MetricExporter] = OTLPMetricExporter,
     ) -> None:
         """Take what counts, where it goes, and what makes the exporter."""
         self._metrics = metrics
         self._collector = collector
-        self._access = access
         self._make = make
         self._resource = _resource(_SCOPE)
         self._exporter: MetricExporter | None = None
@@ -145,7 +131,7 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
         self._failing = False
 
     async def __aenter__(self) -> Self:
-        credentials = await self._collector.credentials(self._access)
+        credentials = await self._collector.credentials()
         self._exporter = self._make(
             endpoint=self._collector.endpoint, insecure=credentials is None, credentials=credentials
         )

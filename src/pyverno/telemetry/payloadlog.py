@@ -11,21 +11,14 @@ from typing import Final
 
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.webhook.admission import AdmissionOutcome
+from pyverno.telemetry.observer import AdmissionOutcome
 
-__all__ = ["PayloadLog", "is_secret", "redacted", "redacted_patch"]
+__all__ = ["PayloadLog", "redacted", "redacted_patch"]
 
 _HIDDEN: Final = "**REDACTED**"
 _SECRET_MAPS: Final = ("data", "stringData")
 _ANNOTATIONS: Final = "annotations"
 log = logging.getLogger("pyverno.webhook")
-
-
-def is_secret(question: AdmissionRequest) -> bool:
-    """Tell whether a request is about a Secret, by the kind of the request or of the object in any group."""
-    kinds = [question.kind.kind]
-    kinds += [str(each.get("kind")) for each in (question.object, question.old_object) if isinstance(each, dict)]
-    return any(kind.lower() == "secret" for kind in kinds)
 
 
 def redacted(value: JSON) -> JSON:
@@ -58,7 +51,7 @@ class PayloadLog:
 
     def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
         """Write what was asked for."""
-        hides = is_secret(question)
+        hides = question.is_secret
         patch = redacted_patch(judged.answer.patch) if hides else list(judged.answer.patch)
         if self._patches and patch:
             _tell("generated patches", {"uid": question.uid, "path": path, "patch": patch})

@@ -20,8 +20,7 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON
-from pyverno.telemetry.payloadlog import is_secret
-from pyverno.webhook.admission import AdmissionOutcome
+from pyverno.telemetry.observer import AdmissionOutcome
 
 __all__ = ["Traces"]
 
@@ -144,11 +143,11 @@ def _answered(question: AdmissionRequest, judged: AdmissionOutcome) -> Attribute
         "admission.response.allowed": answer.allowed,
         "admission.response.patchtype": "JSONPatch" if answer.patch and answer.allowed else "",
     }
-    if not is_secret(question):  # texts of rules may quote what they looked at
+    if not question.is_secret:  # texts of rules may quote what they looked at
         found["admission.response.warnings"] = [_cut(warning) for warning in answer.warnings]
     if not answer.allowed:
         found["admission.response.result.status"] = "Failure"
-        if not is_secret(question):
+        if not question.is_secret:
             found["admission.response.result.message"] = _cut(answer.message)
     return found
 

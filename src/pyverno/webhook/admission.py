@@ -7,15 +7,12 @@ Synchronous and without any I/O of its own: what rules ask of the world goes thr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pyverno.engine.engine import Engine, Review
+from pyverno.engine.engine import Engine
 from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
-from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request, User
-from pyverno.engine.result import Fault
 from pyverno.errors import HostError, HostUnavailableError, PyvernoError, UsageError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.gvk import GVK, GVR
@@ -23,12 +20,13 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError, service_unavailable
 from pyverno.policy.kinds import CEL_MUTATION_KINDS, RULE_KINDS
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import Route, WebhookType
 
-__all__ = ["AdmissionOutcome", "AskingHost", "ClusterFacts", "answer", "passes_unseen"]
+__all__ = ["AskingHost", "ClusterFacts", "answer", "passes_unseen"]
 
 _MOST_LOOKUPS = 4
 _PHASES = {WebhookType.MUTATE: MUTATING, WebhookType.VALIDATE: VALIDATING}
@@ -90,20 +88,6 @@ class AskingHost(Protocol):
     def for_request(self, user: User, deadline: float | None) -> Host:
         """Return the Host for one request; `deadline` (monotonic seconds) is when its questions are over."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class AdmissionOutcome:
-    """An answer with the review that it comes from; None where no policy was asked.
-
-    `later` holds policies that were put off: what they say changes no answer, and somebody has to ask them yet. `fault`
-    is a bug that kept the answer from being worded.
-    """
-
-    answer: AdmissionResponse
-    review: Review | None = None
-    later: PolicySet | None = None
-    fault: Fault | None = None
 
 
 ALLOWED = AdmissionOutcome(AdmissionResponse())

@@ -23,7 +23,8 @@ from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_question
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.status import StatusError, server_timeout
-from pyverno.webhook.admission import AdmissionOutcome, ClusterFacts, answer
+from pyverno.telemetry.observer import AdmissionOutcome, Observer
+from pyverno.webhook.admission import ClusterFacts, answer
 from pyverno.webhook.bodies import Bodies
 from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedRequestError
 from pyverno.webhook.nonblocking import ComputesLongError, NeedsWorkerError, NonblockingHost
@@ -32,7 +33,7 @@ from pyverno.webhook.tls import ServerTls
 from pyverno.webhook.turns import Turns
 from pyverno.webhook.workers import Workers
 
-__all__ = ["Health", "Limits", "Observer", "Special", "WebhookServer"]
+__all__ = ["Health", "Limits", "Special", "WebhookServer"]
 
 _T = TypeVar("_T")
 _SPARE_SECONDS = 0.25
@@ -99,18 +100,6 @@ class Health(Protocol):
 
     def problem(self) -> str:
         """Return why requests should go elsewhere, or the empty text."""
-        ...
-
-
-class Observer(Protocol):
-    """Is told what was answered: metrics, logs, reports and events are made there, after the answer is sent."""
-
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
-        """Take note of one answer."""
-        ...
-
-    def failed(self, path: str, error: BaseException) -> None:
-        """Take note of a request that was refused or that broke something."""
         ...
 
 

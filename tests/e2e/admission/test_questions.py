@@ -28,8 +28,8 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.testing import PolicySandbox
-from pyverno.webhook.admission import AdmissionOutcome
 from tests.support.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")

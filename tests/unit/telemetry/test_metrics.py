@@ -19,7 +19,8 @@ from pyverno.offline.library import compile_policies
 from pyverno.telemetry.instruments import DEFAULT_BUCKETS, Reading
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.metricsettings import MetricSettings, Namespaces
-from pyverno.webhook.admission import AdmissionOutcome, answer
+from pyverno.telemetry.observer import AdmissionOutcome
+from pyverno.webhook.admission import answer
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 from tests.support.webhookserver import MemoryWorld, review_body

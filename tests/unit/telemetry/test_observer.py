@@ -15,8 +15,8 @@ from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
-from pyverno.telemetry.observer import Observers
-from pyverno.webhook.admission import AdmissionOutcome, answer
+from pyverno.telemetry.observer import AdmissionOutcome, Observers
+from pyverno.webhook.admission import answer
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 from tests.support.webhookserver import MemoryWorld, Recorded, review_body

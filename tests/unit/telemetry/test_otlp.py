@@ -19,16 +19,15 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_grpc
 
 from kubesandbox import Sandbox, Settings
-from pyverno.cluster.access import Access, load_kubeconfig
+from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates.secrets import SECRETS
+from pyverno.controllers.runtime.collectorauthority import collector_authority
 from pyverno.errors import HostError
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.otlp import Collector, MetricsPush, Tracing
 from tests.support.webhookserver import make_certificate
 from tests.unit.telemetry.test_observer import QUESTION, judged
-
-ACCESS = Access("https://192.0.2.1")
 
 
 class Received(trace_grpc.TraceServiceServicer, metrics_grpc.MetricsServiceServicer):
@@ -76,8 +75,8 @@ def test_traces_and_metrics_arrive() -> None:
         async def run() -> None:
             to = Collector(f"localhost:{port}")
             metrics = Metrics()
-            tracing = Tracing("kyverno-admission-controller", to, ACCESS)
-            async with tracing, MetricsPush(metrics, to, ACCESS):
+            tracing = Tracing("kyverno-admission-controller", to)
+            async with tracing, MetricsPush(metrics, to):
                 for observer in (tracing.observer, metrics):
                     observer.answered(QUESTION, "/validate/fail", judged(), 0.3)
 
@@ -107,12 +106,12 @@ def test_a_collector_is_trusted_by_its_secret() -> None:
                         data = {key: base64.b64encode(certificate.certificate).decode()}
                         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
                         await client.create(SECRETS, body, "kyverno")
-                async with MetricsPush(Metrics(), Collector(f"localhost:{port}", "good"), access):
+                authority = collector_authority(access, "good", "kyverno")
+                async with MetricsPush(Metrics(), Collector(f"localhost:{port}", authority)):
                     pass
                 for name in ("bad", "none"):
                     with pytest.raises(HostError, match=f"Secret `{name}`"):
-                        async with MetricsPush(Metrics(), Collector(f"localhost:{port}", name), access):
-                            pass
+                        await collector_authority(access, name, "kyverno")()
 
         asyncio.run(run())
     assert "kyverno_info" in received.metrics

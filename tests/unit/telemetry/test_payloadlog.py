@@ -11,8 +11,9 @@ from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject
 from pyverno.offline.library import compile_policies
 from pyverno.telemetry.logs import AnswerLog
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.payloadlog import PayloadLog
-from pyverno.webhook.admission import AdmissionOutcome, answer
+from pyverno.webhook.admission import answer
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 from tests.support.webhookserver import MemoryWorld, review_body

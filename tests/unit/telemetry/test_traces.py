@@ -10,8 +10,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.traces import Traces
-from pyverno.webhook.admission import ALLOWED, AdmissionOutcome
+from pyverno.webhook.admission import ALLOWED
 from tests.unit.telemetry.test_observer import QUESTION, judged
 from tests.unit.telemetry.test_payloadlog import SECRET, WORD, asked
 

@@ -11,7 +11,8 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.offline.library import compile_policies
-from pyverno.webhook.admission import AdmissionOutcome, answer
+from pyverno.telemetry.observer import AdmissionOutcome
+from pyverno.webhook.admission import answer
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route

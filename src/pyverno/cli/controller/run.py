@@ -22,8 +22,10 @@ from pyverno.controllers.admission.auditpass import AuditSettings
 from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
 from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
+from pyverno.controllers.certificates.secrettls import SecretTls
+from pyverno.controllers.runtime.collectorauthority import collector_authority
 from pyverno.controllers.runtime.events import EventSettings
-from pyverno.controllers.runtime.metricsport import MetricsPort, MetricsTls
+from pyverno.controllers.runtime.metricsport import MetricsPort
 from pyverno.controllers.runtime.process import Service, run_process
 from pyverno.controllers.runtime.processes import Processes, can_share_ports
 from pyverno.controllers.runtime.profiling import ProfilingPort
@@ -32,10 +34,10 @@ from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.errors import UsageError
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
-from pyverno.telemetry.observer import Observers
+from pyverno.telemetry.observer import Observer, Observers
 from pyverno.telemetry.payloadlog import PayloadLog
 from pyverno.webhook.policyreviews import ExceptionSettings
-from pyverno.webhook.server import Limits, Observer
+from pyverno.webhook.server import Limits
 from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def assembled(
     if flags.tracing.enabled:
         from pyverno.telemetry.otlp import Tracing  # an extra of this package, and half a second to load
 
-        tracing = Tracing("kyverno-admission-controller", _traces_collector(flags), access)
+        tracing = Tracing("kyverno-admission-controller", _traces_collector(flags, access))
         observers.append(tracing.observer)
         services.append(tracing)
     return AdmissionController(access, settings, Observers(*observers), metrics, companions), services
@@ -118,17 +120,18 @@ def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics | Processes
     if given.otel == "grpc":
         from pyverno.telemetry.otlp import Collector, MetricsPush  # as for traces
 
-        endpoint = _endpoint(given.collector, given.port)
-        yield MetricsPush(metrics, Collector(endpoint, given.collector_secret, _namespace(os.environ)), access)
+        authority = collector_authority(access, given.collector_secret, _namespace(os.environ))
+        yield MetricsPush(metrics, Collector(_endpoint(given.collector, given.port), authority))
     else:
         yield MetricsPort(metrics.scrape, given.host, given.port, metrics_tls(flags, access, os.environ))
 
 
-def _traces_collector(flags: AdmissionFlags) -> Collector:
+def _traces_collector(flags: AdmissionFlags, access: Access) -> Collector:
     from pyverno.telemetry.otlp import Collector  # as for traces
 
     given = flags.tracing
-    return Collector(_endpoint(given.address or "localhost", given.port), given.secret, _namespace(os.environ))
+    authority = collector_authority(access, given.secret, _namespace(os.environ))
+    return Collector(_endpoint(given.address or "localhost", given.port), authority)
 
 
 def _endpoint(host: str, port: int) -> str:
@@ -139,7 +142,7 @@ def _namespace(environment: Mapping[str, str]) -> str:
     return environment.get("KYVERNO_NAMESPACE") or "kyverno"
 
 
-def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str, str]) -> MetricsTls | None:
+def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str, str]) -> SecretTls | None:
     """Return where the certificates of the metrics are, None for HTTP; raises UsageError for half of them."""
     given = flags.metrics
     if not given.tls_secret:
@@ -157,7 +160,7 @@ def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str,
         renew_before_days=given.renew_before / _DAY,
         server=given.server,
     )
-    return MetricsTls(access, settings)
+    return SecretTls(access, settings)
 
 
 def _profiling(flags: AdmissionFlags, number: int) -> Iterator[Service]:

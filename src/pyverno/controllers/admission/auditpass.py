@@ -21,9 +21,9 @@ from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
-from pyverno.telemetry.observer import AuditObserver
+from pyverno.telemetry.observer import AdmissionOutcome, AuditObserver
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AdmissionOutcome, AskingHost
+from pyverno.webhook.admission import AskingHost
 
 __all__ = ["AuditPass", "AuditSettings"]
 

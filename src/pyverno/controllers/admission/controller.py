@@ -26,11 +26,11 @@ from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.telemetry.metrics import Metrics
-from pyverno.telemetry.observer import Observers
+from pyverno.telemetry.observer import Observer, Observers
 from pyverno.webhook.cleanupreviews import cleanup_paths
 from pyverno.webhook.heartbeat import HEARTBEAT_PATH, heartbeat_review
 from pyverno.webhook.policyreviews import DocumentReviews
-from pyverno.webhook.server import Health, Observer, WebhookServer
+from pyverno.webhook.server import Health, WebhookServer
 
 __all__ = ["AdmissionController", "AdmissionSettings"]
 
@@ -67,7 +67,7 @@ class AdmissionController:
             lambda: self._world.kinds,
             tell=self._tell,
         )
-        self._world = ClusterState(self._client, settings, self._surroundings, self._parts.start, metrics)
+        self._world = ClusterState(self._client, settings.state, self._surroundings, self._parts.start, metrics)
         self._leader = Leader(self._client, settings, self._world, metrics, (self._surroundings.status.lead,))
         self._events = Events(
             self._events_client,

@@ -21,9 +21,7 @@ from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.engine.host import Host
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.admissionreview import AdmissionRequest
-from pyverno.telemetry.observer import Observers
-from pyverno.webhook.admission import AdmissionOutcome
-from pyverno.webhook.server import Observer
+from pyverno.telemetry.observer import AdmissionOutcome, Observer, Observers
 
 if TYPE_CHECKING:
     from pyverno.telemetry.metrics import Metrics

@@ -14,7 +14,6 @@ from pyverno.compiler.autogen.patterns import expand, is_autogen_name
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.state.permissions import ScannedPolicy
 from pyverno.kube.json import JSONObject
-from pyverno.kube.patch.mergepatch import create_merge_patch
 from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.cel.policies import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
@@ -23,7 +22,7 @@ from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
 
-__all__ = ["status_of", "status_patch"]
+__all__ = ["status_of"]
 
 _COUNTED: Final[Mapping[type, str]] = {
     Validate: "validate",
@@ -125,19 +124,3 @@ def _autogen(policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) 
         for config in expand_any(policy)
     }
     return {"configs": configs} if configs else {}
-
-
-def status_patch(found: JSONObject, wanted: JSONObject) -> JSONObject | None:
-    """Return the merge patch that makes a status what it should be, None when it is; times of old transitions stay."""
-    known = {each.get("type"): each for each in _conditions(found)}
-    for condition in _conditions(wanted):
-        before = known.get(condition["type"])
-        if before is not None and before.get("status") == condition["status"]:
-            condition["lastTransitionTime"] = before.get("lastTransitionTime", condition["lastTransitionTime"])
-    changed = create_merge_patch({key: found[key] for key in wanted if key in found}, wanted)
-    return {"status": changed} if changed else None
-
-
-def _conditions(status: JSONObject) -> list[JSONObject]:
-    found = status.get("conditions") or (status.get("conditionStatus") or {}).get("conditions") or ()
-    return [each for each in found if isinstance(each, dict)]

@@ -26,8 +26,8 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, admission_report
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, field
-from pyverno.webhook.admission import AdmissionOutcome
 
 if TYPE_CHECKING:
     from pyverno.telemetry.metrics import Metrics

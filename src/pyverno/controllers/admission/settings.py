@@ -11,6 +11,7 @@ from pyverno.controllers.admission.auditpass import AuditSettings
 from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.runtime.events import EventSettings
+from pyverno.controllers.state.clusterstate import StateSettings
 from pyverno.controllers.state.hosts import HostSettings
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.value import dataclass, field, replace
@@ -65,6 +66,21 @@ class AdmissionSettings:
     reports: ReportSettings = field(default_factory=ReportSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     shares_port: bool = False
+
+    @property
+    def state(self) -> StateSettings:
+        """What of the cluster is followed, and what policies may do."""
+        return StateSettings(
+            namespace=self.namespace,
+            config_map=self.config_map,
+            metrics_config_map=self.metrics_config_map,
+            exceptions=self.exceptions,
+            protects_managed=self.protects_managed,
+            allows_http_in_namespaces=self.surroundings.allows_http_in_namespaces,
+            forces_ignore=self.webhooks.forces_ignore,
+            background_account=self.background_account,
+            stale_seconds=self.surroundings.stale_seconds,
+        )
 
     def share(self, number: int, of: int) -> AdmissionSettings:
         """Return what one of several processes of a replica works by: a name of its own, and a part of the budgets."""

@@ -15,8 +15,9 @@ from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.compiler.compile import Compiled
-from pyverno.controllers.admission.policystatus import status_of, status_patch
+from pyverno.controllers.admission.policystatus import status_of
 from pyverno.controllers.admissionpolicies.reconciler import Generation, with_generation
+from pyverno.controllers.runtime.statuspatch import status_patch
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.permissions import ReadPermissions, ScannedPolicy
 from pyverno.controllers.state.policystore import Identity

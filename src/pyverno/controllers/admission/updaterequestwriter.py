@@ -37,8 +37,9 @@ from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS, Family, kind_of
 from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AdmissionOutcome, AskingHost
+from pyverno.webhook.admission import AskingHost
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import Route, WebhookType, read_route

@@ -13,6 +13,7 @@ from pyverno.cluster.client import Client
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.admissionpolicies.eligibility import Convertible, obstacle
 from pyverno.controllers.admissionpolicies.translation import admission_policies, admission_policy_name
+from pyverno.controllers.state.policystore import is_generated
 from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
@@ -27,7 +28,7 @@ from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass
 
-__all__ = ["GeneratedPolicies", "Generation", "check_mutating", "is_generated", "with_generation"]
+__all__ = ["GeneratedPolicies", "Generation", "check_mutating", "with_generation"]
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
@@ -170,16 +171,6 @@ def check_mutating(kinds: KindTable) -> None:
         raise UsageError(
             "the cluster has no MutatingAdmissionPolicies, and --generateMutatingAdmissionPolicy needs them"
         )
-
-
-def is_generated(body: JSONObject) -> bool:
-    """Tell from the status of a policy whether the API server judges by a copy of it.
-
-    >>> is_generated({"status": {"generated": True}}), is_generated({"status": {"validatingadmissionpolicy": {}}})
-    (True, False)
-    """
-    status = body.get("status") or {}
-    return status.get("generated") is True or (status.get("validatingadmissionpolicy") or {}).get("generated") is True
 
 
 def with_generation(status: JSONObject, compiled: Compiled, outcomes: Mapping[Place, Generation]) -> JSONObject:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pyverno.controllers.admissionpolicies.eligibility import Convertible
-from pyverno.controllers.webhooks.rules import targets_of
+from pyverno.controllers.state.targets import targets_of
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable

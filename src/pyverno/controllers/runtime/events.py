@@ -25,8 +25,8 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AdmissionOutcome
 from pyverno.webhook.configuration import Configuration
 
 __all__ = ["Event", "EventSettings", "Events", "events_of"]

@@ -13,8 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.informer import Informer, Notice, slim
-from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice, slim
 from pyverno.controllers.runtime.metricslifecycle import tell_problems
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.state.hosts import HostFactory
@@ -30,13 +29,15 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
 from pyverno.telemetry.metricsettings import MetricSettings
+from pyverno.value import dataclass, field
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
+from pyverno.webhook.policyreviews import ExceptionSettings
 
 if TYPE_CHECKING:
     from pyverno.telemetry.metrics import Metrics
 
-__all__ = ["ClusterState"]
+__all__ = ["ClusterState", "StateSettings"]
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
@@ -60,6 +61,26 @@ Start = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts something that is to run as long as the controller does."""
 
 
+@dataclass(frozen=True, slots=True)
+class StateSettings:
+    """What of a cluster is followed, and what policies may do.
+
+    `namespace` is that of the controllers, with the ConfigMaps `config_map` and `metrics_config_map`. A cache that has
+    not followed the cluster for `stale_seconds` is a problem. `background_account` is the user name of the controller
+    that changes existing objects.
+    """
+
+    namespace: str = "kyverno"
+    config_map: str = "kyverno"
+    metrics_config_map: str = "kyverno-metrics"
+    exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
+    protects_managed: bool = False
+    allows_http_in_namespaces: bool = False
+    forces_ignore: bool = False
+    background_account: str = ""
+    stale_seconds: float = STALE_SECONDS
+
+
 class ClusterState:
     """The cluster in memory (`webhook.admission.World`), and the informers that feed it.
 
@@ -69,7 +90,7 @@ class ClusterState:
     def __init__(
         self,
         client: Client,
-        settings: AdmissionSettings,
+        settings: StateSettings,
         surroundings: HostFactory,
         start: Start,
         metrics: Metrics | None = None,
@@ -80,8 +101,8 @@ class ClusterState:
         self.protects_managed = settings.protects_managed
         self.store = PolicyStore(
             settings.exceptions,
-            http_in_namespaces=settings.surroundings.allows_http_in_namespaces,
-            forces_ignore=settings.webhooks.forces_ignore,
+            http_in_namespaces=settings.allows_http_in_namespaces,
+            forces_ignore=settings.forces_ignore,
             background_account=settings.background_account,
         )
         self.changed = asyncio.Event()
@@ -98,7 +119,7 @@ class ClusterState:
         self._informers: dict[GVR, Informer] = {}
         self._running: dict[GVR, asyncio.Task[None]] = {}
         self._definitions: Informer | None = None
-        self._served = ServedKinds(client, settings.surroundings.stale_seconds)
+        self._served = ServedKinds(client, settings.stale_seconds)
         self._late: tuple[Informer, ...] = ()
         self._definitions_changed = asyncio.Event()
         self._info: PolicyInfo | None = None
@@ -257,7 +278,7 @@ class ClusterState:
 
     async def follow_definitions(self) -> None:
         """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
-        bound = self._settings.surroundings.stale_seconds
+        bound = self._settings.stale_seconds
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(bound * (_SILENT_SHARE if self._served.silent else _LOOK_SHARE)):
@@ -344,7 +365,7 @@ class ClusterState:
         namespace: str = "",
         shrink: Callable[[JSONObject], JSONObject] = slim,
     ) -> Informer:
-        bound = self._settings.surroundings.stale_seconds
+        bound = self._settings.stale_seconds
         informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink, bound=bound)
         informer.listen(listener)
         self._informers[gvr] = informer

@@ -15,8 +15,8 @@ from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Notice
-from pyverno.controllers.admission.policystatus import status_patch
 from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.runtime.statuspatch import status_patch
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR

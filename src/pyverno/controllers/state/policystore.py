@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pyverno.compiler.compile import Compiled, compile_document
-from pyverno.controllers.admissionpolicies.reconciler import is_generated
-from pyverno.controllers.webhooks.configurations import own_paths
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import PolicyInfo
@@ -24,7 +22,7 @@ from pyverno.value import replace
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.policyreviews import ExceptionSettings
 
-__all__ = ["Identity", "PolicyStore", "identity_of"]
+__all__ = ["Identity", "PolicyStore", "identity_of", "is_generated", "own_paths"]
 
 Identity = tuple[str, str, str]
 """Group and kind, namespace and name."""
@@ -179,4 +177,23 @@ def _essence(body: JSONObject) -> object:
         metadata.get("labels"),
         metadata.get("annotations"),
         is_generated(body),
+    )
+
+
+def is_generated(body: JSONObject) -> bool:
+    """Tell from the status of a policy whether the API server judges by a copy of it.
+
+    >>> is_generated({"status": {"generated": True}}), is_generated({"status": {"validatingadmissionpolicy": {}}})
+    (True, False)
+    """
+    status = body.get("status") or {}
+    return status.get("generated") is True or (status.get("validatingadmissionpolicy") or {}).get("generated") is True
+
+
+def own_paths(policies: Iterable[ClusterPolicy | CelPolicy]) -> frozenset[tuple[str, str]]:
+    """Return (kind, key) of the legacy policies that are asked on a path of their own."""
+    return frozenset(
+        (policy.kind, policy.key)
+        for policy in policies
+        if isinstance(policy, ClusterPolicy) and policy.spec.webhook.match_conditions
     )

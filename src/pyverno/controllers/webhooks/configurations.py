@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from pyverno.controllers.state.policystore import own_paths
 from pyverno.controllers.webhooks.celpolicies import cel_hooks
 from pyverno.controllers.webhooks.rules import ALL_OPERATIONS, Entry, legacy_entries, write_rules
 from pyverno.controllers.webhooks.sources import FAILURES, Endpoint, Hook, PolicyKey, Settings, Sources, key_of
 from pyverno.kube.json import JSONObject, encode
-from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.value import dataclass, replace
@@ -28,7 +28,6 @@ __all__ = [
     "Settings",
     "Sources",
     "configurations",
-    "own_paths",
     "plan",
 ]
 
@@ -45,15 +44,6 @@ _BOOTSTRAP = {
         "request.resource.resource == 'certificatesigningrequests')"
     ),
 }
-
-
-def own_paths(policies: Iterable[ClusterPolicy | CelPolicy]) -> frozenset[tuple[str, str]]:
-    """Return (kind, key) of the legacy policies that are asked on a path of their own."""
-    return frozenset(
-        (policy.kind, policy.key)
-        for policy in policies
-        if isinstance(policy, ClusterPolicy) and policy.spec.webhook.match_conditions
-    )
 
 
 @dataclass(frozen=True, slots=True)

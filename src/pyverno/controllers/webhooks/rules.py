@@ -8,15 +8,12 @@ thinned out and written again in one order. This module must never write an obje
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from pyverno.compiler.autogen.patterns import expand
-from pyverno.kube.gvk import KindSelector, parse_kind_selector
+from pyverno.controllers.state.targets import targets_of
 from pyverno.kube.json import JSONObject, encode
-from pyverno.kube.kinds import KindInfo, KindTable
-from pyverno.kube.wildcard import has_wildcard
-from pyverno.kube.wildcard import match as fits
+from pyverno.kube.kinds import KindTable
 from pyverno.policy.cel.constraints import ResourceRule
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Generate, GeneratePattern
@@ -24,17 +21,15 @@ from pyverno.policy.match import MatchBlocks, ResourceFilter
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
-from pyverno.value import dataclass, replace
+from pyverno.value import replace
 from pyverno.webhook.routes import WebhookType
 
 __all__ = [
     "Entry",
-    "Target",
     "constraint_rules",
     "doors",
     "legacy_entries",
     "sorted_rules",
-    "targets_of",
     "unite",
     "unknown_kinds",
     "write_rules",
@@ -69,18 +64,6 @@ class Entry(NamedTuple):
     def _takes_main(self, other: Entry) -> bool:
         # Kubernetes: `*/*` is about resources and subresources, `pods/*` about the subresources of pods only
         return bool(other.subresource) or self.resource == "*"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A resource that a kind selector stands for."""
-
-    group: str
-    version: str
-    resource: str
-    subresource: str
-    is_namespaced: bool | None
-    """None for wildcards, which stand for both."""
 
 
 def doors(rule: Rule) -> tuple[WebhookType, ...]:
@@ -164,54 +147,6 @@ def _entries(policy: ClusterPolicy, text: str, kinds: KindTable, operations: Ite
         scope = "Namespaced" if is_namespaced else "*"
         for operation in wanted:
             yield Entry(target.group, target.version, target.resource, target.subresource, scope, operation)
-
-
-def targets_of(text: str, kinds: KindTable) -> tuple[Target, ...]:
-    """Return the resources that a kind selector stands for, in the versions that the cluster prefers.
-
-    >>> from pyverno.kube.kinds import BUILTIN_KINDS
-    >>> [(target.group, target.resource, target.subresource) for target in targets_of("Pod/exec", BUILTIN_KINDS)]
-    [('', 'pods', 'exec')]
-    """
-    memo = _targets(kinds)
-    if text not in memo:
-        memo[text] = _find_targets(text, kinds)
-    return memo[text]
-
-
-@lru_cache(maxsize=2)
-def _targets(kinds: KindTable) -> dict[str, tuple[Target, ...]]:
-    """Return what was found in a table before: policies are about few kinds, and a cluster serves hundreds."""
-    return {}
-
-
-def _find_targets(text: str, kinds: KindTable) -> tuple[Target, ...]:
-    selector = parse_kind_selector(text)
-    if selector.kind == "*" and (selector.group, selector.version) == ("*", "*"):
-        return (Target("*", "*", "*", selector.subresource, None),)
-    found: list[Target] = []
-    seen: set[tuple[str, str, str]] = set()
-    for info in kinds:
-        if not _fits_kind(selector, info):
-            continue
-        for subresource in _subresources(selector, info):
-            place = (info.group, info.kind, subresource)
-            if has_wildcard(selector.version) and place in seen:
-                continue  # the table has the preferred version first
-            seen.add(place)
-            found.append(Target(info.group, info.version, info.plural, subresource, info.namespaced))
-    return tuple(found)
-
-
-def _fits_kind(selector: KindSelector, info: KindInfo) -> bool:
-    return fits(selector.group, info.group) and fits(selector.version, info.version) and fits(selector.kind, info.kind)
-
-
-def _subresources(selector: KindSelector, info: KindInfo) -> Iterator[str]:
-    if not selector.subresource or selector.subresource == "*":
-        yield ""
-    if selector.subresource:
-        yield from (name for name in info.subresources if fits(selector.subresource, name))
 
 
 def _with_ephemeral_containers(entries: Iterable[Entry]) -> frozenset[Entry]:

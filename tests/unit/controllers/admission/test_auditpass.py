@@ -17,7 +17,7 @@ from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.host import OfflineHost
-from pyverno.webhook.admission import AdmissionOutcome
+from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 

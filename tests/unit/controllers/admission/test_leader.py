@@ -195,7 +195,7 @@ async def leaving(server: str = "") -> AsyncIterator[tuple[Client, Leader]]:
         Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
     ):
         surroundings = HostFactory(client, given.surroundings, KindTable)
-        world = ClusterState(client, given, surroundings, parts.start)
+        world = ClusterState(client, given.state, surroundings, parts.start)
         await Heartbeat(client, "default").beat()
         for kind in ("Validating", "Mutating"):
             body = {

@@ -11,7 +11,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-from tests.unit.controllers.test_evaluationsettings import LARGE
+from tests.unit.controllers.state.test_evaluationsettings import LARGE
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 

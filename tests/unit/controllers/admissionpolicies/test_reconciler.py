@@ -11,7 +11,8 @@ from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.controller import AdmissionSettings
-from pyverno.controllers.admissionpolicies.reconciler import check_mutating, is_generated
+from pyverno.controllers.admissionpolicies.reconciler import check_mutating
+from pyverno.controllers.state.policystore import is_generated
 from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject

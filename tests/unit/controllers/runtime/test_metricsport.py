@@ -14,7 +14,8 @@ from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates.secrets import SECRETS, CertificateSettings
-from pyverno.controllers.runtime.metricsport import MetricsPort, MetricsTls
+from pyverno.controllers.certificates.secrettls import SecretTls
+from pyverno.controllers.runtime.metricsport import MetricsPort
 from pyverno.errors import HostError
 
 TEXT = b"# TYPE a counter\na_total 1.0\n"
@@ -64,7 +65,7 @@ def test_with_certificates_metrics_are_read_by_https() -> None:
                 more_services=("kyverno-svc-metrics",),
             )
             async with (
-                MetricsPort(text, "127.0.0.1", 0, MetricsTls(access, settings)) as port,
+                MetricsPort(text, "127.0.0.1", 0, SecretTls(access, settings)) as port,
                 Client(access) as client,
                 aiohttp.ClientSession() as session,
             ):

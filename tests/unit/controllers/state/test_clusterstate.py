@@ -60,7 +60,7 @@ async def replica(client: Client) -> AsyncIterator[ClusterState]:
     """Make what one replica knows; it has learnt nothing yet."""
     parts, settings = Tasks(), AdmissionSettings()
     surroundings = HostFactory(client, settings.surroundings, KindTable)
-    world = ClusterState(client, settings, surroundings, parts.start)
+    world = ClusterState(client, settings.state, surroundings, parts.start)
     try:
         yield world
         parts.check()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pyverno.controllers.admission.policystatus import status_of, status_patch
+from pyverno.controllers.admission.policystatus import status_of
+from pyverno.controllers.runtime.statuspatch import status_patch
 from pyverno.controllers.state.policystore import PolicyStore
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import VALIDATING

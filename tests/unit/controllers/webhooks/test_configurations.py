@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pyverno.compiler.compile import compile_document
-from pyverno.controllers.webhooks.configurations import Endpoint, Settings, Sources, configurations, own_paths
+from pyverno.controllers.state.policystore import own_paths
+from pyverno.controllers.webhooks.configurations import Endpoint, Settings, Sources, configurations
 from pyverno.controllers.webhooks.rules import Entry, unite, unknown_kinds, write_rules
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS

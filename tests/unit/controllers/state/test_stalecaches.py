@@ -66,7 +66,7 @@ async def replica() -> AsyncIterator[Replica]:
     parts, metrics = Tasks(), Metrics()
     async with cluster() as upstream, proxied(upstream) as (proxy, client):
         surroundings = HostFactory(client, settings.surroundings, lambda: world.kinds)
-        world = ClusterState(client, settings, surroundings, parts.start, metrics)
+        world = ClusterState(client, settings.state, surroundings, parts.start, metrics)
         try:
             await world.learn()
             parts.start(world.follow_definitions())
