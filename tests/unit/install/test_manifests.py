@@ -125,7 +125,11 @@ def test_definitions_are_small_and_describe_themselves() -> None:
 
 def test_metrics_begin_with_fewer_labels_on_histograms() -> None:
     """What is printed for the ConfigMap of the metrics can be read."""
-    found = {each["metadata"]["name"]: each for each in manifests(InstallSettings(buckets=DEFAULT_BUCKETS)) if each["kind"] == "ConfigMap"}
+    found = {
+        each["metadata"]["name"]: each
+        for each in manifests(InstallSettings(buckets=DEFAULT_BUCKETS))
+        if each["kind"] == "ConfigMap"
+    }
     settings = MetricSettings.read(found["kyverno-metrics"]["data"])
     assert ((), DEFAULT_BUCKETS) == (settings.problems, settings.buckets)
     known = {reading.name for reading in Metrics().read()}

@@ -1,0 +1,207 @@
+"""A work queue of keys: equal keys are one, a key is never worked on twice at a time, failures back off.
+
+The queue has the semantics of client-go's `workqueue`: a key added while it is being worked on is handed out again
+afterwards. All methods belong to the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+__all__ = ["Backoff", "Clock", "LoopClock", "Timer", "WorkQueue", "sleep"]
+
+_MAX_DEPTH: Final = 100_000
+_MAX_EXPONENT: Final = 64
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Timer(Protocol):
+    """A call that is to come."""
+
+    def cancel(self) -> None:
+        """Do not make the call."""
+        ...
+
+
+class Clock(Protocol):
+    """The time that delays are measured by, in seconds."""
+
+    def now(self) -> float:
+        """Return the present time."""
+        ...
+
+    def call_at(self, when: float, call: Callable[[], None]) -> Timer:
+        """Make a call at a time."""
+        ...
+
+
+class LoopClock:
+    """The clock of the running event loop."""
+
+    def now(self) -> float:
+        """Return the present time."""
+        return asyncio.get_running_loop().time()
+
+    def call_at(self, when: float, call: Callable[[], None]) -> Timer:
+        """Make a call at a time."""
+        return asyncio.get_running_loop().call_at(when, call)
+
+
+async def sleep(clock: Clock, seconds: float) -> None:
+    """Wait for some seconds of a clock."""
+    over = asyncio.Event()
+    timer = clock.call_at(clock.now() + seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays before retries: `first` seconds, doubled with each failure up to `longest`, spread by `jitter`.
+
+    >>> steady = Backoff(first=0.5, longest=4, jitter=0)
+    >>> [steady.delay(failures) for failures in (1, 2, 3, 4, 5)]
+    [0.5, 1.0, 2.0, 4.0, 4]
+    """
+
+    first: float = 0.2
+    longest: float = 60.0
+    jitter: float = 0.5
+
+    def delay(self, failures: int) -> float:
+        """Return the seconds to wait after so many failures in a row."""
+        steady = min(self.first * 2.0 ** min(failures - 1, _MAX_EXPONENT), self.longest)
+        if not self.jitter:
+            return steady
+        return steady * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - spreads load, keeps no secret
+
+
+@dataclass(slots=True)
+class _Delayed:
+    """A key that is added later; `is_pending` when that is work left to do rather than a time to look again."""
+
+    when: float
+    timer: Timer
+    is_pending: bool
+
+
+class WorkQueue(Generic[Key]):
+    """Keys that wait for a worker; a worker takes one with `get` and returns it with `done`.
+
+    `max_depth` bounds the keys that wait or are delayed: `add` refuses further ones, and the caller's resync brings
+    them back.
+    """
+
+    def __init__(
+        self, *, backoff: Backoff | None = None, max_depth: int = _MAX_DEPTH, clock: Clock | None = None
+    ) -> None:
+        """Start empty."""
+        self._backoff = backoff or Backoff()
+        self._max_depth = max_depth
+        self._clock = clock or LoopClock()
+        self._ready: deque[Key] = deque()
+        self._dirty: set[Key] = set()
+        self._in_work: set[Key] = set()
+        self._delayed: dict[Key, _Delayed] = {}
+        self._failures: dict[Key, int] = {}
+        self._filled = asyncio.Event()
+
+    def __len__(self) -> int:
+        """How many keys wait or are delayed."""
+        return len(self._dirty | self._delayed.keys())
+
+    @property
+    def failures(self) -> Mapping[Key, int]:
+        """How often each key has failed in a row."""
+        return self._failures
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether no work is left: keys that only wait for a time to be looked at again do not count."""
+        return not (
+            self._dirty or self._in_work or self._failures or any(each.is_pending for each in self._delayed.values())
+        )
+
+    def add(self, key: Key) -> bool:
+        """Have a key worked on; False when the queue is full."""
+        if key in self._dirty:
+            return True
+        if not self._has_room(key):
+            return False
+        self._dirty.add(key)
+        if key not in self._in_work:
+            self._ready.append(key)
+            self._filled.set()
+        return True
+
+    def add_after(self, key: Key, seconds: float, *, is_pending: bool = False) -> bool:
+        """Have a key worked on after a delay, or earlier where it was to come earlier; False when the queue is full."""
+        if seconds <= 0:
+            return self.add(key)
+        when, known = self._clock.now() + seconds, self._delayed.get(key)
+        if known is not None and known.when <= when:
+            known.is_pending = known.is_pending or is_pending
+            return True
+        if known is None and not self._has_room(key):
+            return False
+        if known is not None:
+            known.timer.cancel()
+            is_pending = is_pending or known.is_pending
+        timer = self._clock.call_at(when, lambda: self._ripen(key))
+        self._delayed[key] = _Delayed(when, timer, is_pending)
+        return True
+
+    def retry(self, key: Key) -> float:
+        """Count a failure of a key and have it worked on again after the backoff's delay, which is returned."""
+        self._failures[key] = failures = self._failures.get(key, 0) + 1
+        seconds = self._backoff.delay(failures)
+        self.add_after(key, seconds, is_pending=True)
+        return seconds
+
+    def forget(self, key: Key) -> None:
+        """Take the failures of a key as over."""
+        self._failures.pop(key, None)
+
+    async def get(self) -> Key:
+        """Wait for a key and take it; its delayed additions are void, because it is worked on now."""
+        while not self._ready:
+            self._filled.clear()
+            await self._filled.wait()
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._in_work.add(key)
+        delayed = self._delayed.pop(key, None)
+        if delayed is not None:
+            delayed.timer.cancel()
+        return key
+
+    def done(self, key: Key) -> None:
+        """Return a key that was taken; it comes again if it was added meanwhile."""
+        self._in_work.discard(key)
+        if key in self._dirty:
+            self._ready.append(key)
+            self._filled.set()
+
+    def close(self) -> None:
+        """Cancel what is delayed."""
+        for each in self._delayed.values():
+            each.timer.cancel()
+        self._delayed.clear()
+
+    def _has_room(self, key: Key) -> bool:
+        return key in self._delayed or key in self._failures or len(self) < self._max_depth
+
+    def _ripen(self, key: Key) -> None:
+        self._delayed.pop(key, None)
+        if key not in self._dirty:  # it had its room while it was delayed
+            self._dirty.add(key)
+            if key not in self._in_work:
+                self._ready.append(key)
+                self._filled.set()

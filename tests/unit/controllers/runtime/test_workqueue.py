@@ -1,0 +1,130 @@
+"""Keys are worked on once, one at a time, and later where they fail."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pyverno.controllers.runtime.workqueue import Backoff, WorkQueue, sleep
+from tests.support.controllers import FakeClock, rest
+
+STEADY = Backoff(first=1, longest=4, jitter=0)
+
+
+def test_equal_keys_are_one() -> None:
+    """However often a key is added before it is taken."""
+
+    async def run() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        assert [True] * 3 == [queue.add(key) for key in ("a", "b", "a")]
+        assert 2 == len(queue)
+        assert ["a", "b"] == [await queue.get(), await queue.get()]
+        assert 0 == len(queue)
+
+    asyncio.run(run())
+
+
+def test_a_key_in_work_comes_again_only_afterwards() -> None:
+    """No two workers have the same key at a time, and no addition is lost."""
+
+    async def run() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add("a")
+        key = await queue.get()
+        queue.add("a")
+        other = asyncio.create_task(queue.get())
+        await rest()
+        assert not other.done()
+        queue.done(key)
+        assert "a" == await other
+        queue.done("a")
+        assert queue.is_idle
+
+    asyncio.run(run())
+
+
+def test_a_full_queue_refuses_new_keys_only() -> None:
+    """Keys that wait already, or have failed, keep their room."""
+
+    async def run() -> None:
+        queue: WorkQueue[str] = WorkQueue(max_depth=2, backoff=STEADY, clock=FakeClock())
+        assert (True, True, False) == (queue.add("a"), queue.add_after("b", 1), queue.add("c"))
+        assert (True, True) == (queue.add("a"), queue.add("b"))
+        key = await queue.get()
+        assert queue.add("c")
+        queue.retry(key)
+        assert key in queue.failures
+        assert queue.add(key)
+
+    asyncio.run(run())
+
+
+def test_of_two_delays_the_earlier_counts() -> None:
+    """And what is worked on now is not worked on again for it."""
+
+    async def run() -> None:
+        clock = FakeClock()
+        queue: WorkQueue[str] = WorkQueue(clock=clock)
+        queue.add_after("a", 10)
+        queue.add_after("a", 2, is_pending=True)
+        queue.add_after("a", 5)
+        assert (1, False) == (len(queue), queue.is_idle)
+        await clock.advance(2)
+        assert "a" == await queue.get()
+        queue.done("a")
+        await clock.advance(100)
+        assert (0, True) == (len(queue), queue.is_idle)
+
+    asyncio.run(run())
+
+
+def test_a_time_to_look_again_is_no_work_left() -> None:
+    """A schedule of tomorrow does not keep a controller busy; a retry does."""
+
+    async def run() -> None:
+        clock = FakeClock()
+        queue: WorkQueue[str] = WorkQueue(clock=clock, backoff=STEADY)
+        queue.add_after("a", 3600)
+        assert queue.is_idle
+        queue.retry("b")
+        assert not queue.is_idle
+
+    asyncio.run(run())
+
+
+def test_delays_of_retries_grow_to_a_bound_and_begin_anew_after_success() -> None:
+    """Each failure doubles the delay."""
+
+    async def run() -> None:
+        queue: WorkQueue[str] = WorkQueue(clock=FakeClock(), backoff=STEADY)
+        assert [1, 2, 4, 4] == [queue.retry("a") for _ in range(4)]
+        queue.forget("a")
+        assert 1 == queue.retry("a")
+
+    asyncio.run(run())
+
+
+def test_jitter_spreads_retries() -> None:
+    """Many keys that fail at once do not come back at once."""
+    delays = {Backoff(first=1, jitter=0.5).delay(1) for _ in range(20)}
+    assert len(delays) > 1
+    assert all(0.5 <= delay <= 1.5 for delay in delays)
+
+
+def test_many_failures_in_a_row_keep_the_longest_delay() -> None:
+    """The power does not overflow."""
+    assert 4 == STEADY.delay(10_000)
+
+
+def test_sleep_ends_with_its_clock() -> None:
+    """A reconciler that waits can be tested without waiting."""
+
+    async def run() -> None:
+        clock = FakeClock()
+        sleeping = asyncio.create_task(sleep(clock, 60))
+        await rest()
+        await clock.advance(59)
+        assert not sleeping.done()
+        await clock.advance(1)
+        assert sleeping.done()
+
+    asyncio.run(run())
