@@ -31,7 +31,7 @@ def x509_decode(_runtime: Runtime, pem: str) -> JSON:
     >>> x509_decode('no PEM')
     error: failed to decode PEM block
     """
-    from pyverno.lang.jmespath.functions.certificate import decode
+    from pyverno.lang.x509.certificate import decode
 
     try:
         return decode(pem)

@@ -17,7 +17,7 @@ from cryptography.x509.oid import AuthorityInformationAccessOID, ExtensionOID
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.lang.jmespath.functions.der import INTEGER, SEQUENCE, Element, elements, oid
+from pyverno.lang.x509.der import INTEGER, SEQUENCE, Element, elements, oid
 from pyverno.lazyregex import regex
 
 __all__ = ["decode"]
