@@ -17,8 +17,6 @@ from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.world import AuthorizationCheck, Decision
-from pyverno.lang.jmespath import FUNCTIONS
-from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, field
 
 __all__ = ["BrokerWorld"]
@@ -138,11 +136,6 @@ class BrokerWorld:
     def image_payload(self, image: str, attestation: JSON) -> JSON:
         """Raise: attestations are verified by a later part."""
         raise HostUnavailableError("verification of image attestations is not available in this version of pyverno")
-
-    def decode_certificate(self, pem: str) -> JSONObject:
-        """Return the fields of a certificate or certificate request under Go's names."""
-        found = FUNCTIONS["x509_decode"].apply([pem], Runtime())
-        return found if isinstance(found, dict) else {}
 
     def _collection(self, api_version: str, resource: str, namespace: str | None) -> str:
         group, version = parse_api_version(api_version)

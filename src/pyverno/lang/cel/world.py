@@ -90,10 +90,6 @@ class CelWorld(Protocol):
         """Return the payload of an attestation."""
         ...
 
-    def decode_certificate(self, pem: str) -> JSONObject:
-        """Return the fields of a certificate or certificate request under Go's names; raises EvaluationError."""
-        ...
-
 
 class _NoCelWorld:
     """Answers every question with HostUnavailableError."""
@@ -132,9 +128,6 @@ class _NoCelWorld:
 
     def image_payload(self, image: str, attestation: JSON) -> JSON:
         raise HostUnavailableError("image attestations are not available here")
-
-    def decode_certificate(self, pem: str) -> JSONObject:
-        raise HostUnavailableError("certificates can not be decoded here")
 
 
 NO_CEL_WORLD: Final[CelWorld] = _NoCelWorld()

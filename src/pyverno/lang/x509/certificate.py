@@ -20,7 +20,10 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.x509.der import INTEGER, SEQUENCE, Element, elements, oid
 from pyverno.lazyregex import regex
 
-__all__ = ["decode"]
+__all__ = ["MAX_PEM", "decode"]
+
+MAX_PEM: Final = 262_144
+"""Longest text that a policy may have decoded, in bytes."""
 
 _MARK: Final = regex(r"-----(BEGIN|END) ([^-]*)-----")
 _EXACT: Final = 2**53
@@ -90,7 +93,7 @@ _FALSE_FIELDS: Final = (
 )
 
 
-def decode(pem: str) -> JSON:
+def decode(pem: str) -> JSONObject:
     """Return the first PEM block as an object; raises EvaluationError when it is no certificate or request."""
     kind, der = _first_block(pem)
     decoder = _DECODERS.get(kind)

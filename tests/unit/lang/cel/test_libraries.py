@@ -98,7 +98,7 @@ ADDRESS = "network address parse error during conversion from string: "
             "listObjToMap must take lists of equal length",
         ),
         ("random('[')", "error parsing regexp"),
-        ("x509.decode('')", "certificates can not be decoded here"),
+        ("x509.decode('')", "failed to decode PEM block"),
         ("resource.get('v1', 'configmaps', 'ns', 'cm')", "failed to get resource: no cluster is available here"),
         ("http.get('https://x')", "request failed: HTTP calls are not available here"),
     ],

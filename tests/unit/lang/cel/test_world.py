@@ -69,9 +69,6 @@ class Recorder:
     def image_payload(self, image: str, attestation: Any) -> Any:
         return self._answer("payload", image, attestation)
 
-    def decode_certificate(self, pem: str) -> Any:
-        return self._answer("certificate", pem)
-
 
 @pytest.mark.parametrize(
     ("environment", "text", "answers", "asked", "expected"),
@@ -126,13 +123,6 @@ class Recorder:
         (OWN_GENERATING, "generator.Apply('ns', [{'kind': 'X'}])", {}, ("generate", "ns", [{"kind": "X"}]), True),
         (OWN_GENERATING, "generator.apply([{'kind': 'X'}])", {}, ("generate", None, [{"kind": "X"}]), True),
         (IMAGES, "verifyImageSignatures('i', [1, 2])", {"verify": 2}, ("verify", "i", [1, 2], None), 2),
-        (
-            CLUSTER,
-            "x509.decode('pem')",
-            {"certificate": {"RawTBSCertificate": "x", "Subject": {}, "KeyUsage": 1}},
-            ("certificate", "pem"),
-            {"RawTBSCertificate": "x", "KeyUsage": 1.0},
-        ),
     ],
 )
 def test_libraries_ask_the_world(

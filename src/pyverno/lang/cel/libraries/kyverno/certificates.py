@@ -1,14 +1,13 @@
 """Kyverno's x509 library: what a certificate or a certificate request says.
 
-Decoding is the `CelWorld`'s: the engine hands in the decoder that JMESPath uses too. This module must never judge
-whether a certificate is to be trusted.
+It never judges whether a certificate can be trusted.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyverno.errors import EvaluationError, HostError
+from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.faults import OperandError
@@ -38,9 +37,14 @@ def decode(evaluation: Evaluation, pem: str) -> JSON:
 
     A certificate has no Subject, only RawSubject in base64; a request has both.
     """
+    from pyverno.lang.x509.certificate import MAX_PEM  # loads cryptography
+    from pyverno.lang.x509.certificate import decode as decode_pem
+
+    if len(pem) > MAX_PEM:
+        raise BudgetExceededError(f"x509.decode takes no more than {MAX_PEM} bytes", resource="bytes")
     try:
-        fields = evaluation.world.decode_certificate(pem)
-    except (HostError, EvaluationError) as error:
+        fields = decode_pem(pem)
+    except EvaluationError as error:
         raise OperandError("the text holds no certificate that can be read", error.message) from None
     if "RawTBSCertificate" in fields:
         fields = {name: value for name, value in fields.items() if name in _CERTIFICATE_FIELDS}
