@@ -14,6 +14,7 @@ from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError
 from pyverno.lang.cel.types import DYN
 from pyverno.lang.jmespath import compile_expression
+from pyverno.lang.runtime import Runtime
 from pyverno.lang.x509.certificate import MAX_PEM, decode
 
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test.example")])
@@ -31,7 +32,7 @@ def test_both_languages_show_the_same_certificate() -> None:
     builder = x509.CertificateBuilder(NAME, NAME, key.public_key(), 7)
     builder = builder.not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2055, 1, 1))
     pem = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
-    shown = compile_expression("x509_decode(@)").evaluate(pem)
+    shown = compile_expression("x509_decode(@)").evaluate(pem, Runtime())
     found = in_cel(pem)
     assert decode(pem) == shown
     assert {name: shown[name] for name in found} == found
@@ -45,4 +46,4 @@ def test_long_texts_are_refused() -> None:
     with pytest.raises(BudgetExceededError, match="takes no more than"):
         in_cel(text)
     with pytest.raises(BudgetExceededError, match="takes no more than"):
-        compile_expression("x509_decode(@)").evaluate(text)
+        compile_expression("x509_decode(@)").evaluate(text, Runtime())
