@@ -84,11 +84,17 @@ def _network() -> tuple[Function, ...]:
 TOPICS: Final[Mapping[str, tuple[Callable[[], tuple[Function, ...]], str]]] = {
     "standard": (
         _standard,
-        "abs avg ceil contains ends_with floor join keys length map max max_by merge min min_by not_null reverse sort sort_by starts_with to_array to_number to_string type values",
+        (
+            "abs avg ceil contains ends_with floor join keys length map max max_by merge min min_by not_null "
+            "reverse sort sort_by starts_with to_array to_number to_string type values"
+        ),
     ),
     "strings": (
         _strings,
-        "compare equal_fold replace replace_all to_upper to_lower trim trim_prefix split pattern_match label_match to_boolean path_canonicalize truncate semver_compare",
+        (
+            "compare equal_fold replace replace_all to_upper to_lower trim trim_prefix split pattern_match "
+            "label_match to_boolean path_canonicalize truncate semver_compare"
+        ),
     ),
     "regex": (_regex, "regex_match regex_replace_all regex_replace_all_literal"),
     "numbers": (_numbers, "add sum subtract multiply divide modulo round"),
@@ -96,7 +102,10 @@ TOPICS: Final[Mapping[str, tuple[Callable[[], tuple[Function, ...]], str]]] = {
     "encoding": (_encoding, "base64_decode base64_encode parse_json parse_yaml sha256 sha1 md5"),
     "times": (
         _times,
-        "time_since time_now time_now_utc time_to_cron time_add time_parse time_utc time_diff time_before time_after time_between time_truncate",
+        (
+            "time_since time_now time_now_utc time_to_cron time_add time_parse time_utc time_diff time_before "
+            "time_after time_between time_truncate"
+        ),
     ),
     "randomness": (_randomness, "random"),
     "x509": (_x509, "x509_decode"),
