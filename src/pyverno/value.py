@@ -1,14 +1,12 @@
-"""Values: the dataclasses of this package, which cost next to nothing until they are used.
+"""Dataclasses that cost next to nothing until their first instance.
 
-The standard library writes, compiles and runs source for every dataclass while its module is imported; that was more
-than half of the command line's start-up. Here a class gets its slots at once and its methods when the first value is
-made; they are copies of functions that stand in this module, with the names of the fields put in (`_SETTERS`, `_KEYS`).
-Meaning, names and arguments are those of `dataclasses`: mypy sees nothing else, and `dataclasses.fields`, `replace` and
-`is_dataclass` know these classes.
+The standard library generates, compiles and runs source for every dataclass at import; that was more than half of the
+command line's start-up. Here a class gets its slots at once and its methods with the first instance: copies of
+functions of this module under the names of the fields (`_SETTERS`, `_KEYS`). Meaning, names and arguments are those of
+`dataclasses`: mypy sees nothing else, and `dataclasses.fields`, `replace` and `is_dataclass` know these classes.
 
-Only what this package uses exists: always slots, no `InitVar`, no `KW_ONLY`, no default for a field that is not in
-`__init__`, annotations as texts. This module must never compile source, nor import what Python and typing have not
-loaded already.
+Supported is what this package uses: slots always, no `InitVar`, no `KW_ONLY`, no default for a field outside of
+`__init__`, annotations as texts. This module must never compile source or slow down the start by an import.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _PLAN: Final = "__value_plan__"
 
 
 class Field:
-    """One field of a class: its name and what was said about it."""
+    """One field of a class: its name, type and options."""
 
     __slots__ = ("compare", "default", "default_factory", "init", "kw_only", "name", "repr", "type")
 
@@ -45,12 +43,12 @@ class Field:
 
     @property
     def is_required(self) -> bool:
-        """Tell whether every call must give a value."""
+        """Return whether `__init__` requires a value."""
         return self.default is _MISSING and self.default_factory is _MISSING
 
 
 class _Plan:
-    """What a class is made of, and its methods for when they are wanted."""
+    """The fields and options of a class, and the makers of its methods."""
 
     __slots__ = ("_twin", "cls", "fields", "options", "provisional")
 
@@ -62,7 +60,7 @@ class _Plan:
         self._twin: type | None = None
 
     def method(self, name: str) -> Callable[..., Any]:
-        """Return what stands for a method until it is called for the first time."""
+        """Return a placeholder that replaces itself with the method at the first call."""
         self.provisional.append(name)
 
         def method(*arguments: Any, **named: Any) -> Any:
@@ -74,25 +72,19 @@ class _Plan:
 
     @property
     def twin(self) -> type:
-        """A class of the standard library with the same fields, for those who ask what only it knows."""
+        """A dataclass of the standard library with the same fields, for attributes that only it computes."""
         if self._twin is None:
             import dataclasses
 
             def row(each: Field) -> tuple[str, Any, Any]:
-                said: dict[str, Any] = {"default": each.default, "default_factory": each.default_factory}
-                known = {key: value for key, value in said.items() if value is not _MISSING}
-                flags: dict[str, Any] = {
-                    "init": each.init,
-                    "repr": each.repr,
-                    "compare": each.compare,
-                    "kw_only": each.kw_only,
-                }
-                found: Any = dataclasses.field(**known, **flags)
-                return each.name, each.type, found
+                defaults: dict[str, Any] = {"default": each.default, "default_factory": each.default_factory}
+                known = {key: value for key, value in defaults.items() if value is not _MISSING}
+                flags = {name: getattr(each, name) for name in ("init", "repr", "compare", "kw_only")}
+                return each.name, each.type, dataclasses.field(**known, **flags)
 
             rows = [row(each) for each in self.fields.values()]
-            frozen, eq, order = (self.options[name] for name in ("frozen", "eq", "order"))
-            self._twin = dataclasses.make_dataclass(self.cls.__name__, rows, frozen=frozen, eq=eq, order=order)
+            options: dict[str, Any] = {**self.options}
+            self._twin = dataclasses.make_dataclass(self.cls.__name__, rows, **options)
         return self._twin
 
 
@@ -107,16 +99,16 @@ def _field(
     repr: bool = True,
     compare: bool = True,
 ) -> Any:
-    """Say more about a field than its type and default."""
+    """Return the options of a field beside its type."""
     return Field(default, default_factory, init, repr, compare)
 
 
 def _dataclass(
     *, frozen: bool = False, slots: bool = False, eq: bool = True, order: bool = False, kw_only: bool = False
 ) -> Callable[[type[_T]], type[_T]]:
-    """Return a decorator that makes a dataclass with slots of a class.
+    """Return a decorator that turns a class into a dataclass with slots.
 
-    Raises TypeError and ValueError for what the standard library refuses, and for what this module does not know.
+    Raises TypeError and ValueError for fields that the standard library refuses or this module does not support.
 
     >>> @dataclass(frozen=True, slots=True)
     ... class Point:
@@ -168,11 +160,11 @@ def _check(field: Field) -> None:
     if field.default.__class__.__hash__ is None:
         raise ValueError(f"mutable default {type(field.default)} for field {field.name} is not allowed")
     if field.type.startswith(("InitVar", "KW_ONLY", "dataclasses.")) or not (field.init or field.is_required):
-        raise TypeError(f"field `{field.name}`: `{field.type}` is nothing that values know")
+        raise TypeError(f"field `{field.name}`: `{field.type}` is not supported")
 
 
 def _namespace(cls: type, plan: _Plan) -> dict[str, Any]:
-    """Return what the class is made of; made anew, because slots can not be given to a class that exists."""
+    """Return the namespace of the class, which is created anew: an existing class cannot get slots."""
     names = tuple(plan.fields)
     taken = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
     found = {name: item for name, item in cls.__dict__.items() if name not in plan.fields}
@@ -192,7 +184,7 @@ def _namespace(cls: type, plan: _Plan) -> dict[str, Any]:
     return found | _FROZEN | _STANDARD if plan.options["frozen"] else found | _STANDARD
 
 
-# --------------------------------------------------------------------------------------------------- its methods
+# ----------------------------------------------------------------------------------------------------- methods
 
 # fmt: off
 # `__init__` by the number of arguments: each of `s` sets one field and returns None, so that all are called
@@ -201,33 +193,22 @@ _SETTERS: Final[tuple[Callable[[list[Any]], Any], ...]] = (
     lambda s: lambda self, a, b: s[0](self, a) or s[1](self, b),
     lambda s: lambda self, a, b, c: s[0](self, a) or s[1](self, b) or s[2](self, c),
     lambda s: lambda self, a, b, c, d: s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d),
-    lambda s: lambda self, a, b, c, d, e: (
-        s[0](self, a) or s[1](self, b) or s[2](self, c)
-        or s[3](self, d) or s[4](self, e)
-    ),
-    lambda s: lambda self, a, b, c, d, e, f: (
-        s[0](self, a) or s[1](self, b) or s[2](self, c)
-        or s[3](self, d) or s[4](self, e) or s[5](self, f)
-    ),
-    lambda s: lambda self, a, b, c, d, e, f, g: (
-        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d)
-        or s[4](self, e) or s[5](self, f) or s[6](self, g)
-    ),
-    lambda s: lambda self, a, b, c, d, e, f, g, h: (
-        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d)
-        or s[4](self, e) or s[5](self, f) or s[6](self, g) or s[7](self, h)
-    ),
-    lambda s: lambda self, a, b, c, d, e, f, g, h, i: (
-        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d) or s[4](self, e)
-        or s[5](self, f) or s[6](self, g) or s[7](self, h) or s[8](self, i)
-    ),
-    lambda s: lambda self, a, b, c, d, e, f, g, h, i, j: (
-        s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d) or s[4](self, e)
-        or s[5](self, f) or s[6](self, g) or s[7](self, h) or s[8](self, i) or s[9](self, j)
-    ),
+    lambda s: lambda self, a, b, c, d, e: s[0](self, a) or s[1](self, b) or s[2](self, c)
+    or s[3](self, d) or s[4](self, e),
+    lambda s: lambda self, a, b, c, d, e, f: s[0](self, a) or s[1](self, b) or s[2](self, c)
+    or s[3](self, d) or s[4](self, e) or s[5](self, f),
+    lambda s: lambda self, a, b, c, d, e, f, g: s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d)
+    or s[4](self, e) or s[5](self, f) or s[6](self, g),
+    lambda s: lambda self, a, b, c, d, e, f, g, h: s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d)
+    or s[4](self, e) or s[5](self, f) or s[6](self, g) or s[7](self, h),
+    lambda s: lambda self, a, b, c, d, e, f, g, h, i: s[0](self, a) or s[1](self, b) or s[2](self, c) or s[3](self, d)
+    or s[4](self, e) or s[5](self, f) or s[6](self, g) or s[7](self, h) or s[8](self, i),
+    lambda s: lambda self, a, b, c, d, e, f, g, h, i, j: s[0](self, a) or s[1](self, b) or s[2](self, c)
+    or s[3](self, d) or s[4](self, e) or s[5](self, f) or s[6](self, g) or s[7](self, h) or s[8](self, i)
+    or s[9](self, j),
 )
 
-# the tuple that equality, hash and order are about, by the number of fields
+# the tuple that equality, hash and order compare, by the number of fields
 _KEYS: Final[tuple[Callable[[Any], Any], ...]] = (
     lambda self: (),
     lambda self: (self.a,),
@@ -272,7 +253,7 @@ def _init(plan: _Plan) -> Callable[..., None]:
 def _wide_init(
     plan: _Plan, arguments: list[Field], setters: list[Callable[[Any, Any], None]], has_post_init: bool
 ) -> Callable[..., None]:
-    """Return `__init__` for no field, and for more of them than `_SETTERS` has rows for."""
+    """Return `__init__` for no field, and for more fields than `_SETTERS` has rows."""
     names = [each.name for each in arguments]
     known = {*names}
     positional = [each.name for each in arguments if not each.kw_only]
@@ -282,7 +263,7 @@ def _wide_init(
         given = dict(zip(positional, values, strict=False)) if values else {}
         values_of = {**defaults, **given, **named}
         if len(values) > len(positional) or values_of.keys() != known or not given.keys().isdisjoint(named):
-            raise TypeError(_complaint(plan, arguments, given, named))
+            raise TypeError(_argument_error(plan, arguments, given, named))
         # each setter returns None, so that all are called
         any(map(call, setters, repeat(self), map(values_of.__getitem__, names)))
         if has_post_init:
@@ -291,16 +272,16 @@ def _wide_init(
     return __init__
 
 
-def _complaint(plan: _Plan, arguments: list[Field], given: dict[str, Any], named: dict[str, Any]) -> str:
+def _argument_error(plan: _Plan, arguments: list[Field], given: dict[str, Any], named: dict[str, Any]) -> str:
     known = {each.name for each in arguments}
     wrong = [name for name in named if name not in known or name in given]
     missing = [each.name for each in arguments if each.is_required and each.name not in given | named]
-    said = f"unexpected or repeated {wrong}" if wrong else f"missing {missing}" if missing else "too many values"
-    return f"{plan.cls.__qualname__}.__init__() does not take these arguments: {said}"
+    reason = f"unexpected or repeated {wrong}" if wrong else f"missing {missing}" if missing else "too many values"
+    return f"{plan.cls.__qualname__}.__init__() does not take these arguments: {reason}"
 
 
 def _setter(cls: type, field: Field) -> Callable[[Any, Any], None]:
-    """Return what sets one field of a new value; the slot itself, so that frozen classes are no obstacle."""
+    """Return the setter of one field: that of the slot, which ignores that a class is frozen."""
     put: Callable[[Any, Any], None] = getattr(cls, field.name).__set__
     make = field.default_factory
     if make is _MISSING:
@@ -321,7 +302,7 @@ def _and_post_init(setter: Callable[[Any, Any], None]) -> Callable[[Any, Any], N
 
 
 def _key(plan: _Plan) -> Callable[[Any], Any]:
-    """Return the function of a value that gives the tuple of its compared fields."""
+    """Return a function from a value to the tuple of its compared fields."""
     names = tuple(each.name for each in plan.fields.values() if each.compare)
     if len(names) >= len(_KEYS):
         return attrgetter(*names)
@@ -379,11 +360,11 @@ def _refuse_delete(self: Any, name: str) -> None:
     object.__delattr__(self, name)
 
 
-def _refuse(self: Any, name: str, deed: str) -> None:
+def _refuse(self: Any, name: str, action: str) -> None:
     if _PLAN in type(self).__dict__ or name in getattr(self, _PLAN).fields:
         from dataclasses import FrozenInstanceError
 
-        raise FrozenInstanceError(f"cannot {deed} field {name!r}")
+        raise FrozenInstanceError(f"cannot {action} field {name!r}")
 
 
 def _get_state(self: Any) -> list[Any]:
@@ -395,8 +376,8 @@ def _set_state(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, name, value)
 
 
-class _Asked:
-    """An attribute that the standard library reads from dataclasses; worked out when it does."""
+class _TwinAttribute:
+    """An attribute that the standard library reads from dataclasses, computed on first access."""
 
     __slots__ = ("_find",)
 
@@ -407,8 +388,8 @@ class _Asked:
         return self._find(getattr(owner, _PLAN).twin)
 
 
-class _Signature(_Asked):
-    """The signature of a class; its values, which may be callable, have another one."""
+class _Signature(_TwinAttribute):
+    """The signature of a class; its instances, which may be callable, have their own."""
 
     __slots__ = ()
 
@@ -431,27 +412,27 @@ _FROZEN: Final[dict[str, Any]] = {
     "__setstate__": _set_state,
 }
 _STANDARD: Final[dict[str, Any]] = {
-    "__dataclass_fields__": _Asked(attrgetter("__dataclass_fields__")),
-    "__dataclass_params__": _Asked(attrgetter("__dataclass_params__")),
+    "__dataclass_fields__": _TwinAttribute(attrgetter("__dataclass_fields__")),
+    "__dataclass_params__": _TwinAttribute(attrgetter("__dataclass_params__")),
     "__signature__": _Signature(_signature),
 }
 
-# ------------------------------------------------------------------------------------------------------- questions
+# ------------------------------------------------------------------------------------------------------- functions
 
 
 def _all_fields(value: Any) -> tuple[Field, ...]:
-    """Return the fields of a class or of a value, in their order."""
+    """Return the fields of a class or an instance in order."""
     plan: _Plan = getattr(value, _PLAN)
     return tuple(plan.fields.values())
 
 
 def _is_dataclass(value: object) -> bool:
-    """Tell whether this is a class of this module or a value of one."""
+    """Return whether this is a dataclass of this module or an instance of one."""
     return hasattr(value, _PLAN)
 
 
 def _replace(value: Any, /, **changes: Any) -> Any:
-    """Return a value like this one with some fields changed; raises ValueError for a field that can not be given."""
+    """Return a copy with some fields changed; raises ValueError for a field that `__init__` does not take."""
     for each in getattr(value, _PLAN).fields.values():
         name = each.name
         if not each.init:
@@ -463,7 +444,7 @@ def _replace(value: Any, /, **changes: Any) -> Any:
 
 
 if TYPE_CHECKING:
-    # to mypy they are what they stand for, so that it checks every class and every call
+    # mypy sees the originals, so that it checks every class and every call
     from dataclasses import dataclass, field, fields, is_dataclass, replace
 else:
     dataclass, field, fields, is_dataclass, replace = _dataclass, _field, _all_fields, _is_dataclass, _replace

@@ -13,7 +13,7 @@ from pyverno.engine.phases import ADMISSION, DELETING
 from pyverno.engine.result import PodSecurityDetail, ResourceRef, RuleResult
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSONObject
-from pyverno.kube.patch.jsonpatch import create_patch
+from pyverno.kube.patch.jsondiff import create_patch
 from pyverno.kube.yaml.writer import dump_yaml
 from tests.cases.case import Case
 

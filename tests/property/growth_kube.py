@@ -54,7 +54,7 @@ VALUE_READERS = (
     "lang.template.slot.text_of", "lang.template.syntax.has_variables", "lang.template.template.compile_template",
 )  # fmt: skip
 PAIRS = (
-    "kube.json.equal", "kube.patch.jsonpatch.create_patch", "kube.patch.mergepatch.apply_merge_patch",
+    "kube.json.equal", "kube.patch.jsondiff.create_patch", "kube.patch.mergepatch.apply_merge_patch",
     "kube.patch.mergepatch.create_merge_patch", "kube.patch.strategicmerge.strategic_merge", "kube.wildcard.match",
     "kube.wildcard.match_either", "kube.wildcard.match_price", "lang.pattern.price.condition_price",
     "lang.pattern.operators_values.pair_durations",
@@ -90,7 +90,7 @@ EXEMPT: Mapping[str, str] = {
         "joins texts once",
     ),
     **dict.fromkeys(
-        ("kube.patch.mergedlists.merge_lists", "kube.patch.mergedlists.merge_text", "lang.pattern.steps.condition_step", "lang.pattern.steps.equality_step", "lang.pattern.steps.existence_step",
+        ("kube.patch.mergedlists.merge_lists", "kube.patch.mergedlists.merge_text", "kube.patch.mergedrows.complete_rows", "lang.pattern.steps.condition_step", "lang.pattern.steps.equality_step", "lang.pattern.steps.existence_step",
          "lang.pattern.steps.global_step", "lang.pattern.steps.negation_step", "lang.pattern.steps.plain_step",
          "lang.pattern.steps.presence_step", "lang.pattern.fast.passcheck.compile_any", "lang.pattern.fast.passcheck.compile_passes",
          "lang.pattern.fast.passcheck.fuse", "lang.pattern.checks.compile_labels", "lang.pattern.operators_equality.compile_equals",

@@ -7,7 +7,8 @@ import copy
 
 from pyverno.errors import PatchError
 from pyverno.kube.json import JSON, equal
-from pyverno.kube.patch.jsonpatch import apply_patch, create_patch
+from pyverno.kube.patch.jsondiff import create_patch
+from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.patch.mergepatch import apply_merge_patch, create_merge_patch
 from pyverno.kube.patch.strategicmerge import strategic_merge
 from tests.property import inputs as st

@@ -76,7 +76,7 @@ def _judged(request: Request, resource: JSON, results: Iterable[RuleResult]) -> 
     patch: tuple[JSONObject, ...] = ()
     if resource is not None and resource is not request.object:
         # imported here and below, because most reviews change nothing and deny nothing
-        from pyverno.kube.patch.jsonpatch import create_patch
+        from pyverno.kube.patch.jsondiff import create_patch
 
         patch = tuple(create_patch(request.object, resource))
     return Decision(allowed=True, warnings=(*_warnings(results), *_cel_warnings(results)), patch=patch)

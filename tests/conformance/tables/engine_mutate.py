@@ -10,7 +10,7 @@ from pyverno.engine.engine import Review
 from pyverno.engine.request import Request
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import encode
-from pyverno.kube.patch.jsonpatch import create_patch
+from pyverno.kube.patch.jsondiff import create_patch
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
 from pyverno.policy.kinds import KNOWN_KINDS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyverno.kube.json import encode
-from pyverno.kube.patch.jsonpatch import apply_patch, create_patch
+from pyverno.kube.patch.jsondiff import create_patch
+from pyverno.kube.patch.jsonpatch import apply_patch
 from tests.conformance.outcome import Claim, NotRun
 
 

@@ -1,21 +1,20 @@
-"""JSON Patch (RFC 6902): applied as evanphx/json-patch v5 does, created as gomodules.xyz/jsonpatch v2 does.
+"""Apply a JSON Patch (RFC 6902) as evanphx/json-patch v5 does.
 
-Patching returns a new value that shares everything the patch does not touch. This module must never change a value it
-was given, and never parse patch text (see `documents`).
+Patching returns a new value that shares everything the patch does not touch; the given document never changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
 from pyverno.errors import PatchError
-from pyverno.kube.json import JSON, JSONObject, encode, equal, is_number
+from pyverno.kube.json import JSON, JSONObject, encode, equal
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.value import dataclass
 
-__all__ = ["MAX_COPIED_NODES", "MAX_PADDING", "apply_patch", "create_patch", "escape_key", "unescape_key"]
+__all__ = ["MAX_COPIED_NODES", "MAX_PADDING", "apply_patch", "escape_key", "unescape_key"]
 
 MAX_PADDING: Final = 10_000
 """Largest index up to which a missing list is filled with nulls while parents are created."""
@@ -23,7 +22,6 @@ MAX_PADDING: Final = 10_000
 MAX_COPIED_NODES: Final = 1_000_000
 """Values that all `copy` operations of one patch may duplicate together."""
 
-_LONG_PATH: Final = 512
 _COPIED_PER_STEP: Final = 256
 _MOVED_PER_STEP: Final = 4096
 _CHARACTERS_PER_NODE: Final = 64
@@ -33,7 +31,7 @@ _BAD_STATE: Final = "invalid state detected"
 
 
 def escape_key(key: str) -> str:
-    """One key as a step of a JSON pointer.
+    """Return a key as a step of a JSON pointer.
 
     >>> escape_key("app.kubernetes.io/name~")
     'app.kubernetes.io~1name~0'
@@ -42,81 +40,12 @@ def escape_key(key: str) -> str:
 
 
 def unescape_key(step: str) -> str:
-    """The key that a step of a JSON pointer names.
+    """Return the key that a step of a JSON pointer names.
 
     >>> unescape_key("app.kubernetes.io~1name~0")
     'app.kubernetes.io/name~'
     """
     return step.replace("~1", "/").replace("~0", "~")
-
-
-# ---------------------------------------------------------------------------------------------------------- create
-
-_Step = JSONObject | tuple[JSON, JSON, str]
-
-
-def create_patch(before: JSON, after: JSON) -> list[JSONObject]:
-    """The operations (`add`, `replace`, `remove`) that turn `before` into `after`.
-
-    Objects: keys of `after` in sorted order, then removed keys. Lists: surplus elements are removed from the end, or new
-    ones added at the end, then equal positions are compared. Values that are the same object cost nothing. What lies
-    below a very long path is replaced as a whole, so that the paths are not much longer than the values.
-
-    >>> create_patch({"a": 1, "b": [1, 2]}, {"a": 2, "b": [1], "c/d": 3})
-    [{'op': 'replace', 'path': '/a', 'value': 2}, {'op': 'remove', 'path': '/b/1'}, {'op': 'add', 'path': '/c~1d', 'value': 3}]
-    """  # noqa: E501  # one operation list, as it prints
-    operations: list[JSONObject] = []
-    waiting: list[Iterator[_Step]] = [iter([(before, after, "")])]
-    while waiting:
-        step = next(waiting[-1], None)
-        if step is None:
-            waiting.pop()
-        elif isinstance(step, dict):
-            operations.append(step)
-        else:
-            old, new, path = step
-            if old is new:
-                continue
-            if len(path) > _LONG_PATH:
-                if not (_same_scalar(old, new) or equal(old, new)):
-                    operations.append({"op": "replace", "path": path, "value": new})
-            elif isinstance(old, dict) and isinstance(new, dict):
-                waiting.append(_object_steps(old, new, path))
-            elif isinstance(old, list) and isinstance(new, list):
-                waiting.append(_list_steps(old, new, path))
-            elif not _same_scalar(old, new):
-                operations.append({"op": "replace", "path": path, "value": new})
-    return operations
-
-
-def _object_steps(old: JSONObject, new: JSONObject, path: str) -> Iterator[_Step]:
-    for key in sorted(new):
-        at = f"{path}/{escape_key(key)}"
-        if key in old:
-            yield old[key], new[key], at
-        else:
-            yield {"op": "add", "path": at, "value": new[key]}
-    for key in sorted(old.keys() - new.keys()):
-        yield {"op": "remove", "path": f"{path}/{escape_key(key)}"}
-
-
-def _list_steps(old: list[JSON], new: list[JSON], path: str) -> Iterator[_Step]:
-    shared = min(len(old), len(new))
-    for index in range(len(old) - 1, shared - 1, -1):
-        yield {"op": "remove", "path": f"{path}/{index}"}
-    for index in range(shared, len(new)):
-        yield {"op": "add", "path": f"{path}/{index}", "value": new[index]}
-    for index in range(shared):
-        yield old[index], new[index], f"{path}/{index}"
-
-
-def _same_scalar(old: JSON, new: JSON) -> bool:
-    if is_number(old) and is_number(new):
-        return bool(old == new)
-    return type(old) is type(new) and not isinstance(old, dict | list) and bool(old == new)
-
-
-# ----------------------------------------------------------------------------------------------------------- apply
 
 
 def apply_patch(
@@ -129,13 +58,13 @@ def apply_patch(
     missing_is_null: bool = False,
     meter: Meter = UNMETERED,
 ) -> JSON:
-    """The document after all operations, in order (`add`, `remove`, `replace`, `move`, `copy`, `test`).
+    """Return the document after all operations, in order (`add`, `remove`, `replace`, `move`, `copy`, `test`).
 
     `negative_index` lets `-1` name a list's last element (for `add`: the place behind it, like `-`);
-    `allow_missing_remove` makes removing what is not there a success; `create_parents` lets `add` create missing
-    objects and lists on its way (Kyverno sets all three). `missing_is_null` lets `replace` and `copy` read a key that
-    is not there, as API servers do (evanphx v4). Raises PatchError with evanphx's text; the input is unchanged in any
-    case. Operations are charged to `meter` with the lists and maps that they copy and move.
+    `allow_missing_remove` ignores the removal of a missing value; `create_parents` lets `add` create missing
+    objects and lists on its way (Kyverno sets all three). `missing_is_null` lets `replace` and `copy` read a missing
+    key as null, as API servers do (evanphx v4). Raises PatchError with evanphx's text. Operations are charged to
+    `meter` with the lists and maps that they copy and move.
 
     >>> apply_patch({"a": [1, 2]}, [{"op": "add", "path": "/a/-", "value": 3}, {"op": "remove", "path": "/a/0"}])
     {'a': [2, 3]}
@@ -186,7 +115,7 @@ def _validate(operation: JSON) -> None:
 
 
 class _Absent(Exception):  # noqa: N818  # a control signal between lookup and operation
-    """What a step names is not there; the text is the reason."""
+    """A step names nothing; the text is the reason."""
 
 
 class _Run:
@@ -203,7 +132,7 @@ class _Run:
         self._owned: dict[int, JSON] = {}
 
     def own(self, value: JSON) -> JSON:
-        """A container of this run with the same content."""
+        """Return a container of this run with the same content."""
         if id(value) in self._owned:
             return value
         self.meter.charge_steps(1 + len(value) // _COPIED_PER_STEP)
@@ -212,11 +141,11 @@ class _Run:
         return fresh
 
     def release(self) -> None:
-        """From now on nothing made so far may change in place: a value is about to stand in two places."""
+        """Stop changing earlier copies in place, since a value is about to stand in two places."""
         self._owned.clear()
 
     def find(self, path: str) -> tuple[JSON, str] | None:
-        """The container and last key that `path` names, for reading; None when a parent is missing."""
+        """Return the container and last key that `path` names, for reading; None when a parent is missing."""
         steps = path.split("/")
         if len(steps) < 2:
             return None if path else (self.root, "")
@@ -233,7 +162,7 @@ class _Run:
         return node, unescape_key(steps[-1])
 
     def change(self, path: str) -> tuple[JSON, str] | None:
-        """Like `find`, with every container on the way owned by this run."""
+        """Return what `find` returns, with every container on the way owned by this run."""
         if self.find(path) is None or not isinstance(self.root, dict | list):
             return None
         steps = path.split("/")
@@ -255,14 +184,14 @@ class _Run:
         return node[self.index(node, key)]
 
     def index(self, node: list[JSON], key: str) -> int:
-        """The position that `key` names in a list; _Absent when there is none."""
+        """Return the position that `key` names in a list; raises _Absent when there is none."""
         number = _integer(key)
         if number is None:
             raise _Absent(f'strconv.Atoi: parsing "{key}": invalid syntax')
         return self.position(number, len(node), len(node))
 
     def position(self, number: int, length: int, end: int) -> int:
-        """`number` as an index below `end`, negative ones counted back from `length`."""
+        """Return `number` as an index below `end`; negative numbers count back from `length`."""
         if number >= end or number < -length or (number < 0 and not self.options.negative_index):
             raise _Absent(f"Unable to access invalid index: {number}: {_BAD_INDEX}")
         return number if number >= 0 else number + length
@@ -299,7 +228,7 @@ class _Run:
 
 
 def _integer(text: str) -> int | None:
-    """A list index as Go's Atoi reads it."""
+    """Read a list index as Go's Atoi does."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
@@ -323,7 +252,7 @@ def _add(run: _Run, operation: JSONObject) -> None:
 
 
 def _create_parents(run: _Run, path: str) -> None:
-    """Creates objects, or lists when the next step is an index, where the parents of `path` are missing or null."""
+    """Create objects, or lists when the next step is an index, where the parents of `path` are missing or null."""
     steps = path.split("/")[1:]
     if len(steps) < 2 or not isinstance(run.root, dict | list):
         return
@@ -462,7 +391,7 @@ def _put(run: _Run, path: str, value: JSON, verb: str, failed: str) -> None:
 
 
 def _count(value: JSON, limit: int) -> int:
-    """Number of values inside a value, counted no further than just past `limit`; long texts count several times."""
+    """Count the values inside a value up to just past `limit`; long texts count several times."""
     waiting, count = [value], 0
     while waiting and count <= limit:
         node = waiting.pop()

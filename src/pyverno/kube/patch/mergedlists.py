@@ -1,13 +1,12 @@
 """Lists that merge by keys, or by value, as kustomize's strategic merge does it (kyaml: walkAssociativeSequence).
 
 Elements are found by an index over the texts of their keys, so that a merge takes time linear in both lists, whatever
-duplicates, gaps and directives they hold; rows that complete each other (ports 80 and 80/TCP) take n log n. The caller
-merges two elements that belong together (`strategicmerge`). This module must never change a list it was given.
+duplicates, gaps and directives they hold. The caller merges two elements that belong together (`strategicmerge`). The
+given lists never change.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
@@ -15,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from pyverno.kube.gofloat import float_text
 from pyverno.kube.json import JSON
 from pyverno.kube.meter import Meter
+from pyverno.kube.patch.mergedrows import Row, complete_rows
 
 __all__ = ["MISSING", "MergeMemory", "Missing", "merge_lists", "merge_text"]
 
@@ -28,7 +28,7 @@ _COPIED_PER_STEP: Final = 32
 
 
 class Missing:
-    """Nothing stands here, which is not the same as null."""
+    """The type of a missing value, which is not null."""
 
     __slots__ = ()
 
@@ -41,8 +41,6 @@ MergeElements: TypeAlias = Callable[[Any, Any], Any]
 
 _Shape: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """Keys that an element must have, and those of them whose texts must be the wanted ones."""
-
-_Row: TypeAlias = tuple[str, ...]
 
 
 def merge_text(value: JSON) -> str:
@@ -206,7 +204,7 @@ class _ListMerge:
         if not rows:
             return []
         if len(self.keys) > 1:
-            rows = _completed(rows)
+            rows = complete_rows(rows)
         # The keys that any element has: the others do not count.
         used = [at for at in range(len(self.keys)) if any(row[at] for row in rows)] or [*range(len(self.keys))]
         keys = tuple(self.keys[at] for at in used)
@@ -216,7 +214,7 @@ class _ListMerge:
         _append_rest(merged, self.before.items(), keys)
         return [*merged.items()]
 
-    def rows(self) -> list[_Row]:
+    def rows(self) -> list[Row]:
         """Return the merge key's texts of every element, those of the patch first, each once."""
         keys = self.keys
         sources = (self.changes,) if self.changes is self.before else (self.changes, self.before)
@@ -225,7 +223,7 @@ class _ListMerge:
             return [*dict.fromkeys((merge_text(item),) for item in items)]
         return [*dict.fromkeys(tuple(_key_text(item, key) for key in keys) for item in items)]
 
-    def merge_row(self, merged: _Cells, keys: tuple[str, ...], texts: _Row) -> None:
+    def merge_row(self, merged: _Cells, keys: tuple[str, ...], texts: Row) -> None:
         at = self.before.first(keys, texts)
         change_at = self.changes.first(keys, texts)
         old = self.before.values[at] if at is not None else MISSING
@@ -292,7 +290,7 @@ class _Cells:
         self.owner = [*range(len(items))]
         """The cell that holds a cell's value."""
         self.empty = [at for at, item in enumerate(items) if item is None or item == {}]
-        self.indexes: dict[_Shape, dict[_Row, list[int]]] = {}
+        self.indexes: dict[_Shape, dict[Row, list[int]]] = {}
 
     def items(self) -> Iterator[JSON]:
         """Yield the elements in order."""
@@ -308,7 +306,7 @@ class _Cells:
             at = owner[at]
         return at
 
-    def first(self, keys: tuple[str, ...], texts: _Row) -> int | None:
+    def first(self, keys: tuple[str, ...], texts: Row) -> int | None:
         """Return the first cell with these texts; keys without a text do not count when others have one."""
         used = tuple(key for key, text in zip(keys, texts, strict=True) if text)
         shape = (used, used) if used and keys != _BY_VALUE else _shape(keys, texts)
@@ -319,7 +317,7 @@ class _Cells:
             heappop(found)
         return None
 
-    def assign(self, keys: tuple[str, ...], texts: _Row, value: Any) -> None:
+    def assign(self, keys: tuple[str, ...], texts: Row, value: Any) -> None:
         """Put `value` in place of all elements with these texts, or behind all; MISSING removes them.
 
         Empty elements go at the same time.
@@ -358,11 +356,11 @@ class _Cells:
             if row is not None:
                 heappush(index.setdefault(row, []), at)
 
-    def fits(self, at: int, shape: _Shape, keys: tuple[str, ...], texts: _Row) -> bool:
+    def fits(self, at: int, shape: _Shape, keys: tuple[str, ...], texts: Row) -> bool:
         """Tell whether an entry of an index is still true."""
         return self.values[at] is not MISSING and _row(self.values[at], shape) == _wanted(shape, keys, texts)
 
-    def index(self, shape: _Shape) -> dict[_Row, list[int]]:
+    def index(self, shape: _Shape) -> dict[Row, list[int]]:
         """Return the cells by the texts of a shape: heaps, whose entries may be outdated."""
         index = self.indexes.get(shape)
         if index is None:
@@ -374,7 +372,7 @@ class _Cells:
         return index
 
 
-def _shape(keys: tuple[str, ...], texts: _Row) -> _Shape:
+def _shape(keys: tuple[str, ...], texts: Row) -> _Shape:
     if keys == _BY_VALUE:
         return keys, keys
     # COMPAT: an element without its first key is compared by the text of its second, as kyaml does
@@ -382,11 +380,11 @@ def _shape(keys: tuple[str, ...], texts: _Row) -> _Shape:
     return tuple(key for key, _ in pairs), tuple(key for key, text in pairs if text)
 
 
-def _wanted(shape: _Shape, keys: tuple[str, ...], texts: _Row) -> _Row:
+def _wanted(shape: _Shape, keys: tuple[str, ...], texts: Row) -> Row:
     return texts if shape[1] == keys else tuple(text for text in texts if text)
 
 
-def _row(item: JSON, shape: _Shape) -> _Row | None:
+def _row(item: JSON, shape: _Shape) -> Row | None:
     """Return the texts of an element; None when it has not all keys of the shape."""
     required, texts = shape
     if required == _BY_VALUE:
@@ -397,85 +395,3 @@ def _row(item: JSON, shape: _Shape) -> _Row | None:
         if key not in item:
             return None
     return tuple(merge_text(item[key]) for key in texts)
-
-
-# ------------------------------------------------------------------------------------- rows that complete each other
-
-
-def _completed(rows: list[_Row]) -> list[_Row]:
-    """Return rows in which those that agree where both have a text count as the same element: 80 and 80/TCP.
-
-    Every row is joined with every other in turn; the index finds the next one that a join changes, and each join fills
-    a gap, so that there are no more joins than gaps.
-    """
-    index = _RowIndex(rows)
-    if len(index.gaps) == 1:
-        return rows
-    for at in range(len(rows)):
-        other = index.next(at, 0)
-        while other is not None:
-            index.join(at, other)
-            other = index.next(at, other + 1)
-    return index.rows
-
-
-class _RowIndex:
-    """Rows by which of their texts are there, and by the texts that such rows share with others."""
-
-    __slots__ = ("full", "gaps", "places", "rows")
-
-    def __init__(self, rows: list[_Row]) -> None:
-        self.rows = list(rows)
-        self.full = (1 << len(rows[0])) - 1
-        self.gaps = sorted({_present(row) for row in rows})
-        """Which columns rows have, as bits; all combinations that joining can make included."""
-        if len(self.gaps) > 1:
-            self.gaps = [*range(self.full + 1)]
-        self.places: dict[tuple[int, _Row, int], list[int]] = {}
-        if len(self.gaps) > 1:
-            for at in range(len(rows)):
-                self.add(at)
-
-    def keys_of(self, row: _Row) -> Iterator[tuple[int, _Row, int]]:
-        present = _present(row)
-        for shared in range(self.full + 1):
-            if shared & ~present == 0:
-                yield present, _project(row, shared), shared
-
-    def add(self, at: int) -> None:
-        for key in self.keys_of(self.rows[at]):
-            insort(self.places.setdefault(key, []), at)
-
-    def remove(self, at: int) -> None:
-        for key in self.keys_of(self.rows[at]):
-            places = self.places[key]
-            del places[bisect_left(places, at)]
-
-    def next(self, at: int, start: int) -> int | None:
-        """Return the first row from `start` on that agrees with a row and is not the same; None when there is none."""
-        row = self.rows[at]
-        present = _present(row)
-        nearest: int | None = None
-        for other in self.gaps:
-            shared = present & other
-            if other == present or not (shared or present | other != self.full):
-                continue
-            places = self.places.get((other, _project(row, shared), shared))
-            if places and (found := bisect_left(places, start)) < len(places):
-                nearest = places[found] if nearest is None else min(nearest, places[found])
-        return nearest
-
-    def join(self, left: int, right: int) -> None:
-        joined = tuple(a or b for a, b in zip(self.rows[left], self.rows[right], strict=True))
-        for at in (left, right):
-            self.remove(at)
-            self.rows[at] = joined
-            self.add(at)
-
-
-def _present(row: _Row) -> int:
-    return sum(1 << at for at, text in enumerate(row) if text)
-
-
-def _project(row: _Row, columns: int) -> _Row:
-    return tuple(text for at, text in enumerate(row) if columns >> at & 1)
