@@ -386,6 +386,17 @@ _LIMITED: Final = (
         (_BUDGET, "if self.deadline is not None and time.monotonic() > self.deadline:", "if False:"),
     ),
     _guard(
+        "I5", "a policy whose compilation hits a bug stays", "failing_closed::test_a_policy_whose_compilation_hits_a_bug_errs",
+        ("compiler/compile.py", "return Compiled(document, written, _stand_in(document, written, fault), errors",
+         "return Compiled(document, written, errors"),
+    ),
+    _guard(
+        "I5", "a policy whose decoding hits a bug stays",
+        "failing_closed::test_a_policy_in_cel_whose_compilation_hits_a_bug_errs",
+        ("compiler/compile.py", "    policy = None if fault is None else _stand_in(document, None, fault)\n",
+         "    policy = None\n"),
+    ),
+    _guard(
         "I9", "the deadline is looked at before each rule", "limits::test_a_rule_after_the_deadline_is_an_error",
         ("engine/engine.py", "            course.runtime.budget.check_deadline()\n            if candidate", "            if candidate"),
     ),

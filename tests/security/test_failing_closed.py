@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.compiler import compile_documents
+from pyverno.controllers.state.policystore import PolicyStore
 from pyverno.engine.engine import Engine
 from pyverno.engine.host import NoHost
 from pyverno.engine.phases import ADMISSION
@@ -13,7 +14,7 @@ from pyverno.engine.result import Status
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.yaml.documents import Document
+from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from tests.security.asking import CONFIG_MAP, POD, Spy, ask, found, only, policy
 
@@ -212,3 +213,49 @@ def test_image_rules_without_an_engine_deny() -> None:
     )
     review = ask(text, POD)
     assert (Status.ERROR, False) == (only(review)[0], review.decision.allowed)
+
+
+_BUGS = {
+    "validate.podSecurity of one rule": "pyverno.compiler.rules.clusterpolicy.lower_validate",
+    "match": "pyverno.compiler.rules.clusterpolicy.lower_matcher",
+    "autogen": "pyverno.compiler.rules.clusterpolicy.expand",
+    "validation": "pyverno.compiler.validation.rules.validate",
+    "decoding": "pyverno.compiler.compile.decode",
+}
+
+
+@pytest.mark.parametrize("place", _BUGS.values(), ids=_BUGS)
+@pytest.mark.parametrize("action", ["Enforce", "Audit"])
+def test_a_policy_whose_compilation_hits_a_bug_errs(place: str, action: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 4 of the design: it stays loaded as a rule that yields an error, which its action and policy judge."""
+    text = policy(f"validate:\n  failureAction: {action}\n  pattern:\n    data: '*'", on="ConfigMap")
+    body = next(iter(expand_lists(load_documents(text.encode(), file="")))).value
+
+    def broken(*_: object, **__: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(place, broken)
+    store = PolicyStore()
+    assert ["internal"] == [error.code for error in store.put(body).errors]
+    monkeypatch.undo()
+    engine = Engine(store.policies.all, OfflineHost())
+    review = engine.review(Request.from_manifest({**CONFIG_MAP, "data": None}), ADMISSION)
+    assert ([Status.ERROR], action == "Audit") == ([each.status for each in review.results], review.decision.allowed)
+    if place.endswith("lower_validate"):  # its match could be read
+        assert () == engine.review(Request.from_manifest(POD), ADMISSION).results
+
+
+@pytest.mark.parametrize("kind", ["ValidatingPolicy", "MutatingPolicy", "ImageValidatingPolicy"])
+def test_a_policy_in_cel_whose_compilation_hits_a_bug_errs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for kinds of one rule: every request of their phase is an error."""
+
+    def broken(*_: object, **__: object) -> object:
+        raise ZeroDivisionError
+
+    document: JSONObject = {"apiVersion": "policies.kyverno.io/v1", "kind": kind, "metadata": {"name": "a"}, "spec": {}}
+    monkeypatch.setattr("pyverno.compiler.compile.decode", broken)
+    store = PolicyStore()
+    store.put(document)
+    monkeypatch.undo()
+    review = Engine(store.policies.all, OfflineHost()).review(Request.from_manifest(CONFIG_MAP), ADMISSION)
+    assert ([Status.ERROR], False) == ([each.status for each in review.results], review.decision.allowed)

@@ -1,9 +1,9 @@
 """From documents to what the engine runs: decode, validate, lower; the one way in for every policy kind.
 
 Compiling is validating: all errors of all documents are collected, each with code, location and field path. A policy
-that decodes but is not valid is still lowered, so that a store can keep it loaded; who must not run it looks at
-`Compiled.errors`. The lowering of a kind is imported when the first document of its family is compiled. This module
-must never read a file.
+that decodes but is not valid is still lowered, so that a store can keep it loaded, and one that runs into a bug is
+replaced by a stand-in whose rules err; callers that must not run either look at `Compiled.errors`. The lowering of a
+kind is imported when the first document of its family is compiled. This module must never read a file.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyverno.policy.decode import AnyPolicy
 
 __all__ = ["Compilation", "Compiled", "compile_document", "compile_documents"]
+
+_BUG = "internal"
 
 Lowered = tuple[CompiledPolicy | Exemption, Sequence[PolicyError]]
 """What the engine runs, and everything that was wrong on the way."""
@@ -162,7 +164,7 @@ def compile_document(
     """
     decoded = _decoded(document)
     if decoded.policy is None:
-        return Compiled(document, errors=decoded.errors, warnings=decoded.warnings)
+        return _undecoded(document, decoded)
     before = _decoded(old).policy if old is not None else None
     found = _contained(document, decoded, {}, old=before, kinds=kinds)
     if not http_in_namespaces:
@@ -181,9 +183,7 @@ def compile_documents(documents: Iterable[Document]) -> Compilation:
             bindings.setdefault((written.kind, name), []).append(written)
     return Compilation(
         tuple(
-            Compiled(document, errors=found.errors, warnings=found.warnings)
-            if found.policy is None
-            else _contained(document, found, bindings)
+            _undecoded(document, found) if found.policy is None else _contained(document, found, bindings)
             for document, found in decoded
         )
     )
@@ -211,14 +211,30 @@ def _contained(
     try:
         return _compiled(document, written, decoded.errors, decoded.warnings, bindings, old=old, kinds=kinds)
     except Exception as error:
-        return Compiled(document, written, errors=(*decoded.errors, _fault(document, error)))
+        fault = _fault(document, error)
+        return Compiled(document, written, _stand_in(document, written, fault), errors=(*decoded.errors, fault))
+
+
+def _undecoded(document: Document, decoded: Decoded) -> Compiled:
+    """Return what does not decode; where a bug is why, a policy whose rules say so stands in for it."""
+    fault = next((error for error in decoded.errors if error.code == _BUG), None)
+    policy = None if fault is None else _stand_in(document, None, fault)
+    return Compiled(document, policy=policy, errors=decoded.errors, warnings=decoded.warnings)
+
+
+def _stand_in(document: Document, written: AnyPolicy | None, fault: PolicyError) -> CompiledPolicy | None:
+    from pyverno.compiler.standin import make_stand_in
+
+    raw = document.value if isinstance(document.value, dict) else {}
+    row = find_kind(str(raw.get("apiVersion")).partition("/")[0], str(raw.get("kind")))
+    return None if row is None else make_stand_in(document, row, written, fault.message)
 
 
 def _fault(document: Document, error: Exception) -> PolicyError:
     verdict = error_verdict(error, prefix="the policy can not be compiled: ")
     where = verdict.detail.trace[-1:] if isinstance(verdict.detail, Fault) else ()
     text = "".join((verdict.message, *(f" in {place}" for place in where)))
-    return PolicyError(text, location=document.location(()), code="internal")
+    return PolicyError(text, location=document.location(()), code=_BUG)
 
 
 def _compiled(
