@@ -196,7 +196,10 @@ class WorkQueue(Generic[Key]):
         self._delayed.clear()
 
     def _has_room(self, key: Key) -> bool:
-        return key in self._delayed or key in self._failures or len(self) < self._max_depth
+        if key in self._delayed or key in self._failures:
+            return True
+        # a key that waits and is delayed counts once; telling how many do takes time, and matters near the limit only
+        return len(self._dirty) + len(self._delayed) < self._max_depth or len(self) < self._max_depth
 
     def _ripen(self, key: Key) -> None:
         self._delayed.pop(key, None)
