@@ -1,8 +1,14 @@
-"""A Kubernetes API server in one process, for real kubectl, Helm and controllers, without a cluster.
+"""A Kubernetes API server in one process, for kubectl, Helm, controllers and test suites, without a cluster.
 
-It knows Kubernetes, not Kyverno: policies of Kyverno's kinds reach it as admission webhooks only, like a cluster's.
-What is Kubernetes' own (matchConditions, ValidatingAdmissionPolicy, MutatingAdmissionPolicy, Pod Security admission) it
-judges in process with the one engine. It must never be used to keep anything that matters: one process, no quorum.
+    from kubesandbox import Sandbox
+
+    with Sandbox() as sandbox:
+        ...  # any Kubernetes client, with the kubeconfig at `sandbox.kubeconfig`
+
+`kubesandbox.pytest_plugin` offers it as pytest fixtures. The package knows Kubernetes, not Kyverno: Kyverno's kinds are
+custom resources here, and its policies reach the server as admission webhooks, as in any cluster. What belongs to
+Kubernetes itself (matchConditions, ValidatingAdmissionPolicy, MutatingAdmissionPolicy, Pod Security admission) is
+evaluated in process. Objects live in one process without replication: keep nothing in it that matters.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ __all__ = ["Sandbox", "Settings"]
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for; the parts of the sandbox are for those who run one."""
+    """Import the sandbox at first use: `import kubesandbox` alone costs nothing."""
     if name in __all__:
         from kubesandbox import sandbox
 

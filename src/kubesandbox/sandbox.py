@@ -1,7 +1,6 @@
-"""`Sandbox`: a whole cluster in this process, for tests and for trying things out.
+"""`Sandbox`: a whole cluster in this process.
 
-It puts the rooms together: store, schemas, admission, operations, HTTPS, controllers. This module must never judge a
-request.
+It builds and connects the parts: store, schemas, admission, API server, HTTPS, controllers.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import ssl
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from kubesandbox.admission.chain import Admission
 from kubesandbox.apiserver import ApiServer
@@ -60,6 +59,8 @@ from pyverno.kube.yaml.documents import expand_lists, load_documents
 
 __all__ = ["Sandbox", "Settings"]
 
+T = TypeVar("T")
+
 DEFAULT_VERSION = "1.35"
 _START_SECONDS = 60.0
 _OBJECTS = "objects.sqlite"
@@ -72,11 +73,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a sandbox is to be; the defaults are a cluster on a free port of this machine, kept in memory.
+    """Settings of a sandbox; by default a cluster in memory, on a free port of this machine.
 
-    `load` are YAML documents that are created at the start, `namespaces` further namespaces, `services` where services
-    that no pod of the sandbox can provide really are (`("ns", "name")` → host and port). `data_dir` keeps objects and
-    keys between starts. Without `authorization` everybody who is known may do everything.
+    `load` names YAML files whose objects are created at the start, `namespaces` further namespaces. `services` maps the
+    services of webhooks to real addresses (`("ns", "name")` → host and port). `data_dir` keeps objects and keys between
+    starts. `controllers=False` starts the API server alone, `kubelet=False` leaves pods pending. With
+    `authorization=False` every authenticated user may do everything.
     """
 
     kube_version: str = DEFAULT_VERSION
@@ -101,22 +103,15 @@ class Settings:
 class Sandbox:
     """A Kubernetes API server with its controllers, over HTTPS, in a thread of its own or in the running event loop.
 
-    A fixture for a test suite::
-
-        @pytest.fixture(scope="session")
-        def sandbox():
-            with Sandbox() as sandbox:
-                yield sandbox
-
-        def test_something(sandbox):
+        with Sandbox(kube_version="1.33") as sandbox:
             subprocess.run(["kubectl", "get", "pods"], env={**os.environ, "KUBECONFIG": sandbox.kubeconfig}, check=True)
 
-    `kubeconfig` is the path of a file, `url` the address, `token` and `certificate` what a client without a kubeconfig
-    needs. In a coroutine `async with Sandbox() as sandbox` runs it in the same loop.
+    `kubeconfig` is the path of an administrator's kubeconfig, `url` the address of the server and `certificate` the PEM
+    certificate of its authority. `with` runs the sandbox in a thread, `async with` in the running event loop.
     """
 
     def __init__(self, settings: Settings | None = None, /, **changes: object) -> None:
-        """Take the settings, or single ones by name (`Sandbox(kube_version="1.33")`); nothing starts yet."""
+        """Take settings, or single ones by name (`Sandbox(kube_version="1.33")`); nothing starts yet."""
         if settings is not None and changes:
             raise UsageError("a sandbox takes settings or single values, not both")
         self.settings = Settings(**changes) if settings is None else settings  # type: ignore[arg-type]  # checked there
@@ -136,7 +131,7 @@ class Sandbox:
     # ── in this event loop ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> None:
-        """Start everything; when this returns the server answers and the first objects are there."""
+        """Start everything; on return the server answers and its first objects exist."""
         settings = self.settings
         folder = self._data_folder()
         if settings.data_dir is not None:
@@ -195,7 +190,7 @@ class Sandbox:
         self._write_kubeconfig(folder, keys, port)
         await self._create_first(port)
         if settings.controllers:
-            surroundings = ControllerSettings(
+            context = ControllerSettings(
                 kube_version=settings.kube_version,
                 certificate=keys.authority.certificate.decode(),
                 sign_token=keys.sign_secret_token,
@@ -203,12 +198,12 @@ class Sandbox:
                     request, now=self.now(), lifetime=lifetime, usages=usages
                 ),
             )
-            self._controllers = ControllerSet(surroundings, kubelet=settings.kubelet)
+            self._controllers = ControllerSet(context, kubelet=settings.kubelet)
             await self._controllers.start(self.server)
         await self.load(self.settings.load)
 
     async def stop(self) -> None:
-        """Stop everything; what was acknowledged is in the journal, if there is one."""
+        """Stop everything; with `data_dir`, all acknowledged writes are on disk."""
         if self._controllers is not None:
             await self._controllers.stop()
         if self._http is not None:
@@ -272,16 +267,29 @@ class Sandbox:
 
     @property
     def audit(self) -> tuple[AuditRecord, ...]:
-        """What policies and webhooks noted about the newest requests (audit annotations), the oldest first."""
+        """The newest requests with audit annotations of policies and webhooks, the oldest first."""
         return self._audit.records
 
     def now(self) -> datetime:
-        """Return the time."""
+        """Return the current time."""
         return datetime.now(UTC)
 
     def client(self, user: User | None = None) -> LocalClient:
-        """Return a client in this process, of an administrator by default; only for the sandbox's own event loop."""
+        """Return a client without HTTP, of an administrator by default.
+
+        Its coroutines belong to the sandbox's event loop: await them under `async with`, pass them to `run` otherwise.
+        """
         return LocalClient(self.server, user or User("system:admin", groups=(MASTERS,)))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the sandbox's thread and return its result; for sandboxes started by `with`.
+
+        sandbox.run(sandbox.client().create("configmaps", {"metadata": {"name": "a", "namespace": "default"}}))
+        """
+        if self._loop is None:
+            work.close()
+            raise UsageError("the sandbox does not run in a thread of its own")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _admission(self, authorizer: Authorizer) -> Callable[[StoreView], Admission]:
         settings = self.settings
@@ -310,7 +318,7 @@ class Sandbox:
 
     @property
     def _host(self) -> str:
-        """The address under which this machine reaches the sandbox."""
+        """The address at which this machine reaches the sandbox."""
         anywhere = ("0.0.0.0", "::", *_LOOPBACK)  # noqa: S104
         return "127.0.0.1" if self.settings.address in anywhere else self.settings.address
 
@@ -334,15 +342,15 @@ class Sandbox:
             if present is None:
                 await client.create(resource, body)
             elif not equal(apply_merge_patch(present, body), present):
-                # Kubernetes writes them where they differ, and a start does not end on webhooks that nobody answers
+                # as Kubernetes does: rewritten when they differ; a webhook that does not answer must not stop the start
                 try:
                     await client.patch(resource, metadata["name"], metadata["namespace"], body)
                 except StatusError as error:
                     place = f"{resource} {metadata['namespace']}/{metadata['name']}"
-                    _log.warning("%s can not be told where the server is now: %s", place, error.message)
+                    _log.warning("%s could not be updated with the address of the server: %s", place, error.message)
 
     async def load(self, paths: Iterable[Path]) -> None:
-        """Create the objects of these files in order, those that are there already left out; raises UsageError."""
+        """Create the objects of these files in order, skipping those that exist; raises UsageError."""
         for path in paths:
             try:
                 documents = load_documents(path.read_bytes(), file=str(path))

@@ -201,3 +201,14 @@ def test_what_policies_note_is_there_to_be_read() -> None:
     }
     assert expected == record.annotations
     assert lines[-1].endswith(record.shown())
+
+
+def test_coroutines_run_in_the_thread_of_the_sandbox() -> None:
+    """The client is for the event loop of the server, tests are not in it."""
+    with Sandbox(controllers=False) as sandbox:
+        client = sandbox.client()
+        made = sandbox.run(client.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}}))
+        assert "a" == made["metadata"]["name"]
+    with pytest.raises(UsageError, match="does not run in a thread"):
+        work = Sandbox().run(client.delete("configmaps", "a", "default"))
+        assert work is None
