@@ -36,6 +36,9 @@ def _section(command: click.Command, context: click.Context) -> str:
     rows = [row for parameter in command.get_params(context) if (row := _row(parameter, context))]
     if rows:
         parts.append(table(("flag", "value", "what it does"), rows))
+    if command.epilog:
+        _, *examples = command.epilog.replace("\b\n", "").splitlines()
+        parts.append("```\n" + "\n".join(line.strip() for line in examples) + "\n```")
     return "\n\n".join(part for part in parts if part)
 
 

@@ -1,7 +1,6 @@
 """`pyverno completion`: scripts that let a shell complete commands and flags.
 
-The scripts ask the program itself, which knows its commands; nothing is listed twice. This module must never run a
-shell.
+The scripts call the program itself for its commands and flags. This module must never run a shell.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import sys
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from pyverno.cli.args.options import LOGGING_OPTIONS, Command
+from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
 __all__ = ["SHELLS", "completion", "completion_script"]
@@ -43,7 +42,7 @@ Register-ArgumentCompleter -Native -CommandName pyverno -ScriptBlock {
 
 _CLASSES: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 SHELLS = (*_CLASSES, "powershell")
-"""The shells that there is a script for."""
+"""The shells with a script."""
 
 
 def completion_script(shell: str, root: click.Command) -> str:
@@ -64,21 +63,16 @@ def _completion(shell: tuple[str, ...]) -> None:
     sys.stdout.write(completion_script(shell[0], root))
 
 
-completion = Command(
-    name="completion",
-    help="Print a script that lets a shell complete pyverno's commands and flags.\n\n"
-    "SHELL is bash, zsh, fish or powershell.",
-    epilog="""\b
-Examples:
-  source <(pyverno completion bash)
-  pyverno completion zsh > "${fpath[1]}/_pyverno"
-  pyverno completion fish > ~/.config/fish/completions/pyverno.fish
-  pyverno completion powershell | Out-String | Invoke-Expression
-""",
-    callback=_completion,
-    params=[
-        click.Argument(["shell"], nargs=-1, metavar="SHELL"),
-        *(option() for option in LOGGING_OPTIONS),
-    ],
-    context_settings={"help_option_names": ["-h", "--help"]},
+completion = command(
+    "completion",
+    "Print a script that lets a shell complete commands and flags.\n\nSHELL is bash, zsh, fish or powershell.",
+    _completion,
+    {},
+    click.Argument(["shell"], nargs=-1, metavar="SHELL"),
+    examples=(
+        "source <(pyverno completion bash)",
+        'pyverno completion zsh > "${fpath[1]}/_pyverno"',
+        "pyverno completion fish > ~/.config/fish/completions/pyverno.fish",
+        "pyverno completion powershell | Out-String | Invoke-Expression",
+    ),
 )

@@ -1,6 +1,6 @@
 """`pyverno docs`: the reference of the command line as Markdown, one file per command.
 
-Everything comes from the commands themselves. This module must never describe a command in its own words.
+Everything comes from the commands themselves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from pyverno.cli.args.options import flag
+from pyverno.cli.args.flags import switch, value
 from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
@@ -109,16 +109,15 @@ docs = command(
     _docs,
     {
         "Options": (
-            click.Option(["-o", "--output"], default="", help="Folder for the files; it is made.", metavar="FOLDER"),
-            flag("--website", help="Start each file with front matter for a web site."),
-            flag("--autogenTag", help="Say in each file that it is generated.", default=True),
-            flag("--noDate", help="No date in the front matter."),
-            flag("--markdownLinks", help="Links to files instead of pages, with --website."),
+            value("-o", "--output", help="Folder for the files; it is created.", metavar="FOLDER"),
+            switch("--website", help="Start each file with front matter for a web site."),
+            switch("--autogenTag", help="Mark each file as generated.", default=True),
+            switch("--noDate", help="Leave the date out of the front matter."),
+            switch("--markdownLinks", help="With --website: link to files instead of pages."),
         )
     },
-    epilog="""\b
-Examples:
-  pyverno docs --output docs/reference/cli
-  pyverno docs --output site --website --noDate
-""",
+    examples=(
+        "pyverno docs --output docs/reference/cli",
+        "pyverno docs --output site --website --noDate",
+    ),
 )

@@ -1,6 +1,6 @@
 """`pyverno install`: print the manifests that install the controllers, for `kubectl apply -f -`.
 
-This module holds the flags; `install.manifests` makes the objects. It must never write to a cluster.
+This module holds the flags; `install.manifests` makes the objects.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 
 import orjson
 
-from pyverno.cli.args.options import comma_list, flag, value
+from pyverno.cli.args.flags import comma_list, number, switch, value
 from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 from pyverno.kube.yaml.writer import dump_yaml
@@ -34,9 +34,7 @@ def _install(
     from pyverno.telemetry.instruments import DEFAULT_BUCKETS
 
     if not dry_run:
-        raise UsageError(
-            "this command prints manifests and changes nothing: say `pyverno install --dry-run | kubectl apply -f -`"
-        )
+        raise UsageError("this command only prints manifests: run `pyverno install --dry-run | kubectl apply -f -`")
     if replicas < 1:
         raise UsageError(f'invalid argument "{replicas}" for "--replicas" flag: expected at least 1')
     defaults = InstallSettings()
@@ -55,27 +53,28 @@ def _install(
 
 install = command(
     "install",
-    "Print the manifests of the definitions and controllers.",
+    "Print the CustomResourceDefinitions and the manifests of the controllers.",
     _install,
     {
         "Options": (
-            flag("--dry-run", help="Print the manifests; required, because nothing else can be done yet."),
-            flag("--crds-only", help="Print the definitions of the kinds only."),
-            value("-o", "--output", help="Form: yaml or json.", default="yaml", metavar="FORM"),
+            switch(
+                "--dry-run", help="Print the manifests; required, because the command cannot write to a cluster yet."
+            ),
+            switch("--crds-only", help="Print only the CustomResourceDefinitions."),
+            value("-o", "--output", help="Format: yaml or json.", default="yaml", metavar="FORMAT"),
         ),
         "Controllers": (
             value("--namespace", help="Namespace of the controllers.", default="kyverno", metavar="NAME"),
             value("--image", help="Image of the controllers.", metavar="IMAGE"),
-            value("--replicas", help="How many admission controllers.", default=1, type=int),
-            comma_list("--argument", help="Further arguments of the admission controller."),
-            comma_list("--secret", help="Further Secrets that these arguments speak of; it may read and renew them."),
-            flag("--user-namespaces", help="Give the pods user namespaces, where all nodes can do that."),
+            number("--replicas", help="Number of admission controllers.", default=1),
+            comma_list("--argument", help="Additional arguments of the admission controller."),
+            comma_list("--secret", help="Secrets named in these arguments; the controller may read and renew them."),
+            switch("--user-namespaces", help="Run the pods in user namespaces; all nodes must support them."),
         ),
     },
-    epilog="""\b
-Examples:
-  pyverno install --dry-run | kubectl apply -f -
-  pyverno install --dry-run --crds-only | kubectl apply -f -
-  pyverno install --dry-run --image registry.example.org/pyverno:1 --replicas 3
-""",
+    examples=(
+        "pyverno install --dry-run | kubectl apply -f -",
+        "pyverno install --dry-run --crds-only | kubectl apply -f -",
+        "pyverno install --dry-run --image registry.example.org/pyverno:1 --replicas 3",
+    ),
 )

@@ -1,6 +1,6 @@
 """`pyverno jp`: evaluate, parse and list JMESPath as policies use it.
 
-The only command that talks to the language itself; it must never load a policy.
+With `cel`, the only command that uses a language directly.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
+from pyverno.cli.args.flags import comma_list, switch, value
 from pyverno.cli.args.groups import group
-from pyverno.cli.args.options import comma_list, flag, value
 from pyverno.cli.args.sections import command
 from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode, encode_indent
@@ -37,7 +37,7 @@ def _read(path: str) -> str:
 
 
 def _prompted(what: str) -> str:
-    """Ask for text on standard input; Kyverno asks on stdout, also in a pipe."""
+    """Prompt for text and read it from standard input; Kyverno prompts on stdout, also in a pipe."""
     _print("Reading from terminal input.", f"Enter {what} and hit Ctrl+D.")
     sys.stdout.flush()
     return read_stdin().decode("utf-8", "replace")
@@ -111,7 +111,8 @@ def _function(words: tuple[str, ...]) -> None:
 
 query = command(
     "query",
-    "Evaluate JMESPath expressions on a JSON or YAML document.\n\nWhat is not given is read from stdin.",
+    "Evaluate JMESPath expressions on a JSON or YAML document.\n\n"
+    "Expressions and documents that are not given are read from stdin.",
     _query,
     {
         "Input": (
@@ -119,17 +120,16 @@ query = command(
             comma_list("-q", "--query", help="Files with expressions."),
         ),
         "Output": (
-            flag("-c", "--compact", help="Print each result on one line."),
-            flag("-u", "--unquoted", help="Print texts as they are, without quotes."),
+            switch("-c", "--compact", help="Print each result on one line."),
+            switch("-u", "--unquoted", help="Print texts as they are, without quotes."),
         ),
     },
     click.Argument(["words"], nargs=-1, metavar="[QUERY]..."),
-    epilog="""\b
-Examples:
-  pyverno jp query 'spec.containers[].image' --input pod.yaml
-  echo '{"a": [3, 1, 2]}' | pyverno jp query 'sort(a)' --compact
-  pyverno jp query --query expression.txt --input pod.yaml
-""",
+    examples=(
+        "pyverno jp query 'spec.containers[].image' --input pod.yaml",
+        "echo '{\"a\": [3, 1, 2]}' | pyverno jp query 'sort(a)' --compact",
+        "pyverno jp query --query expression.txt --input pod.yaml",
+    ),
 )
 
 parse_command = command(
@@ -138,12 +138,11 @@ parse_command = command(
     _parse,
     {"Options": (comma_list("-f", "--file", help="Files with expressions."),)},
     click.Argument(["words"], nargs=-1, metavar="[EXPRESSION]..."),
-    epilog="""\b
-Examples:
-  pyverno jp parse 'request.object.metadata.name | truncate(@, `9`)'
-  pyverno jp parse --file expression.txt
-  echo 'a.b' | pyverno jp parse
-""",
+    examples=(
+        "pyverno jp parse 'request.object.metadata.name | truncate(@, `9`)'",
+        "pyverno jp parse --file expression.txt",
+        "echo 'a.b' | pyverno jp parse",
+    ),
 )
 
 function = command(
@@ -152,11 +151,10 @@ function = command(
     _function,
     {"Options": ()},
     click.Argument(["words"], nargs=-1, metavar="[NAME]..."),
-    epilog="""\b
-Examples:
-  pyverno jp function
-  pyverno jp function truncate to_upper
-""",
+    examples=(
+        "pyverno jp function",
+        "pyverno jp function truncate to_upper",
+    ),
 )
 
 jp = group(
@@ -165,10 +163,9 @@ jp = group(
     query,
     parse_command,
     function,
-    epilog="""\b
-Examples:
-  echo '{"a": {"b": "c"}}' | pyverno jp query a.b
-  pyverno jp parse 'a || b'
-  pyverno jp function random
-""",
+    examples=(
+        'echo \'{"a": {"b": "c"}}\' | pyverno jp query a.b',
+        "pyverno jp parse 'a || b'",
+        "pyverno jp function random",
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pyverno.cli.args.options import value
+from pyverno.cli.args.flags import value
 from pyverno.cli.args.sections import command
 from pyverno.cli.version_info import version_text
 from pyverno.errors import UsageError
@@ -21,12 +21,11 @@ def _version(output: str) -> None:
 
 version = command(
     "version",
-    "Print the version, and the commit it was installed from where that is known.",
+    "Print the version, and the commit that was installed if it is known.",
     _version,
-    {"Options": (value("-o", "--output", help="Form: json or yaml.", metavar="FORM"),)},
-    epilog="""\b
-Examples:
-  pyverno version
-  pyverno version --output json
-""",
+    {"Options": (value("-o", "--output", help="Format: json or yaml.", metavar="FORMAT"),)},
+    examples=(
+        "pyverno version",
+        "pyverno version --output json",
+    ),
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +15,7 @@ from pyverno.cli.root import COMMANDS, root
 from pyverno.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.support.commandline import Run
@@ -26,11 +29,31 @@ def test_without_arguments_it_prints_its_help(cli: Run) -> None:
     assert (0, True, "") == (ran.code, "Commands:\n  apply " in ran.out, ran.err)
 
 
-def test_help_lists_exactly_the_commands_that_exist() -> None:
-    """Rows whose modules are not installed are left out, and do not break the others."""
-    shown = CliRunner().invoke(root, ["--help"]).output
-    for name, row in COMMANDS.items():
-        assert row.exists == (f"  {name} " in shown), name
+def test_help_lists_every_command() -> None:
+    """In the order of the table."""
+    _, _, shown = CliRunner().invoke(root, ["--help"]).output.partition("Commands:\n")
+    assert list(COMMANDS) == [line.split()[0] for line in shown.splitlines() if line[:3].strip()]
+
+
+def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and those below it with their paths."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, f"{path} {name}")
+
+
+def test_every_command_shows_examples_of_itself() -> None:
+    """Each of its examples holds the command as one would type it."""
+    wrong = [
+        path
+        for path, command in commands(root, "pyverno")
+        if command is not root and not re.search(rf"^  .*{path}( |$)", command.epilog or "", re.MULTILINE)
+    ]
+    assert [] == wrong
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Command lines that need no click: a command of the table and words that its flags explain (see `flags`).
+"""Command lines that need no click: a command of the table below and words that `flags.read_plainly` can read.
 
 This module must never import click.
 """
@@ -8,14 +8,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 
 from pyverno.cli.errors import closed_pipe, guarded
 
 __all__ = ["PLAIN", "run_plainly"]
 
-PLAIN: Mapping[str, str] = {"apply": "pyverno.cli.apply.flags"}
-"""Commands that can do without click, and the module whose `plain` answers for each of them."""
+_Reader = Callable[[Sequence[str]], Callable[[], int] | None]
+
+
+def _read_apply(words: Sequence[str]) -> Callable[[], int] | None:
+    from pyverno.cli.apply.flags import read_plain_words
+
+    return read_plain_words(words)
+
+
+PLAIN: Mapping[str, _Reader] = {"apply": _read_apply}
+"""The readers of commands that run without click; a reader returns None for words that click must read."""
 
 
 def run_plainly(words: Sequence[str]) -> int | None:
@@ -25,13 +33,12 @@ def run_plainly(words: Sequence[str]) -> int | None:
     """
     if not words or words[0] not in PLAIN or os.name == "nt" or any(name.startswith("_PYVERNO") for name in os.environ):
         return None
-    plain: Callable[[Sequence[str]], Callable[[], int] | None] = import_module(PLAIN[words[0]]).plain
-    run = plain(words[1:])
+    run = PLAIN[words[0]](words[1:])
     return None if run is None else guarded(lambda: _as_click_runs(run))
 
 
 def _as_click_runs(run: Callable[[], int]) -> int:
-    """Run a command; a reader that went away and an interruption end it as they do under click."""
+    """Run a command; a closed pipe and an interruption end it as they do under click."""
     try:
         return run()
     except BrokenPipeError:

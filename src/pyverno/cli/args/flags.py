@@ -1,79 +1,163 @@
-"""Flags as plain rows, and the reading of command lines that need nothing but them.
+"""Flags as values: one row says what click, the help, the reference and the fast start-up path know of a flag.
 
-click reads every command line; loading it takes longer than judging a resource. Words that are names of flags, their
-values and arguments, and nothing else, are read here. Law: where `read_plainly` answers, click answers the same; at the
-first sign of anything else (`=`, joined or unknown flags, wrong values, `--help`) it declines, and click decides. This
-module must never import click, nor report an error.
+click reads every command line, but loading it takes longer than reviewing a resource. `read_plainly` reads the words
+that are only names of flags, their values and arguments. Law: where it answers, click answers the same; at anything
+else (`=`, joined or unknown flags, wrong values, `--help`) it declines, and click decides. This module must never
+import click, nor report an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from pyverno.errors import PyvernoError
 from pyverno.value import dataclass
 
-__all__ = ["Flag", "list_flag", "read_plainly", "switch", "value_flag"]
+__all__ = ["Flag", "Kind", "comma_list", "duration", "number", "read_plainly", "repeated", "switch", "value"]
+
+Kind = Literal["commas", "duration", "list", "number", "repeated", "switch", "text"]
+"""`commas` is one text with commas in it, `list` and `repeated` may be given several times."""
+
+_NO_EFFECT = " Accepted for compatibility: it has no effect."
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag: what it is called, what it takes, and its line in the help.
+    """One flag: its names, the type of its value, and its line in the help.
 
-    `read` makes the value of a text and raises ValueError or PyvernoError for a wrong one; `choices` are all texts that
-    it may be. `default` is as the help shows it.
+    `default` is as the help shows it; durations are texts. `choices` are all texts that the value may be, `least` and
+    `most` the bounds of a number. `env` is the environment variable that sets the flag where it is not given.
+    `is_toggle` marks a switch that also takes its value as the next word. `key` names the value in the program.
     """
 
     names: tuple[str, ...]
-    kind: Literal["list", "switch", "value"]
+    kind: Kind
     help: str
     default: Any = ""
-    read: Callable[[str], Any] = str
-    choices: tuple[str, ...] = ()
     metavar: str | None = None
-    hidden: bool = False
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    is_required: bool = False
+    is_hidden: bool = False
+    env: str = ""
+    is_toggle: bool = False
+    has_effect: bool = True
+    key: str = ""
 
     @property
     def field(self) -> str:
-        """The name that the value has in the program, made of the first long name."""
+        """The name of the value in the program: `key`, or the first long name.
+
+        >>> switch("-t", "--no-table", help="").field
+        'no_table'
+        """
+        if self.key:
+            return self.key
         long = next(name for name in self.names if name.startswith("--"))
-        return long.removeprefix("--").replace("-", "_")
+        return long.removeprefix("--").replace("-", "_").lower()
 
     @property
     def default_value(self) -> Any:
         """The value when the flag is not given."""
-        return self.read(self.default) if self.kind == "value" and isinstance(self.default, str) else self.default
+        return self.read(self.default) if self.kind == "duration" else self.default
+
+    @property
+    def description(self) -> str:
+        """The line of the help."""
+        effect = "" if self.has_effect else _NO_EFFECT
+        env = f" Environment variable: {self.env}." if self.env else ""
+        return f"{self.help}{effect}{env}"
+
+    def read(self, word: str) -> Any:
+        """Return the value of a word in its plainest form; raises ValueError or PyvernoError for any other word."""
+        if self.choices and word not in self.choices:
+            raise ValueError(word)
+        match self.kind:
+            case "number":
+                if not (word.isascii() and word.isdigit() and isinstance(self.default, int)):
+                    raise ValueError(word)
+                number = int(word)
+                if (self.least is not None and number < self.least) or (self.most is not None and number > self.most):
+                    raise ValueError(word)
+                return number
+            case "duration":
+                from pyverno.kube.time.duration import parse_duration
+
+                return parse_duration(word)
+        return word
 
 
-def list_flag(*names: str, help: str, hidden: bool = False) -> Flag:
-    """Return a flag that holds a list of texts, repeated or parted by commas."""
-    return Flag(names, "list", help, (), hidden=hidden)
+def comma_list(*names: str, help: str, key: str = "", is_hidden: bool = False) -> Flag:
+    """Return a flag that holds a list of texts: given several times, or with commas."""
+    return Flag(names, "list", help, (), key=key, is_hidden=is_hidden)
 
 
-def switch(*names: str, help: str, default: bool = False) -> Flag:
-    """Return a flag without value."""
-    return Flag(names, "switch", help, default)
+def repeated(
+    *names: str, help: str, metavar: str, default: tuple[str, ...] = (), is_required: bool = False, key: str = ""
+) -> Flag:
+    """Return a flag that may be given several times; commas belong to its values."""
+    return Flag(names, "repeated", help, default, metavar, is_required=is_required, key=key)
 
 
-def value_flag(
+def switch(
+    *names: str, help: str, default: bool = False, is_hidden: bool = False, has_effect: bool = True, key: str = ""
+) -> Flag:
+    """Return a flag without value; `--name=false` switches it off."""
+    return Flag(names, "switch", help, default, is_hidden=is_hidden, has_effect=has_effect, key=key)
+
+
+def value(
     *names: str,
     help: str,
-    default: Any = "",
-    read: Callable[[str], Any] = str,
-    choices: Sequence[str] = (),
+    default: str = "",
     metavar: str | None = None,
+    choices: Sequence[str] = (),
+    is_required: bool = False,
+    is_hidden: bool = False,
+    has_effect: bool = True,
+    key: str = "",
 ) -> Flag:
-    """Return a flag with one value; the last one given wins."""
-    return Flag(names, "value", help, default, read, tuple(choices), metavar)
+    """Return a flag with one text, one of `choices` if there are any; the last one given wins."""
+    return Flag(
+        names,
+        "text",
+        help,
+        default,
+        metavar,
+        tuple(choices),
+        is_required=is_required,
+        is_hidden=is_hidden,
+        has_effect=has_effect,
+        key=key,
+    )
+
+
+def number(
+    *names: str,
+    help: str,
+    default: int,
+    least: int | None = None,
+    most: int | None = None,
+    metavar: str | None = None,
+    has_effect: bool = True,
+) -> Flag:
+    """Return a flag with one whole number."""
+    return Flag(names, "number", help, default, metavar, least=least, most=most, has_effect=has_effect)
+
+
+def duration(*names: str, help: str, default: str, key: str = "") -> Flag:
+    """Return a flag with a duration in Go's form (`1h30m`), which the program has in nanoseconds."""
+    return Flag(names, "duration", help, default, "DURATION", key=key)
 
 
 def read_plainly(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Any]] | None:
-    """Return the arguments and the values of all flags by field, None when click must look at the words.
+    """Return the arguments and the values of all flags by field, None when click must read the words.
 
-    >>> read_plainly([list_flag("-r", "--resource", help="")], ["a.yaml", "-r", "b,c"])
+    >>> read_plainly([comma_list("-r", "--resource", help="")], ["a.yaml", "-r", "b,c"])
     (('a.yaml',), {'resource': ('b', 'c')})
-    >>> read_plainly([list_flag("-r", "--resource", help="")], ["--resource=b"])
+    >>> read_plainly([comma_list("-r", "--resource", help="")], ["--resource=b"])
     """
     named = {name: each for each in flags for name in each.names}
     values = {each.field: each.default_value for each in flags}
@@ -89,17 +173,15 @@ def read_plainly(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str
         if flag.kind == "switch":
             values[flag.field] = True
             continue
-        text = next(rest, "-")
+        given = next(rest, "-")
         # a value in quotes may hold commas
-        if text.startswith("-") or '"' in text or "\n" in text or "\r" in text:
+        if given.startswith("-") or '"' in given or "\n" in given or "\r" in given:
             return None
         if flag.kind == "list":
-            values[flag.field] += tuple(text.split(",")) if text else ()
-        elif flag.choices and text not in flag.choices:
-            return None
+            values[flag.field] += tuple(given.split(",")) if given else ()
         else:
             try:
-                values[flag.field] = flag.read(text)
+                values[flag.field] = flag.read(given)
             except (ValueError, PyvernoError):
                 return None
     return tuple(arguments), values

@@ -1,13 +1,13 @@
-"""Commands that hold other commands: `jp`, `create`, `fix`, `oci`.
-
-This module must never import a command before it is asked for.
-"""
+"""Commands that hold other commands: `jp`, `cel`, `create`, `controller`, `fix`, `oci`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
-from pyverno.cli.args.options import LOGGING_OPTIONS, logging_arguments
+from pyverno.cli.args.options import inherited_options, with_verbosity
+from pyverno.cli.args.sections import examples_text
 from pyverno.errors import UsageError
 
 __all__ = ["Group", "group"]
@@ -17,9 +17,9 @@ class Group(click.Group):
     """Prints its help when no command is named; its errors are those of Kyverno's command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Rewrite the verbosity, then parse; the words after the command are its own."""
+        """Rewrite the verbosity, then parse; the words after the name of a command are for that command."""
         own = next((position for position, word in enumerate(args) if word in self.commands), len(args))
-        return super().parse_args(ctx, [*logging_arguments(args[:own]), *args[own:]])
+        return super().parse_args(ctx, [*with_verbosity(args[:own]), *args[own:]])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -40,15 +40,15 @@ def _show_help(ctx: click.Context, /, **_: object) -> None:
         click.echo(ctx.get_help())
 
 
-def group(name: str, help: str, *commands: click.Command, epilog: str = "") -> Group:
+def group(name: str, help: str, *commands: click.Command, examples: Sequence[str] = ()) -> Group:
     """Return a command that holds others."""
     return Group(
         name=name,
         help=help,
-        epilog=epilog,
+        epilog=examples_text(examples),
         commands=list(commands),
         invoke_without_command=True,
         callback=_show_help,
-        params=[option() for option in LOGGING_OPTIONS],
+        params=[*inherited_options()],
         context_settings={"help_option_names": ["-h", "--help"]},
     )

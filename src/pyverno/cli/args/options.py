@@ -1,34 +1,23 @@
-"""Flags as Kyverno's command line reads them, on top of click.
+"""Flags as click's options, read as Kyverno's command line reads them.
 
-Lists are repeated or parted by commas (with quotes as in CSV), flags without value also take `=true` and `=false`, a
-short flag also takes `=value`, and two names of a flag fill one list. This module must not know any single command.
+Lists are repeated or have commas (with quotes as in CSV), flags without value also take `=true` and `=false`, a short
+flag also takes `=value`, and two names of a flag fill one list.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from pyverno.cli.args.flags import Flag
+from pyverno.cli.args.flags import Flag, switch, value
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.lazyregex import regex
 
-__all__ = [
-    "LOGGING_OPTIONS",
-    "Command",
-    "Duration",
-    "comma_list",
-    "flag",
-    "items",
-    "logging_arguments",
-    "option",
-    "rewritten",
-    "value",
-]
+__all__ = ["Command", "inherited_options", "option", "pflag_words", "split_list", "with_verbosity"]
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _LOG_LEVEL = regex(r"^--?v(?:=(?P<level>.*)|(?P<digits>\d+))?$", re.DOTALL)
@@ -40,10 +29,10 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Rewrite the forms that click does not know, then parse."""
-        return super().parse_args(ctx, rewritten(self.params, args))
+        return super().parse_args(ctx, pflag_words(self.params, args))
 
 
-def rewritten(parameters: Sequence[click.Parameter], arguments: Sequence[str]) -> list[str]:
+def pflag_words(parameters: Sequence[click.Parameter], arguments: Sequence[str]) -> list[str]:
     """Return arguments in forms that click knows; raises UsageError for a switch that is neither true nor false."""
     switches = {
         name: [*parameter.secondary_opts][:1]
@@ -52,15 +41,15 @@ def rewritten(parameters: Sequence[click.Parameter], arguments: Sequence[str]) -
         for name in parameter.opts
     }
     words: list[str] = []
-    for position, word in enumerate(logging_arguments(arguments)):
+    for position, word in enumerate(with_verbosity(arguments)):
         if word == "--":
             return [*words, *arguments[position:]]
-        name, has_value, text = word.partition("=")
+        name, has_value, value = word.partition("=")
         short = _SHORT_VALUE.match(word)
         if has_value and name in switches:
-            given = _BOOLEANS.get(text.lower())
+            given = _BOOLEANS.get(value.lower())
             if given is None:
-                raise UsageError(f'invalid argument "{text}" for "{name}" flag: expected true or false')
+                raise UsageError(f'invalid argument "{value}" for "{name}" flag: expected true or false')
             words += [name] if given else switches[name]
         elif short:
             words += [f"-{short['name']}", short["value"]]
@@ -69,48 +58,78 @@ def rewritten(parameters: Sequence[click.Parameter], arguments: Sequence[str]) -
     return words
 
 
-def logging_arguments(arguments: Sequence[str]) -> list[str]:
+def with_verbosity(arguments: Sequence[str]) -> list[str]:
     """Write the verbosity in one form: a bare `-v` means level 2, `-v4` and `-v=4` mean 4.
 
-    >>> logging_arguments(["-v", "p.yaml", "-v=4"])
+    >>> with_verbosity(["-v", "p.yaml", "-v=4"])
     ['--v=2', 'p.yaml', '--v=4']
     """
-    rewritten = []
+    words = []
     for word in arguments:
         found = _LOG_LEVEL.match(word)
         if found:
             level = found["level"] if found["level"] is not None else found["digits"] or "2"
-            rewritten.append(f"--v={level}")
+            words.append(f"--v={level}")
         else:
-            rewritten.append(word)
-    return rewritten
+            words.append(word)
+    return words
 
 
-def items(value: str) -> list[str]:
+def split_list(value: str) -> list[str]:
     """Split one value of a list flag at its commas; double quotes keep commas together.
 
-    >>> items('a.yaml,"b,c.yaml"')
+    >>> split_list('a.yaml,"b,c.yaml"')
     ['a.yaml', 'b,c.yaml']
     """
     return next(csv.reader([value]), []) if value else []
 
 
-def _all_items(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(item for value in values for item in items(value))
+def _split_all(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(item for value in values for item in split_list(value))
 
 
-def comma_list(*names: str, help: str, hidden: bool = False) -> click.Option:
-    """Return a flag that holds a list of texts."""
-    return click.Option(list(names), multiple=True, callback=_all_items, help=help, hidden=hidden, metavar="LIST")
+def option(flag: Flag) -> click.Option:
+    """Return the option of a flag."""
+    named = [flag.field, *flag.names]
+    shared: dict[str, Any] = {"help": flag.description, "hidden": flag.is_hidden, "required": flag.is_required}
+    match flag.kind:
+        case "list":
+            return click.Option(named, multiple=True, callback=_split_all, metavar="LIST", **shared)
+        case "repeated":
+            default: dict[str, Any] = {"default": [*flag.default], "show_default": True} if flag.default else {}
+            return click.Option(named, multiple=True, metavar=flag.metavar, **default, **shared)
+        case "switch":
+            return _switch(flag, shared)
+    if not flag.is_required:
+        shared |= {"default": flag.default, "show_default": bool(flag.default)}
+    return click.Option(named, type=_type(flag), metavar=_metavar(flag), **shared)
 
 
-def flag(*names: str, help: str, default: bool = False, hidden: bool = False) -> click.Option:
-    """Return a flag without value; `--name=false` switches it off."""
-    long = next(name for name in names if name.startswith("--"))
-    field = long.removeprefix("--").replace("-", "_").lower()
-    off = f"--not{long.removeprefix('--')}"
-    written = [field, *names[:-1], f"{names[-1]}/{off}"]
-    return _Switch(written, default=default, help=help, hidden=hidden)
+def _type(flag: Flag) -> click.ParamType:  # type: ignore[type-arg]  # generic in the stubs of click only
+    if flag.kind == "duration":
+        return _Duration()
+    if flag.least is not None or flag.most is not None:
+        return click.IntRange(flag.least, flag.most)
+    if flag.choices:
+        return click.Choice(list(dict.fromkeys((*flag.choices, flag.default))))
+    return click.types.convert_type(None, flag.default) if flag.kind == "number" else click.STRING
+
+
+def _metavar(flag: Flag) -> str | None:
+    # no value at all is one of the choices, but none to show
+    return f"[{'|'.join(flag.choices)}]" if flag.choices and not flag.metavar else flag.metavar
+
+
+def _switch(flag: Flag, shared: dict[str, Any]) -> click.Option:
+    long = next(name for name in flag.names if name.startswith("--"))
+    *others, last = flag.names
+    if flag.default:
+        shared["help"] += "  [default: true]"
+    return _Switch(
+        [flag.field, *others, f"{last}/--not{long.removeprefix('--')}"],
+        default=flag.default,
+        **{**shared, "required": False},
+    )
 
 
 class _Switch(click.Option):
@@ -123,33 +142,7 @@ class _Switch(click.Option):
         return shown, self.help or ""
 
 
-def value(
-    *names: str,
-    help: str,
-    default: Any = "",
-    type: Any = str,
-    metavar: str | None = None,
-    hidden: bool = False,
-) -> click.Option:
-    """Return a flag with one value; the last one given wins."""
-    return click.Option(
-        list(names), default=default, type=type, help=help, metavar=metavar, hidden=hidden, show_default=bool(default)
-    )
-
-
-def option(row: Flag) -> click.Option:
-    """Return click's form of a row."""
-    if row.kind == "list":
-        return comma_list(*row.names, help=row.help, hidden=row.hidden)
-    if row.kind == "switch":
-        return flag(*row.names, help=row.help, default=row.default, hidden=row.hidden)
-    # what is no text is a number or, when even its default is written as a text, a duration
-    kind = int if isinstance(row.default, int) else str if row.read is str else Duration()
-    type = click.Choice(row.choices) if row.choices else kind
-    return value(*row.names, help=row.help, default=row.default, type=type, metavar=row.metavar, hidden=row.hidden)
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs of click only
+class _Duration(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs of click only
     """A duration in Go's form (`720h`, `1h30m`), in nanoseconds."""
 
     name = "duration"
@@ -166,39 +159,38 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic in the stu
             self.fail(str(error), param, ctx)
 
 
-def _log_level(ctx: click.Context, param: click.Parameter, value: str) -> None:
+_IGNORED = "Accepted for compatibility."
+_INHERITED = (
+    value("--v", help="Verbosity of the log.", is_hidden=True, key="log_level"),
+    value("--vmodule", help=_IGNORED, is_hidden=True),
+    value("--stderrthreshold", help=_IGNORED, default="2", is_hidden=True),
+    value("--alsologtostderrthreshold", help=_IGNORED, is_hidden=True),
+    value("--log_dir", help=_IGNORED, is_hidden=True),
+    value("--log_file", help=_IGNORED, is_hidden=True),
+    value("--log_file_max_size", help=_IGNORED, default="1800", is_hidden=True),
+    value("--log_backtrace_at", help=_IGNORED, is_hidden=True),
+    switch("--logtostderr", help=_IGNORED, default=True, is_hidden=True),
+    switch("--alsologtostderr", help=_IGNORED, is_hidden=True),
+    switch("--legacy_stderr_threshold_behavior", help=_IGNORED, default=True, is_hidden=True),
+    switch("--add_dir_header", help=_IGNORED, is_hidden=True),
+    switch("--one_output", help=_IGNORED, is_hidden=True),
+    switch("--skip_headers", help=_IGNORED, is_hidden=True),
+    switch("--skip_log_headers", help=_IGNORED, is_hidden=True),
+)
+"""Flags that every command inherits; pyverno writes no log files, so only the verbosity is checked."""
+
+
+def inherited_options(own: Sequence[Flag] = ()) -> list[click.Option]:
+    """Return the options that a command inherits, without those that it has itself."""
+    names = {name for flag in own for name in flag.names}
+    inherited = [option(flag) for flag in _INHERITED if names.isdisjoint(flag.names)]
+    for each in inherited:
+        each.expose_value = False
+        if each.name == "log_level":
+            each.callback = _check_log_level
+    return inherited
+
+
+def _check_log_level(ctx: click.Context, param: click.Parameter, value: str) -> None:
     if value and not value.lstrip("-").isdigit():
         raise UsageError(f'Failed to setup logging (invalid log level "{value}")')
-
-
-def _logging(names: list[str], help_text: str, **more: Any) -> Callable[[], click.Option]:
-    return lambda: click.Option(names, help=help_text, expose_value=False, hidden=True, **more)
-
-
-def _logging_switch(name: str, default: bool) -> Callable[[], click.Option]:
-    def make() -> click.Option:
-        option = flag(f"--{name}", help="Accepted for compatibility.", default=default, hidden=True)
-        option.expose_value = False
-        return option
-
-    return make
-
-
-LOGGING_OPTIONS: tuple[Callable[[], click.Option], ...] = (
-    _logging(["--v", "log_level"], "Verbosity of the log.", default="", callback=_log_level),
-    _logging(["--vmodule"], "Accepted for compatibility.", default=""),
-    _logging(["--stderrthreshold"], "Accepted for compatibility.", default="2"),
-    _logging(["--alsologtostderrthreshold"], "Accepted for compatibility.", default=""),
-    _logging(["--log_dir"], "Accepted for compatibility.", default=""),
-    _logging(["--log_file"], "Accepted for compatibility.", default=""),
-    _logging(["--log_file_max_size"], "Accepted for compatibility.", default="1800"),
-    _logging(["--log_backtrace_at"], "Accepted for compatibility.", default=""),
-    _logging_switch("logtostderr", True),
-    _logging_switch("alsologtostderr", False),
-    _logging_switch("legacy_stderr_threshold_behavior", True),
-    _logging_switch("add_dir_header", False),
-    _logging_switch("one_output", False),
-    _logging_switch("skip_headers", False),
-    _logging_switch("skip_log_headers", False),
-)
-"""Flags that every command inherits; pyverno writes no log files, so only the verbosity has a meaning."""

@@ -1,7 +1,6 @@
 """`pyverno cel`: evaluate and check CEL expressions as policies use them, and list their functions.
 
-Nothing is asked of a cluster or the network, and no policy is run. Text output of expressions is YAML whose comments
-tell the rest.
+No cluster, network or policy takes part. The text output of expressions is YAML, with type, cost and trace in comments.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 from pyverno.cli.args.groups import group
-from pyverno.cli.args.options import Duration, comma_list, flag, value
 from pyverno.cli.args.sections import command
 from pyverno.cli.cel.environment import (
-    ENVIRONMENTS,
     authorization_mode,
     check_bindings,
     expected_type,
@@ -24,6 +21,7 @@ from pyverno.cli.cel.environment import (
     parse_kubernetes_version,
     typed_by_kind,
 )
+from pyverno.cli.cel.flags import CHECK, EVAL, FUNCTIONS
 from pyverno.cli.cel.functions import listed_functions
 from pyverno.cli.cel.inputs import DOCUMENT_FLAGS, Inputs, bindings, is_variable_name
 from pyverno.cli.cel.run import Outcome, Row, as_json, run
@@ -38,8 +36,6 @@ from pyverno.lang.cel.types import Type
 
 __all__ = ["cel"]
 
-DEFAULT_ENVIRONMENT = "ValidatingPolicy"
-DEFAULT_COST = 1_000_000
 _SHOWN_VALUE = 60
 _SHOWN_TEXT = 100
 _TYPE_WIDTH = 40
@@ -238,73 +234,24 @@ def _functions(words: tuple[str, ...], environment: str, kubernetes_version: str
         _print(f"  Library:   {each.library}\n\n")
 
 
-def _expressions() -> tuple[click.Argument, click.Option]:
-    argument = click.Argument(["words"], nargs=-1, metavar="[EXPRESSION]...")
-    return argument, comma_list("-q", "--query", help="Files with one expression each; - is stdin.")
+def _expressions() -> click.Argument:
+    return click.Argument(["words"], nargs=-1, metavar="[EXPRESSION]...")
 
-
-def _repeated(name: str, *, metavar: str, help: str) -> click.Option:
-    return click.Option([name], multiple=True, metavar=metavar, help=help)
-
-
-def _environment_options() -> tuple[click.Option, click.Option]:
-    names = ", ".join(ENVIRONMENTS)
-    return (
-        value("-e", "--environment", help=f"One of {names}.", default=DEFAULT_ENVIRONMENT, metavar="NAME"),
-        value(
-            "--kubernetes-version", help="Version of Kubernetes (1.27 to 1.37), the newest by default.", metavar="1.N"
-        ),
-    )
-
-
-def _output_option() -> click.Option:
-    return value("-o", "--output", help="Format: text, json or yaml.", default="text", metavar="FORMAT")
-
-
-_eval_words, _eval_query = _expressions()
-_check_words, _check_query = _expressions()
 
 eval_command = command(
     "eval",
     "Evaluate CEL expressions with documents of your own as variables.\n\n"
     "The world is closed: what asks a cluster, a registry or the network is an error.",
     _eval,
-    {
-        "Input": (
-            value(
-                "-i",
-                "--input",
-                help="A Kubernetes object (bound as `object`), an AdmissionReview, or a map of variables; - is stdin.",
-                metavar="FILE",
-            ),
-            _eval_query,
-            value("--object", help="The value of `object`.", metavar="FILE"),
-            value("--old-object", help="The value of `oldObject`.", metavar="FILE"),
-            value("--params", help="The value of `params`.", metavar="FILE"),
-            value("--namespace-object", help="The value of `namespaceObject`.", metavar="FILE"),
-            value(
-                "--request",
-                help="AdmissionReview or AdmissionRequest; what it leaves open follows from the objects.",
-                metavar="FILE",
-            ),
-            _repeated("--var", metavar="NAME=YAML", help="The value of a variable; may be repeated."),
-        ),
-        "Environment": _environment_options(),
-        "Limits": (
-            value("--cost-limit", help="Cost limit of one expression.", default=DEFAULT_COST, type=int, metavar="N"),
-            value("--timeout", help="Time for one expression.", default="10s", type=Duration(), metavar="DURATION"),
-        ),
-        "Output": (flag("--trace", help="Show every sub-expression with its type and value."), _output_option()),
-    },
-    _eval_words,
-    epilog="""\b
-Examples:
-  pyverno cel eval 'object.spec.replicas > 1' --object deployment.yaml --trace
-  pyverno cel eval 'object.spec == oldObject.spec' --object new.yaml --old-object old.yaml -o json
-  kubectl get pod web -o json | pyverno cel eval 'image(object.spec.containers[0].image).tag()' -i -
-  pyverno cel eval 'request.userInfo.groups.exists(g, g == "admins")' --request review.json
-  pyverno cel eval 'x.map(i, i * 2)' --var 'x=[1, 2]' --environment standard
-""",
+    EVAL,
+    _expressions(),
+    examples=(
+        "pyverno cel eval 'object.spec.replicas > 1' --object deployment.yaml --trace",
+        "pyverno cel eval 'object.spec == oldObject.spec' --object new.yaml --old-object old.yaml -o json",
+        "kubectl get pod web -o json | pyverno cel eval 'image(object.spec.containers[0].image).tag()' -i -",
+        "pyverno cel eval 'request.userInfo.groups.exists(g, g == \"admins\")' --request review.json",
+        "pyverno cel eval 'x.map(i, i * 2)' --var 'x=[1, 2]' --environment standard",
+    ),
 )
 
 check = command(
@@ -313,45 +260,28 @@ check = command(
     "With --policy, check the expressions of policies against the schemas of the kinds that they match, as Kubernetes "
     "does for `status.typeChecking` of a ValidatingAdmissionPolicy.",
     _check,
-    {
-        "Input": (
-            _check_query,
-            value(
-                "--kind",
-                help="Give `object` the schema of a kind: Deployment, deploy.apps, apps/v1/Deployment.",
-                metavar="KIND",
-            ),
-            comma_list("--crd", help="Files with the CustomResourceDefinition of the kind."),
-            comma_list("--policy", help="Files or folders with policies, instead of expressions."),
-            _repeated("--declare", metavar="NAME=TYPE", help="Declare a variable; may be repeated."),
-            _repeated("--expect", metavar="TYPE", help="Refuse a result of any other type; may be repeated."),
-        ),
-        "Environment": _environment_options(),
-        "Output": (_output_option(),),
-    },
-    _check_words,
-    epilog="""\b
-Examples:
-  pyverno cel check 'object.spec.replicas > 1' --expect bool
-  pyverno cel check 'object.spec.replicas > 1' --kind Deployment
-  pyverno cel check --query expression.cel --crd crd.yaml
-  pyverno cel check --policy policies/ --crd crd.yaml --kubernetes-version 1.30
-  pyverno cel check 'items.filter(i, i > 2)' --declare 'items=list(int)' -e kubernetes --kubernetes-version 1.30
-""",
+    CHECK,
+    _expressions(),
+    examples=(
+        "pyverno cel check 'object.spec.replicas > 1' --expect bool",
+        "pyverno cel check 'object.spec.replicas > 1' --kind Deployment",
+        "pyverno cel check --query expression.cel --crd crd.yaml",
+        "pyverno cel check --policy policies/ --crd crd.yaml --kubernetes-version 1.30",
+        "pyverno cel check 'items.filter(i, i > 2)' --declare 'items=list(int)' -e kubernetes",
+    ),
 )
 
 functions = command(
     "functions",
     "List the functions and macros of an environment, or those that are named.",
     _functions,
-    {"Options": (*_environment_options(), _output_option())},
+    FUNCTIONS,
     click.Argument(["words"], nargs=-1, metavar="[NAME]..."),
-    epilog="""\b
-Examples:
-  pyverno cel functions
-  pyverno cel functions sha256 quantity
-  pyverno cel functions --environment kubernetes --kubernetes-version 1.29
-""",
+    examples=(
+        "pyverno cel functions",
+        "pyverno cel functions sha256 quantity",
+        "pyverno cel functions --environment kubernetes --kubernetes-version 1.29",
+    ),
 )
 
 cel = group(
@@ -360,10 +290,9 @@ cel = group(
     eval_command,
     check,
     functions,
-    epilog="""\b
-Examples:
-  pyverno cel eval 'object.metadata.name' --object pod.yaml
-  pyverno cel check 'object.metadata.name.size() < 10'
-  pyverno cel functions quantity
-""",
+    examples=(
+        "pyverno cel eval 'object.metadata.name' --object pod.yaml",
+        "pyverno cel check 'object.metadata.name.size() < 10'",
+        "pyverno cel functions quantity",
+    ),
 )

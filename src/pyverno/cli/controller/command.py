@@ -1,6 +1,6 @@
 """`pyverno controller`: the controllers as processes, as a Deployment runs them.
 
-The flags of each stand in a module of their own; this module must never do any work.
+Each controller has its flags in `controller.flags` and its work in `controller.run`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ controller = group(
     "Run a controller in, or beside, a cluster.",
     command_of(
         "admission",
-        "Answer the admission requests of a cluster by its policies, and keep its webhook configurations.",
+        "Review the admission requests of a cluster, and maintain its webhook configurations.",
         AdmissionFlags,
         _admission,
-        epilog="""\b
-Examples:
-  pyverno controller admission
-  pyverno controller admission --kubeconfig ~/.kube/config --serverIP 192.0.2.1:9443
-""",
+        examples=(
+            "pyverno controller admission",
+            "pyverno controller admission --kubeconfig ~/.kube/config --serverIP 192.0.2.1:9443",
+        ),
     ),
+    examples=("pyverno controller admission",),
 )

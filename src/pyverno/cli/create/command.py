@@ -1,6 +1,6 @@
 """`pyverno create`: print new files of the command line and of Kyverno, or write them with `--output`.
 
-This module holds the flags and writes; `create_files` makes the contents.
+`create.files` makes the contents.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
+from pyverno.cli.args.flags import comma_list, repeated, switch, value
 from pyverno.cli.args.groups import group
-from pyverno.cli.args.options import comma_list, flag, value
 from pyverno.cli.args.sections import command
 from pyverno.cli.create import files
 from pyverno.errors import UsageError
@@ -33,13 +33,7 @@ def _write(document: JSONObject, output: str) -> None:
         raise UsageError(f"cannot write `{output}`: {(error.strerror or str(error)).lower()}") from error
 
 
-def _output() -> click.Option:
-    return value("-o", "--output", help="File to write, instead of stdout.", metavar="FILE")
-
-
-def _repeated(*names: str, help: str, metavar: str, required: bool = False) -> click.Option:
-    """Return a flag that is repeated and whose commas belong to its value."""
-    return click.Option(list(names), multiple=True, help=help, metavar=metavar, required=required)
+_OUTPUT = value("-o", "--output", help="File to write, instead of stdout.", metavar="FILE")
 
 
 def _name() -> click.Argument:
@@ -105,21 +99,20 @@ test = command(
     _test,
     {
         "Options": (
-            _output(),
+            _OUTPUT,
             value("-n", "--name", help="Name of the test.", default="test-name", metavar="NAME"),
             comma_list("-p", "--policy", help="Files with policies."),
             comma_list("-r", "--resource", help="Files with resources."),
             value("-f", "--values", help="File with values of variables.", metavar="FILE"),
-            click.Option(["--pass", "passing"], multiple=True, help="A row that passes.", metavar=_ROW),
-            _repeated("--fail", help="A row that fails.", metavar=_ROW),
-            _repeated("--skip", help="A row that is skipped.", metavar=_ROW),
+            repeated("--pass", key="passing", help="A row that passes.", metavar=_ROW),
+            repeated("--fail", help="A row that fails.", metavar=_ROW),
+            repeated("--skip", help="A row that is skipped.", metavar=_ROW),
         )
     },
-    epilog="""\b
-Examples:
-  pyverno create test -p policy.yaml -r pods.yaml --pass require-labels,check,good,default,Pod
-  pyverno create test -n labels -p policy.yaml -r pods.yaml --fail require-labels,check,bad,,Pod -o kyverno-test.yaml
-""",
+    examples=(
+        "pyverno create test -p policy.yaml -r pods.yaml --pass require-labels,check,good,default,Pod",
+        "pyverno create test -n labels -p p.yaml -r pod.yaml --fail require-labels,check,bad,,Pod -o kyverno-test.yaml",
+    ),
 )
 
 values = command(
@@ -128,77 +121,74 @@ values = command(
     _values,
     {
         "Options": (
-            _output(),
-            comma_list("-g", "--global", "global_values", help="Values for all policies, as KEY=VALUE."),
-            _repeated("-n", "--ns-selector", help="Labels of a namespace.", metavar="NAMESPACE,KEY=VALUE..."),
-            _repeated("--rule", help="Values of a rule.", metavar="POLICY,RULE,KEY=VALUE..."),
-            _repeated("--resource", help="Values of a resource.", metavar="POLICY,RESOURCE,KEY=VALUE..."),
+            _OUTPUT,
+            comma_list("-g", "--global", key="global_values", help="Values for all policies, as KEY=VALUE."),
+            repeated("-n", "--ns-selector", help="Labels of a namespace.", metavar="NAMESPACE,KEY=VALUE..."),
+            repeated("--rule", help="Values of a rule.", metavar="POLICY,RULE,KEY=VALUE..."),
+            repeated("--resource", help="Values of a resource.", metavar="POLICY,RESOURCE,KEY=VALUE..."),
         )
     },
-    epilog="""\b
-Examples:
-  pyverno create values -g request.mode=dev,request.operation=UPDATE
-  pyverno create values --ns-selector shop,team=red --rule require-labels,check,limit=5 -o values.yaml
-""",
+    examples=(
+        "pyverno create values -g request.mode=dev,request.operation=UPDATE",
+        "pyverno create values --ns-selector shop,team=red --rule require-labels,check,limit=5 -o values.yaml",
+    ),
 )
 
 user_info = command(
     "user-info",
-    "Print a file that says who asks, for `--userinfo` and the `userinfo` of tests.",
+    "Print a file with user, groups and roles, for `--userinfo` and the `userinfo` of tests.",
     _user_info,
     {
         "Options": (
-            _output(),
+            _OUTPUT,
             value("-u", "--username", help="Name of the user.", metavar="NAME"),
             comma_list("-g", "--group", help="Groups of the user."),
             comma_list("-r", "--role", help="Roles, as NAMESPACE:NAME."),
             comma_list("-c", "--cluster-role", help="ClusterRoles."),
         )
     },
-    epilog="""\b
-Examples:
-  pyverno create user-info -u molybdenum@somecorp.com -g basic-user -c admin,view
-""",
+    examples=("pyverno create user-info -u molybdenum@somecorp.com -g basic-user -c admin,view",),
 )
 
 exception = command(
     "exception",
-    "Print a PolicyException: resources that some rules leave alone.",
+    "Print a PolicyException, which exempts resources from rules.",
     _exception,
     {
         "Options": (
-            _output(),
+            _OUTPUT,
             value("--namespace", help="Namespace of the exception (default when empty).", metavar="NAME"),
-            flag("-b", "--background", help="Also for background scans; `=false` switches it off.", default=True),
-            _repeated("--policy-rules", help="Rules of a policy.", metavar="POLICY,RULE...", required=True),
-            click.Option(["--any", "any_of"], multiple=True, help="Resources; one filter must fit.", metavar=_FILTER),
-            click.Option(["--all", "all_of"], multiple=True, help="Resources; all filters must fit.", metavar=_FILTER),
+            switch(
+                "-b",
+                "--background",
+                help="Apply the exception to background scans too; `=false` switches it off.",
+                default=True,
+            ),
+            repeated("--policy-rules", help="Rules of a policy.", metavar="POLICY,RULE...", is_required=True),
+            repeated("--any", key="any_of", help="Resources; one filter must match.", metavar=_FILTER),
+            repeated("--all", key="all_of", help="Resources; all filters must match.", metavar=_FILTER),
         )
     },
     _name(),
-    epilog="""\b
-Examples:
-  pyverno create exception legacy --policy-rules require-labels,check --any kind=Pod,name=old-*,namespace=shop
-""",
+    examples=(
+        "pyverno create exception legacy --policy-rules require-labels,check --any kind=Pod,name=old-*,namespace=shop",
+    ),
 )
 
 metrics_config = command(
     "metrics-config",
-    "Print the ConfigMap that says which namespaces Kyverno's metrics are about.",
+    "Print the ConfigMap that selects the namespaces of Kyverno's metrics.",
     _metrics_config,
     {
         "Options": (
-            _output(),
+            _OUTPUT,
             value("-n", "--name", help="Name of the ConfigMap.", default="kyverno-metrics", metavar="NAME"),
-            value("--namespace", help="Its namespace.", default="kyverno", metavar="NAME"),
-            comma_list("-i", "--include", help="Namespaces that are measured."),
-            comma_list("-e", "--exclude", help="Namespaces that are not measured."),
+            value("--namespace", help="Namespace of the ConfigMap.", default="kyverno", metavar="NAME"),
+            comma_list("-i", "--include", help="Namespaces to include."),
+            comma_list("-e", "--exclude", help="Namespaces to exclude."),
         )
     },
-    epilog="""\b
-Examples:
-  pyverno create metrics-config -i shop,billing -e kube-system
-""",
+    examples=("pyverno create metrics-config -i shop,billing -e kube-system",),
 )
 
 cluster_role = command(
@@ -207,25 +197,20 @@ cluster_role = command(
     _cluster_role,
     {
         "Options": (
-            _output(),
-            click.Option(["-g", "--api-groups"], required=True, help="API group.", metavar="GROUP"),
-            _repeated("--resources", help="Resources.", metavar="NAME", required=True),
-            _repeated("--verbs", help="Verbs, or `all`.", metavar="VERB", required=True),
-            click.Option(
-                ["--controllers"],
-                multiple=True,
-                default=["background-controller"],
-                show_default=True,
-                help="Controllers that get them.",
+            _OUTPUT,
+            value("-g", "--api-groups", help="API group.", metavar="GROUP", is_required=True),
+            repeated("--resources", help="Resources.", metavar="NAME", is_required=True),
+            repeated("--verbs", help="Verbs, or `all`.", metavar="VERB", is_required=True),
+            repeated(
+                "--controllers",
+                help="Controllers that get the permissions.",
                 metavar="NAME",
+                default=("background-controller",),
             ),
         )
     },
     _name(),
-    epilog="""\b
-Examples:
-  pyverno create cluster-role secrets -g "" --resources secrets --verbs get --verbs list
-""",
+    examples=('pyverno create cluster-role secrets -g "" --resources secrets --verbs get --verbs list',),
 )
 
 create = group(
@@ -237,9 +222,8 @@ create = group(
     test,
     user_info,
     values,
-    epilog="""\b
-Examples:
-  pyverno create test -p policy.yaml -r pods.yaml --pass require-labels,check,good,default,Pod
-  pyverno create exception legacy --policy-rules require-labels,check --any kind=Pod,name=old-*
-""",
+    examples=(
+        "pyverno create test -p policy.yaml -r pods.yaml --pass require-labels,check,good,default,Pod",
+        "pyverno create exception legacy --policy-rules require-labels,check --any kind=Pod,name=old-*",
+    ),
 )

@@ -1,4 +1,4 @@
-"""`pyverno fix`: rewrite policies and tests to the current schema, and say what is changed.
+"""`pyverno fix`: rewrite policies and tests to the current schema, and list the changes.
 
 Without `--save` nothing is written. A saved file loses its comments; the old one is kept beside it as `NAME.bak`.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
+from pyverno.cli.args.flags import switch, value
 from pyverno.cli.args.groups import group
-from pyverno.cli.args.options import flag, value
 from pyverno.cli.args.sections import command
 from pyverno.cli.errors import Exit
 from pyverno.cli.fix.policy import fix_policy
@@ -124,7 +124,7 @@ def _suites(place: Path, file_name: str) -> list[Path]:
     return sorted(Path(parent) / file_name for parent, _, names in os.walk(place) if file_name in names)
 
 
-_SAVE = "Write the files; comments are lost, the old files stay as NAME.bak."
+_SAVE = "Write the files without comments; the old files are kept as NAME.bak."
 
 
 def _folders() -> click.Argument:
@@ -133,37 +133,41 @@ def _folders() -> click.Argument:
 
 policy = command(
     "policy",
-    "Rewrite what is deprecated in policies: flat match blocks, condition lists, failure actions of the spec.\n\n"
-    "Shows what would change; --save writes it, without comments, and keeps the old files as NAME.bak.",
+    "Rewrite deprecated parts of policies: flat match blocks, condition lists, failure actions of the spec.\n\n"
+    "Shows the changes; --save writes them, without comments, and keeps the old files as NAME.bak.",
     _policies,
-    {"Options": (flag("--save", help=_SAVE),)},
+    {"Options": (switch("--save", help=_SAVE),)},
     _folders(),
-    epilog="""\b
-Examples:
-  pyverno fix policy policies/
-  pyverno fix policy policies/ --save
-""",
+    examples=(
+        "pyverno fix policy policies/",
+        "pyverno fix policy policies/ --save",
+    ),
 )
 
 test = command(
     "test",
-    "Rewrite what is deprecated in test suites.\n\n"
-    "Shows what would change; --save writes it, without comments, and keeps the old files as NAME.bak.",
+    "Rewrite deprecated parts of test suites.\n\n"
+    "Shows the changes; --save writes them, without comments, and keeps the old files as NAME.bak.",
     _tests,
     {
         "Options": (
             value("-f", "--file-name", help="Name of the files with suites.", default="kyverno-test.yaml"),
-            flag("--save", help=_SAVE),
-            flag("--force", help="With --save: write files also when nothing is deprecated in them."),
-            flag("--compress", help="Join results that differ only in their resources."),
+            switch("--save", help=_SAVE),
+            switch("--force", help="With --save: also write files without deprecated parts."),
+            switch("--compress", help="Join results that differ only in their resources."),
         )
     },
     _folders(),
-    epilog="""\b
-Examples:
-  pyverno fix test tests/
-  pyverno fix test tests/ --save --compress
-""",
+    examples=(
+        "pyverno fix test tests/",
+        "pyverno fix test tests/ --save --compress",
+    ),
 )
 
-fix = group("fix", "Rewrite policies and tests to the current schema.", policy, test)
+fix = group(
+    "fix",
+    "Rewrite policies and tests to the current schema.",
+    policy,
+    test,
+    examples=("pyverno fix policy policies/", "pyverno fix test tests/ --save"),
+)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.cli.args.flags import Flag, list_flag, read_plainly, switch, value_flag
+from pyverno.cli.args.flags import Flag, comma_list, number, read_plainly, switch, value
 
 FLAGS = (
-    list_flag("-r", "--resource", help=""),
+    comma_list("-r", "--resource", help=""),
     switch("-t", "--table", help=""),
     switch("--wait", help="", default=True),
-    value_flag("-o", "--out-file", help=""),
-    value_flag("--format", help="", default="text", choices=("text", "json")),
-    value_flag("--workers", help="", default="1", read=int),
+    value("-o", "--out-file", help=""),
+    value("--format", help="", default="text", choices=("text", "json")),
+    number("--workers", help="", default=1),
 )
 DEFAULTS = {"resource": (), "table": False, "wait": True, "out_file": "", "format": "text", "workers": 1}
 
@@ -59,4 +59,4 @@ def test_everything_else_is_left_to_click(words: list[str]) -> None:
 
 def test_a_value_is_named_after_its_first_long_name() -> None:
     """As click does."""
-    assert "out_file" == Flag(("-o", "--out-file", "--other"), "value", "").field
+    assert "out_file" == Flag(("-o", "--out-file", "--other"), "text", "").field

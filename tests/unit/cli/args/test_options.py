@@ -6,7 +6,8 @@ import click
 import pytest
 
 from pyverno.cli.args.errors import argument_error
-from pyverno.cli.args.options import Command, Duration, comma_list, flag, items, logging_arguments, value
+from pyverno.cli.args.flags import comma_list, duration, switch, value
+from pyverno.cli.args.options import Command, option, split_list, with_verbosity
 from pyverno.errors import UsageError
 
 
@@ -15,11 +16,11 @@ def _command() -> Command:
         "probe",
         params=[
             click.Argument(["words"], nargs=-1),
-            comma_list("-r", "--resource", help=""),
-            flag("-p", "--print-it", help=""),
-            flag("--on", help="", default=True),
-            value("-o", "--output", help=""),
-            value("--ttl", help="", default="1h", type=Duration()),
+            option(comma_list("-r", "--resource", help="")),
+            option(switch("-p", "--print-it", help="")),
+            option(switch("--on", help="", default=True)),
+            option(value("-o", "--output", help="")),
+            option(duration("--ttl", help="", default="1h")),
         ],
         callback=lambda **seen: seen,
     )
@@ -61,12 +62,12 @@ def test_a_switch_takes_true_and_false_only() -> None:
 )
 def test_verbosity_has_one_form(written: str, expected: str) -> None:
     """A bare flag means level 2."""
-    assert [expected] == logging_arguments([written])
+    assert [expected] == with_verbosity([written])
 
 
 def test_an_empty_list_has_no_items() -> None:
     """An empty text is no item."""
-    assert [] == items("")
+    assert [] == split_list("")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""The flags of `pyverno test`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyverno.cli.args.flags import Flag, number, switch, value
+from pyverno.cli.test.options import DEFAULT_FILE, FORMATS
+
+__all__ = ["SECTIONS"]
+
+SECTIONS: Mapping[str, tuple[Flag, ...]] = {
+    "Suites": (
+        value("-f", "--file-name", help="Name of the files with suites.", default=DEFAULT_FILE, metavar="NAME"),
+        value("-b", "--git-branch", help="Branch of a git repository.", metavar="BRANCH"),
+        value(
+            *("-t", "--test-case-selector"),
+            help="Run only some rows: policy=P,rule=R,resource=S, any of them, with wildcards.",
+            metavar="TEXT",
+        ),
+    ),
+    "Running": (
+        switch("--strict", help="Fail for checks that prove nothing: excluded resources, unknown rules and names, ..."),
+        switch("--require-tests", help="Fail when there are no suites."),
+        switch("--registry", help="Read image registries for imageRegistry context entries."),
+        number("--workers", help="Number of processes that run suites.", default=1),
+    ),
+    "Output": (
+        value("-o", "--output-format", help="Format of the results, instead of tables.", choices=FORMATS),
+        switch("--detailed-results", help="Add messages and differences."),
+        switch("--fail-only", help="Show only the rows that failed in the summary."),
+        switch("--remove-color", help="Never use colours."),
+    ),
+}
+"""All flags, in the order of the help."""
