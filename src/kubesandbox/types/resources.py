@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyverno.kube.gvk import GVK, GVR, join_api_version
-from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo
+from pyverno.kube.gvk import GVK
+from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, ResourceNames
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.status import resource_name
 
@@ -29,7 +29,7 @@ _SHARED_STORAGE = {"events.events.k8s.io": "events"}
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceType:
+class ResourceType(ResourceNames):
     """One resource in one version; `crd` is the name of the definition that it comes from, empty for built-in ones.
 
     `converts_by_webhook`: only the definition's webhook knows how versions differ. `storage` is the version in which
@@ -60,21 +60,6 @@ class ResourceType:
         """Under which name the objects of all versions of this resource are stored: `deployments.apps`, `pods`."""
         name = resource_name(self.group, self.plural)
         return _SHARED_STORAGE.get(name, name)
-
-    @property
-    def gvk(self) -> GVK:
-        """Group, version and kind."""
-        return GVK(self.group, self.version, self.kind)
-
-    @property
-    def gvr(self) -> GVR:
-        """Group, version and plural name."""
-        return GVR(self.group, self.version, self.plural)
-
-    @property
-    def api_version(self) -> str:
-        """The text that stands in `apiVersion`."""
-        return join_api_version(self.group, self.version)
 
     @property
     def is_custom(self) -> bool:

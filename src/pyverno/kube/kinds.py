@@ -14,11 +14,37 @@ from pyverno.kube.gvk import GVK, GVR, KindSelector, join_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass, replace
 
-__all__ = ["BUILTIN_KINDS", "KindInfo", "KindTable", "read_groups"]
+__all__ = ["BUILTIN_KINDS", "KindInfo", "KindTable", "ResourceNames", "read_groups"]
+
+
+class ResourceNames:
+    """The names of one resource in one version, as API paths and `apiVersion` spell them."""
+
+    __slots__ = ()
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+
+    @property
+    def gvk(self) -> GVK:
+        """Group, version and kind."""
+        return GVK(self.group, self.version, self.kind)
+
+    @property
+    def gvr(self) -> GVR:
+        """Group, version and plural name."""
+        return GVR(self.group, self.version, self.plural)
+
+    @property
+    def api_version(self) -> str:
+        """The value of `apiVersion`."""
+        return join_api_version(self.group, self.version)
 
 
 @dataclass(frozen=True, slots=True)
-class KindInfo:
+class KindInfo(ResourceNames):
     """One kind in one version; `subresources` are names such as `status`.
 
     >>> info = BUILTIN_KINDS.find(GVK("apps", "v1", "Deployment"))
@@ -35,21 +61,6 @@ class KindInfo:
     namespaced: bool = True
     subresources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-
-    @property
-    def gvk(self) -> GVK:
-        """Group, version and kind."""
-        return GVK(self.group, self.version, self.kind)
-
-    @property
-    def gvr(self) -> GVR:
-        """Group, version and plural name."""
-        return GVR(self.group, self.version, self.plural)
-
-    @property
-    def api_version(self) -> str:
-        """The text that stands in `apiVersion`."""
-        return join_api_version(self.group, self.version)
 
     def subresource_gvk(self, name: str) -> GVK:
         """Return the kind of the objects that a subresource takes: mostly the kind itself.

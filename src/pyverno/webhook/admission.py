@@ -26,7 +26,7 @@ from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import Route, WebhookType
 
-__all__ = ["AskingHost", "ClusterFacts", "answer", "passes_unseen"]
+__all__ = ["AskingHost", "ClusterFacts", "PolicyFacts", "answer", "passes_unseen"]
 
 _MOST_LOOKUPS = 4
 _PHASES = {WebhookType.MUTATE: MUTATING, WebhookType.VALIDATE: VALIDATING}
@@ -44,8 +44,8 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 _NAMESPACE_CONTROLLER = "system:serviceaccount:kube-system:namespace-controller"
 
 
-class ClusterFacts(Protocol):
-    """What the webhook knows of its cluster, kept in memory by watches."""
+class PolicyFacts(Protocol):
+    """The policies, the configuration and the kinds of a cluster, kept in memory by watches."""
 
     @property
     def policies(self) -> Policies:
@@ -61,6 +61,10 @@ class ClusterFacts(Protocol):
     def kinds(self) -> KindTable:
         """The kinds that the cluster serves."""
         ...
+
+
+class ClusterFacts(PolicyFacts, Protocol):
+    """What the webhook knows of its cluster."""
 
     @property
     def own_namespace(self) -> str:

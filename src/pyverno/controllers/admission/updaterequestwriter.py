@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Protocol
+from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.updaterequests import (
@@ -32,16 +32,13 @@ from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
-from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS, Family, kind_of
 from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AskingHost
-from pyverno.webhook.configuration import Configuration
-from pyverno.webhook.policies import Policies
+from pyverno.webhook.admission import AskingHost, PolicyFacts
 from pyverno.webhook.routes import Route, WebhookType, read_route
 
 __all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
@@ -55,25 +52,6 @@ log = logging.getLogger("pyverno.handover")
 
 Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
 """Is told of work that could not be handed over: for which policy if that is known, why, and on whose account."""
-
-
-class ClusterFacts(Protocol):
-    """What is known of the cluster."""
-
-    @property
-    def policies(self) -> Policies:
-        """The policies of this moment; raises HostUnavailableError while some are known to be missing."""
-        ...
-
-    @property
-    def configuration(self) -> Configuration:
-        """The ConfigMap of this moment."""
-        ...
-
-    @property
-    def kinds(self) -> KindTable:
-        """The kinds that the cluster serves."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +93,7 @@ class UpdateRequestWriter:
     def __init__(
         self,
         client: Client,
-        world: ClusterFacts,
+        world: PolicyFacts,
         settings: UpdateRequestSettings,
         *,
         host: Callable[[], Host],
