@@ -27,6 +27,7 @@ from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.sets import SETS
 from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, STANDARD_LIBRARY
 from pyverno.lang.cel.libraries.strings import STRINGS
+from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.syntax.macros import MacroTable, NewId
 from pyverno.lang.cel.syntax.source import CompileError
@@ -41,18 +42,7 @@ from pyverno.lang.cel.types import (
 )
 from pyverno.lang.cel.types import parse_type as parse_known_type
 from pyverno.lang.cel.values import MISSING as NOT_FOUND
-from pyverno.lang.cel.values import (
-    Duration,
-    Optional,
-    Timestamp,
-    TypeValue,
-    Uint,
-    Value,
-    map_find,
-    map_items,
-    new_map,
-    type_name,
-)
+from pyverno.lang.cel.values import Optional, Value, map_find, map_items, new_map, type_name
 from pyverno.lang.cel.wellknown import WellKnownTypes
 from pyverno.lang.cel.work import instant
 

@@ -14,7 +14,7 @@ from pyverno.lang.cel.libraries.addresses import NETWORK, parse_cidr, parse_ip
 from pyverno.lang.cel.libraries.authorizer import Answer, Authorizer, GroupCheck, PathCheck, ResourceCheck
 from pyverno.lang.cel.libraries.formats import named
 from pyverno.lang.cel.libraries.jwt import KeySet
-from pyverno.lang.cel.libraries.kubernetes import url
+from pyverno.lang.cel.libraries.kubernetes.urls import url
 from pyverno.lang.cel.libraries.kyverno.images import parse_image
 from pyverno.lang.cel.libraries.kyverno.world import GVR, LibraryContext
 from pyverno.lang.cel.libraries.strings import STRINGS
@@ -23,8 +23,9 @@ from pyverno.lang.cel.presets import (
     authz_environment,
     kubernetes_environment,
 )
+from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.types import Type
-from pyverno.lang.cel.values import NONE, Duration, Optional, StructValue, Timestamp, TypedMap, TypeValue, Uint, new_map
+from pyverno.lang.cel.values import NONE, Optional, StructValue, TypedMap, new_map
 from pyverno.lang.cel.world import Decision
 from pyverno.policy.kinds import Family, kinds_of
 

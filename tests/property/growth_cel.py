@@ -19,8 +19,8 @@ from pyverno.lang.cel.presets import (
     authz_environment,
     kubernetes_environment,
 )
+from pyverno.lang.cel.scalars import Duration, Timestamp, Uint
 from pyverno.lang.cel.types import Type
-from pyverno.lang.cel.values import Duration, Timestamp, Uint
 from pyverno.lang.runtime import Runtime
 from pyverno.policy.kinds import POLICY_KINDS, Family
 from tests.property.growth import Call, Shape, Subject

@@ -16,8 +16,8 @@ from pyverno.errors import EvaluationError
 from pyverno.lang.cel import CompileError, Environment
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.standard import STANDARD_LIBRARY
+from pyverno.lang.cel.scalars import Uint
 from pyverno.lang.cel.types import BOOL, DOUBLE, DYN, INT, STRING, list_of, map_of
-from pyverno.lang.cel.values import Uint
 from pyverno.lang.runtime import Runtime
 from tests.property.cel_expressions import Expressions, bindings
 from tests.property.profile import examples

@@ -25,8 +25,9 @@ from pyverno.kube.time.gotime import parse_rfc3339
 from pyverno.lang.cel import CompileError, CostMeter, Environment, Program, types
 from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes, escaped_name
 from pyverno.lang.cel.presets import kubernetes_environment
+from pyverno.lang.cel.scalars import Duration, Timestamp
 from pyverno.lang.cel.types import Type, optional_of
-from pyverno.lang.cel.values import NONE, Duration, Optional, Timestamp, Value
+from pyverno.lang.cel.values import NONE, Optional, Value
 
 __all__ = ["Rules", "compile_rules", "rule_problems", "with_root_metadata"]
 

@@ -14,7 +14,8 @@ from pyverno.kube.quantity import Quantity
 from pyverno.kube.semver import Version
 from pyverno.lang.cel.checking.scope import Names
 from pyverno.lang.cel.json_values import to_json
-from pyverno.lang.cel.values import Optional, StructValue, Uint, Value, map_items, type_name
+from pyverno.lang.cel.scalars import Uint
+from pyverno.lang.cel.values import Optional, StructValue, Value, map_items, type_name
 
 __all__ = ["CUT", "Printer"]
 

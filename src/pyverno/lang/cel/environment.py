@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.errors import ExpressionError
-from pyverno.lang.cel.checking.checker import Checked, check
+from pyverno.lang.cel.checking.checked import Checked
+from pyverno.lang.cel.checking.checker import check
 from pyverno.lang.cel.checking.literals import literal_issues
 from pyverno.lang.cel.checking.scope import Constant, Names
 from pyverno.lang.cel.declarations import NO_STRUCTS, Library, Overload, StructProvider, merge_functions
 from pyverno.lang.cel.program import Program
 from pyverno.lang.cel.runtime.plan import KUBERNETES_COSTS, CostRules
+from pyverno.lang.cel.scalars import TypeValue
 from pyverno.lang.cel.syntax.macros import STANDARD_MACROS, MacroTable
 from pyverno.lang.cel.syntax.parser import parse
 from pyverno.lang.cel.syntax.source import CompileError, Issue, Source
@@ -35,7 +37,7 @@ from pyverno.lang.cel.types import (
     map_of,
     type_of,
 )
-from pyverno.lang.cel.values import TypeValue, Value
+from pyverno.lang.cel.values import Value
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["Environment"]

@@ -12,18 +12,9 @@ from typing import Final
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.kube.meter import UNMETERED, Meter
+from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.times import duration_text, timestamp_text
-from pyverno.lang.cel.values import (
-    Duration,
-    Optional,
-    StructValue,
-    Timestamp,
-    TypeValue,
-    Uint,
-    Value,
-    map_items,
-    type_name,
-)
+from pyverno.lang.cel.values import Optional, StructValue, Value, map_items, type_name
 
 __all__ = ["to_json", "with_doubles"]
 

@@ -16,9 +16,10 @@ from pyverno.errors import DocumentError, EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel.checking.structs import DeclaredTypes
 from pyverno.lang.cel.json_values import with_doubles
+from pyverno.lang.cel.scalars import Timestamp, Uint
 from pyverno.lang.cel.times import parse_timestamp
 from pyverno.lang.cel.types import Type
-from pyverno.lang.cel.values import StructValue, Timestamp, Uint, Value
+from pyverno.lang.cel.values import StructValue, Value
 
 __all__ = ["MessageTypes"]
 

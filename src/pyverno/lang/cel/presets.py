@@ -27,7 +27,12 @@ from pyverno.lang.cel.libraries.bindings import BINDINGS, TWO_VARIABLE_COMPREHEN
 from pyverno.lang.cel.libraries.encoders import ENCODERS
 from pyverno.lang.cel.libraries.formats import FORMATS
 from pyverno.lang.cel.libraries.jwt import JWT, JWT_TYPES
-from pyverno.lang.cel.libraries.kubernetes import JSON_PATCH, LIST_AGGREGATES, QUANTITIES, REGEX_FIND, SEMVER, URLS
+from pyverno.lang.cel.libraries.kubernetes.jsonpatch import JSON_PATCH
+from pyverno.lang.cel.libraries.kubernetes.lists import LIST_AGGREGATES
+from pyverno.lang.cel.libraries.kubernetes.quantities import QUANTITIES
+from pyverno.lang.cel.libraries.kubernetes.regex import REGEX_FIND
+from pyverno.lang.cel.libraries.kubernetes.urls import URLS
+from pyverno.lang.cel.libraries.kubernetes.versions import SEMVER
 from pyverno.lang.cel.libraries.kyverno.certificates import X509
 from pyverno.lang.cel.libraries.kyverno.chance import RANDOM, TIME
 from pyverno.lang.cel.libraries.kyverno.data import (

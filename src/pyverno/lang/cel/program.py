@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.declarations import StructProvider
 from pyverno.lang.cel.fast.passcheck import compile_pass_check
 from pyverno.lang.cel.faults import OperandError, converted

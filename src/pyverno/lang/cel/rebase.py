@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import DYN, Type
 

@@ -18,6 +18,7 @@ from pyverno.errors import EvaluationError
 from pyverno.kube.quantity import Quantity
 from pyverno.kube.semver import Version
 from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.scalars import Duration, Instant, Timestamp, Uint
 
 __all__ = [
     "INT_MAX",
@@ -25,14 +26,10 @@ __all__ = [
     "MISSING",
     "NONE",
     "UINT_MAX",
-    "Duration",
     "LazyMap",
     "Optional",
     "StructValue",
-    "Timestamp",
-    "TypeValue",
     "TypedMap",
-    "Uint",
     "Value",
     "compare",
     "equals",
@@ -90,66 +87,6 @@ def _key_text(key: Value) -> str:
     return str(key)
 
 
-class Uint(int):
-    """An unsigned 64-bit integer, kept apart from int by its Python type.
-
-    >>> Uint(3), Uint(3) == 3
-    (3u, True)
-    """
-
-    __slots__ = ()
-    cel_type: ClassVar[str] = "uint"
-
-    def __repr__(self) -> str:
-        return f"{int(self)}u"
-
-    def __str__(self) -> str:
-        return str(int(self))
-
-
-class _Instant:
-    """Nanoseconds with an order among values of the same class."""
-
-    __slots__ = ("ns",)
-    ns: int
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.ns == self.ns
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.ns))
-
-    def __lt__(self, other: _Instant) -> bool:
-        return self.ns < other.ns
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.ns})"
-
-
-class Duration(_Instant):
-    """A span of time in nanoseconds, within ±2^63."""
-
-    __slots__ = ()
-    cel_type: ClassVar[str] = "google.protobuf.Duration"
-
-    def __init__(self, ns: int) -> None:
-        self.ns = ns
-
-
-class Timestamp(_Instant):
-    """A moment: nanoseconds since the Unix epoch, years 1 to 9999; `offset` is the zone it was written in (seconds).
-
-    Two timestamps are equal when they are the same moment, whatever their offset.
-    """
-
-    __slots__ = ("offset",)
-    cel_type: ClassVar[str] = "google.protobuf.Timestamp"
-
-    def __init__(self, ns: int, offset: int = 0) -> None:
-        self.ns = ns
-        self.offset = offset
-
-
 class Optional:
     """A value that may be absent (`optional.of`, `optional.none`)."""
 
@@ -175,25 +112,6 @@ class Optional:
 
 
 NONE: Final = Optional()
-
-
-class TypeValue:
-    """The type of a value, as `type(x)` answers it; equal when the names are."""
-
-    __slots__ = ("name",)
-    cel_type: ClassVar[str] = "type"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypeValue) and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash(("type", self.name))
-
-    def __repr__(self) -> str:
-        return f"TypeValue({self.name!r})"
 
 
 class StructValue:
@@ -419,7 +337,7 @@ def compare(left: Value, right: Value) -> int:
         if left_type in _NUMBERS and right_type in _NUMBERS:
             return _compare_mixed(left, right)
         raise no_such_overload()
-    if left is None or not (left_type in _SCALARS or isinstance(left, _Instant)):
+    if left is None or not (left_type in _SCALARS or isinstance(left, Instant)):
         raise no_such_overload()
     if left < right:
         return -1

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.checking.scope import Constant
+from pyverno.lang.cel.scalars import Uint
 from pyverno.lang.cel.types import (
     ANY,
     BOOL,
@@ -28,7 +29,7 @@ from pyverno.lang.cel.types import (
     struct,
     wrapper_of,
 )
-from pyverno.lang.cel.values import Uint, Value
+from pyverno.lang.cel.values import Value
 
 __all__ = ["WellKnownTypes"]
 

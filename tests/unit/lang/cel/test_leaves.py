@@ -11,20 +11,9 @@ from pyverno.lang.cel.json_values import to_json
 from pyverno.lang.cel.libraries.kyverno.images import parse_image
 from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.regex import compile_pattern
+from pyverno.lang.cel.scalars import Duration, Timestamp, Uint
 from pyverno.lang.cel.types import parse_signature, parse_type
-from pyverno.lang.cel.values import (
-    Duration,
-    Optional,
-    StructValue,
-    Timestamp,
-    Uint,
-    compare,
-    equals,
-    is_zero,
-    map_find,
-    new_map,
-    type_name,
-)
+from pyverno.lang.cel.values import Optional, StructValue, compare, equals, is_zero, map_find, new_map, type_name
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pyverno.errors import DocumentError
 from pyverno.lang.cel import STANDARD
 from pyverno.lang.cel.checking.structs import StructTypes
 from pyverno.lang.cel.messages import MessageTypes
+from pyverno.lang.cel.scalars import Uint
 from pyverno.lang.cel.types import BOOL, BYTES, DYN, INT, STRING, TIMESTAMP, UINT, list_of, map_of, struct
-from pyverno.lang.cel.values import Uint, equals
+from pyverno.lang.cel.values import equals
 
 TABLES = {
     "Box": {

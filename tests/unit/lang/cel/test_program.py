@@ -8,8 +8,9 @@ import pytest
 from pyverno.errors import BudgetExceededError, EvaluationError
 from pyverno.lang.cel import STANDARD, CostMeter
 from pyverno.lang.cel.presets import kubernetes_environment
+from pyverno.lang.cel.scalars import Uint
 from pyverno.lang.cel.types import DYN
-from pyverno.lang.cel.values import LazyMap, Uint, equals
+from pyverno.lang.cel.values import LazyMap, equals
 from pyverno.lang.runtime import Budget, Runtime
 
 ENVIRONMENT = STANDARD.with_variables({"x": DYN, "y": DYN})

@@ -9,7 +9,7 @@ import pytest
 
 from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.lang.cel import Environment
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.rebase import look_deeper
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import DYN, STRING, map_of

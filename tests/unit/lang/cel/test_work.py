@@ -12,7 +12,7 @@ from pyverno.errors import BudgetExceededError, PyvernoError
 from pyverno.lang.cel import types
 from pyverno.lang.cel.declarations import Overload, function
 from pyverno.lang.cel.regex import LONGEST_KEPT, MAX_KEPT, _recent, _written, compile_pattern
-from pyverno.lang.cel.values import Timestamp
+from pyverno.lang.cel.scalars import Timestamp
 from pyverno.lang.cel.work import LONGEST_CALL
 from pyverno.lang.runtime import Budget, Runtime
 from tests.property.cel_functions import VALUES, overloads

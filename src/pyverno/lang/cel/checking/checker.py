@@ -8,9 +8,10 @@ that were never checked do. This module must never evaluate anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pyverno.lang.cel.checking.scope import Constant, Names
+from pyverno.lang.cel.checking.checked import Checked, Reference, Resolution
+from pyverno.lang.cel.checking.scope import Names
 from pyverno.lang.cel.checking.unification import Substitution, is_dyn, may_fit, most_general, unwrap_optional
 from pyverno.lang.cel.declarations import Overload
 from pyverno.lang.cel.syntax import ast
@@ -26,81 +27,8 @@ from pyverno.lang.cel.types import (
     optional_of,
 )
 from pyverno.lang.cel.values import type_name
-from pyverno.value import dataclass, field
 
-__all__ = ["Checked", "Reference", "Resolution", "check"]
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What an identifier means: a local variable, a variable of the environment, or a constant."""
-
-    name: str
-    local: bool = False
-    constant: Constant | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """What a call means: the function's full name, the overloads that may apply, and whether the target is gone."""
-
-    function: str
-    overloads: tuple[Overload, ...]
-    drops_target: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A checked tree: types by node id, references of names, resolutions of calls, full names of struct literals.
-
-    `collections` are the literals of lists and maps, `calls` those of functions that take a text with a syntax of its
-    own or format one (see `literal_checks`). `openings` are the ends of names of no known type that a field is selected
-    of (see `deeper`).
-    """
-
-    root: ast.Node
-    types: dict[int, Type]
-    references: dict[int, Reference]
-    resolutions: dict[int, Resolution]
-    struct_names: dict[int, str] = field(default_factory=dict)
-    collections: tuple[ast.ListLiteral | ast.MapLiteral, ...] = ()
-    calls: tuple[ast.Call, ...] = ()
-    openings: frozenset[int] = frozenset()
-    _type: Type | None = field(default=None, compare=False, repr=False)
-    _make: Callable[[], tuple[ast.Node, dict[int, Type]]] | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def type(self) -> Type:
-        """The type of the whole expression."""
-        return self._type or self.types[self.root.id]
-
-    def later(self, make: Callable[[], tuple[ast.Node, dict[int, Type]]]) -> Checked:
-        """Return what differs from this in its nodes and their types, which are made when they are first asked for."""
-        checked = Checked.__new__(Checked)
-        known = {
-            "references": self.references,
-            "resolutions": self.resolutions,
-            "struct_names": self.struct_names,
-            "collections": (),
-            "calls": (),
-            "openings": frozenset(),
-            "_type": self.type,
-            "_make": make,
-        }
-        for name, value in known.items():
-            object.__setattr__(checked, name, value)
-        return checked
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> ast.Node | dict[int, Type]:
-            # asked only for a slot that is empty
-            if name not in ("root", "types"):
-                raise AttributeError(name)
-            root, types = self._make()
-            object.__setattr__(self, "root", root)
-            object.__setattr__(self, "types", types)
-            return root if name == "root" else types
+__all__ = ["check"]
 
 
 def check(root: ast.Node, names: Names, source: Source, *, lenient: bool = False) -> Checked:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.checking.unification import unwrap_optional
 from pyverno.lang.cel.regex import check_pattern
 from pyverno.lang.cel.syntax import ast

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.lang.cel.declarations import NO_STRUCTS, Overload, StructProvider
+from pyverno.lang.cel.scalars import TypeValue
 from pyverno.lang.cel.types import Type, type_of
-from pyverno.lang.cel.values import TypeValue, Value
+from pyverno.lang.cel.values import Value
 from pyverno.value import dataclass
 
 __all__ = ["Constant", "Names"]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.fast.cost import BeyondError, end_unit
 from pyverno.lang.cel.fast.truths import TruthWriter
 from pyverno.lang.cel.fast.variables import TOP

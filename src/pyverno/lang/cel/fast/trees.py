@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, Final
 
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.checking.unification import is_optional
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import Type

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pyverno.lang.cel.checking.checker import Resolution
+from pyverno.lang.cel.checking.checked import Resolution
 from pyverno.lang.cel.fast.cost import BeyondError
 from pyverno.lang.cel.fast.trees import literal
 from pyverno.lang.cel.fast.values import LONGEST_TEXT, ValueWriter

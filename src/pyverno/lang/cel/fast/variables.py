@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.checking.unification import is_optional
 from pyverno.lang.cel.fast.cost import BeyondError, Unit, begin_unit, end_unit
 from pyverno.lang.cel.fast.trees import is_variables, literal, literal_cost, looping, shape, uses_loops

@@ -13,16 +13,9 @@ from typing import Final
 from pyverno.errors import EvaluationError
 from pyverno.kube.gofloat import float_verb_text
 from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.times import duration_text, timestamp_text
-from pyverno.lang.cel.values import (
-    Duration,
-    Timestamp,
-    TypeValue,
-    Uint,
-    Value,
-    map_items,
-    type_name,
-)
+from pyverno.lang.cel.values import Value, map_items, type_name
 from pyverno.value import dataclass
 
 __all__ = ["format_locale_free", "format_with_locale"]

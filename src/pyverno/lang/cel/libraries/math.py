@@ -13,9 +13,10 @@ from typing import Final
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.scalars import Uint
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.syntax.macros import Macro, MacroError, NewId
-from pyverno.lang.cel.values import INT_MIN, UINT_MAX, Uint, Value, compare, no_such_overload
+from pyverno.lang.cel.values import INT_MIN, UINT_MAX, Value, compare, no_such_overload
 from pyverno.lang.cel.work import instant, walking
 
 __all__ = ["MATH", "round_half_away"]

@@ -11,14 +11,12 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.scalars import Duration, Timestamp, Uint
 from pyverno.lang.cel.values import (
     MISSING,
     NONE,
-    Duration,
     Optional,
     StructValue,
-    Timestamp,
-    Uint,
     Value,
     map_find,
     map_keys,

@@ -9,16 +9,8 @@ import math
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.values import (
-    INT_MAX,
-    INT_MIN,
-    UINT_MAX,
-    Duration,
-    Timestamp,
-    Uint,
-    Value,
-    lacking,
-)
+from pyverno.lang.cel.scalars import Duration, Timestamp, Uint
+from pyverno.lang.cel.values import INT_MAX, INT_MIN, UINT_MAX, Value, lacking
 
 __all__ = ["add", "checked_duration", "checked_timestamp", "divide", "modulo", "multiply", "negate", "subtract"]
 

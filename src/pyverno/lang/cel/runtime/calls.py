@@ -14,18 +14,9 @@ from pyverno.lang.cel.declarations import Overload
 from pyverno.lang.cel.faults import converted
 from pyverno.lang.cel.runtime.evaluation import EVALUATION, Frame
 from pyverno.lang.cel.runtime.steps import Run, Step
+from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.types import Type
-from pyverno.lang.cel.values import (
-    Duration,
-    Optional,
-    Timestamp,
-    TypeValue,
-    Uint,
-    Value,
-    lacking,
-    no_such_overload,
-    type_name,
-)
+from pyverno.lang.cel.values import Optional, Value, lacking, no_such_overload, type_name
 from pyverno.lang.cel.work import instant
 
 __all__ = ["accepts", "call_run", "static_cost"]

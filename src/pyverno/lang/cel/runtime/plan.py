@@ -12,26 +12,18 @@ from contextlib import suppress
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.checking.checker import Checked, Resolution
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.checking.unification import is_optional
 from pyverno.lang.cel.declarations import StructProvider
 from pyverno.lang.cel.faults import OperandError, converted, shown
 from pyverno.lang.cel.regex import Pattern, kept_pattern
-from pyverno.lang.cel.runtime import arithmetic, loops, steps
+from pyverno.lang.cel.runtime import loops, steps
 from pyverno.lang.cel.runtime.calls import call_run, static_cost
-from pyverno.lang.cel.runtime.evaluation import EVALUATION, FIRST_SLOT, ITEM_BYTES, UNSET, Evaluation, Frame, Traced
-from pyverno.lang.cel.runtime.steps import Run, Step, traversal_cost
+from pyverno.lang.cel.runtime.evaluation import EVALUATION, FIRST_SLOT, UNSET, Evaluation, Frame, Traced
+from pyverno.lang.cel.runtime.operators import OPERATORS
+from pyverno.lang.cel.runtime.steps import Run, Step
 from pyverno.lang.cel.syntax import ast
-from pyverno.lang.cel.values import MISSING as NOT_FOUND
-from pyverno.lang.cel.values import (
-    Optional,
-    Uint,
-    Value,
-    map_find,
-    new_map,
-    no_such_overload,
-    size_of,
-)
+from pyverno.lang.cel.values import Optional, Value, new_map
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass
 
@@ -40,27 +32,11 @@ __all__ = ["KUBERNETES_COSTS", "CostRules", "Plan", "plan"]
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 STRUCT_COST: Final = 40
-LARGE: Final = 256
-"""Sizes up to which what an operator makes is not counted."""
 
-FEW: Final = 8
-"""Elements of a list that a step looks at."""
 
 _CONVERSIONS: Final = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
 )
-_ORDERINGS: Final = {
-    "_<_": frozenset({-1}),
-    "_<=_": frozenset({-1, 0}),
-    "_>_": frozenset({1}),
-    "_>=_": frozenset({0, 1}),
-}
-_ARITHMETIC: Final[dict[str, Callable[[Value, Value], Value]]] = {
-    "_-_": arithmetic.subtract,
-    "_*_": arithmetic.multiply,
-    "_/_": arithmetic.divide,
-    "_%_": arithmetic.modulo,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +218,9 @@ class _Planner:
         args = tuple(self.visit(operand) for operand in operands)
         cost = sum(step.cost for step in args)
         is_written = all(step.is_written for step in args)
-        special = _OPERATORS.get(resolution.function)
+        special = OPERATORS.get(resolution.function)
         if special is not None:
-            made: Step = special(self, resolution, args, cost)
+            made = special(resolution, args, cost, self._rules.folds_constants)
             return Step(made.run, made.cost, is_written=True) if is_written else made
         self._keep_pattern(resolution.overloads[0].pattern, args)
         # what asks the world gives data, whatever it is asked with
@@ -274,77 +250,6 @@ class _Planner:
         except EvaluationError:
             # the error shows when the expression runs, as it does for arguments that are not constant
             return step
-
-    def _add(self, resolution: Resolution, args: tuple[Step, ...], cost: int) -> Step:
-        left, right = args[0].run, args[1].run
-        texts = _only(resolution, "string", "bytes")
-        add = arithmetic.add
-
-        def run(f: Frame) -> Value:
-            one = left(f)
-            two = right(f)
-            result = add(one, two)
-            if type(result) is int:
-                return result
-            size = size_of(result)
-            if size is not None:
-                if texts:
-                    f[0] += traversal_cost(size) - 1
-                if size > LARGE:
-                    f[EVALUATION].produce(size if isinstance(result, (str, bytes)) else size * ITEM_BYTES)
-            return result
-
-        return Step(run, cost + 1)
-
-    def _binary(self, resolution: Resolution, args: tuple[Step, ...], cost: int) -> Step:
-        left, right = args[0].run, args[1].run
-        operate = _ARITHMETIC[resolution.function]
-
-        def run(f: Frame) -> Value:
-            one = left(f)
-            return operate(one, right(f))
-
-        return Step(run, cost + 1)
-
-    def _negate(self, _: Resolution, args: tuple[Step, ...], cost: int) -> Step:
-        operand = args[0].run
-        negate = arithmetic.negate
-
-        def run(f: Frame) -> Value:
-            return negate(operand(f))
-
-        return Step(run, cost + 1)
-
-    def _not(self, _: Resolution, args: tuple[Step, ...], cost: int) -> Step:
-        operand = args[0].run
-
-        def run(f: Frame) -> Value:
-            value = operand(f)
-            if value is True:
-                return False
-            if value is False:
-                return True
-            raise no_such_overload()
-
-        return Step(run, cost + 1)
-
-    def _equals(self, resolution: Resolution, args: tuple[Step, ...], cost: int) -> Step:
-        run = steps.equality_run(args[0].run, args[1].run, negated=resolution.function == "_!=_")
-        return Step(run, cost + 1)
-
-    def _ordered(self, resolution: Resolution, args: tuple[Step, ...], cost: int) -> Step:
-        texts = _only(resolution, "string", "bytes")
-        run = steps.comparison_run(args[0].run, args[1].run, _ORDERINGS[resolution.function], texts=texts)
-        return Step(run, cost + 1)
-
-    def _in(self, resolution: Resolution, args: tuple[Step, ...], cost: int) -> Step:
-        left, right = args
-        if right.is_constant and self._rules.folds_constants and isinstance(right.constant, list):
-            members = _member_set(right.constant)
-            if members is not None:
-                return Step(_set_membership(left.run, members), left.cost)
-        in_list = len(resolution.overloads) == 1 and resolution.overloads[0].signature.params[1].kind == "list"
-        return Step(_membership(left.run, right.run, by_size=in_list), cost + (0 if in_list else 1))
 
     # literals with parts
 
@@ -488,72 +393,6 @@ def _slow_chain(operand: Step, name: str) -> Run:
     return steps.field_run(operand.run, name)
 
 
-def _only(resolution: Resolution, *kinds: str) -> bool:
-    """Return whether the checker found one overload, of operands of these kinds."""
-    return len(resolution.overloads) == 1 and resolution.overloads[0].signature.params[0].kind in kinds
-
-
-def _member_set(items: list[Value]) -> frozenset[tuple[bool, Value]] | None:
-    """Return the members of a constant list for fast look-up, or None when some are not plain scalars."""
-    if not all(type(item) in (str, int, Uint, bool) for item in items):
-        return None
-    return frozenset((type(item) is bool, item) for item in items)
-
-
-def _set_membership(left: Run, members: frozenset[tuple[bool, Value]]) -> Run:
-    if not members:
-        return lambda _: False
-    texts = frozenset(item for _, item in members if type(item) is str)
-    only_texts = len(texts) == len(members)
-
-    def run(f: Frame) -> Value:
-        value = left(f)
-        if type(value) is str:
-            return value in texts
-        if only_texts or type(value) not in (int, Uint, float, bool):
-            return False
-        return (type(value) is bool, value) in members
-
-    return run
-
-
-def _membership(left: Run, right: Run, *, by_size: bool) -> Run:
-    def run(f: Frame) -> Value:
-        value = left(f)
-        container = right(f)
-        if isinstance(container, (list, tuple)):
-            size = len(container)
-            if by_size:
-                f[0] += size
-            evaluation = f[EVALUATION]
-            if size > FEW:
-                evaluation.runtime.budget.charge_steps(size // FEW)
-            if type(value) is str:
-                return value in container
-            return any(evaluation.are_equal(value, item) for item in container)
-        if isinstance(container, dict):
-            return map_find(container, value) is not NOT_FOUND
-        raise no_such_overload()
-
-    return run
-
-
-_OPERATORS: Final[dict[str, Callable[..., Step]]] = {
-    "_+_": _Planner._add,
-    "_-_": _Planner._binary,
-    "_*_": _Planner._binary,
-    "_/_": _Planner._binary,
-    "_%_": _Planner._binary,
-    "-_": _Planner._negate,
-    "!_": _Planner._not,
-    "_==_": _Planner._equals,
-    "_!=_": _Planner._equals,
-    "_<_": _Planner._ordered,
-    "_<=_": _Planner._ordered,
-    "_>_": _Planner._ordered,
-    "_>=_": _Planner._ordered,
-    "@in": _Planner._in,
-}
 _VISITORS: Final[dict[type[ast.Node], Callable[..., Step]]] = {
     ast.Literal: _Planner._literal,
     ast.Ident: _Planner._ident,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyverno.lang.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
+from pyverno.lang.cel.scalars import Uint
+from pyverno.lang.cel.values import INT_MAX, INT_MIN, UINT_MAX
 
 __all__ = ["LiteralError", "bytes_value", "double_value", "int_value", "string_value", "uint_value"]
 

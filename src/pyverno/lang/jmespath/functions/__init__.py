@@ -21,6 +21,12 @@ def _standard() -> tuple[Function, ...]:
     return standard.FUNCTIONS
 
 
+def _ordering() -> tuple[Function, ...]:
+    from pyverno.lang.jmespath.functions import ordering
+
+    return ordering.FUNCTIONS
+
+
 def _strings() -> tuple[Function, ...]:
     from pyverno.lang.jmespath.functions import strings
 
@@ -85,10 +91,11 @@ TOPICS: Final[Mapping[str, tuple[Callable[[], tuple[Function, ...]], str]]] = {
     "standard": (
         _standard,
         (
-            "abs avg ceil contains ends_with floor join keys length map max max_by merge min min_by not_null "
-            "reverse sort sort_by starts_with to_array to_number to_string type values"
+            "abs avg ceil contains ends_with floor join keys length map merge not_null reverse starts_with to_array "
+            "to_number to_string type values"
         ),
     ),
+    "ordering": (_ordering, "max max_by min min_by sort sort_by"),
     "strings": (
         _strings,
         (

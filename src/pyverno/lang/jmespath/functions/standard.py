@@ -1,16 +1,14 @@
 """The functions that JMESPath itself defines, with the behaviour of the fork that Kyverno uses.
 
 `sum` is Kyverno's own (see `numbers`). Maps have no order upstream; here `keys` and `values` follow the sorted keys,
-so that they correspond. This module must never hold a function that the JMESPath specification does not know.
+so that they correspond. Those that order (`max`, `sort`, ...) are in `ordering`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Final
 
-from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, JSONObject, encode, equal, is_number
 from pyverno.lang.jmespath.cost import COPY, FLAT, ITEM, READ, Cost, charge_search, charge_texts, same
 from pyverno.lang.jmespath.function import (
@@ -29,7 +27,7 @@ from pyverno.lang.jmespath.values import ExpRef, check_size
 from pyverno.lang.runtime import BYTES_PER_STEP, Runtime
 from pyverno.lazyregex import regex
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["FUNCTIONS", "keys"]
 
 _LONG_TEXT: Final = 4096
 _FLOAT: Final = regex(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -186,42 +184,6 @@ def apply_to_all(_runtime: Runtime, expression: ExpRef, items: list[JSON]) -> JS
 
 
 @function(
-    "max",
-    (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS),
-    returns=ANY,
-    cost=Cost(per_step=2 * ITEM),
-    note="finds the largest number or text",
-    standard=True,
-)
-def largest(runtime: Runtime, items: list[JSON]) -> JSON:
-    """Find the largest of a list of numbers or of texts; null when it is empty.
-
-    >>> max(`[1, 3, 2]`)
-    3
-    """
-    _charge_keys(items, runtime)
-    return max(items, default=None)
-
-
-@function(
-    "max_by",
-    ARRAY,
-    EXPREF,
-    returns=ANY,
-    cost=Cost(per_step=ITEM),
-    note="finds the item with the largest key",
-    standard=True,
-)
-def largest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
-    """Find the first item whose key is the largest; null when the list is empty.
-
-    >>> max_by(`[{"a": 1}, {"a": 2}]`, &a)
-    {"a": 2}
-    """
-    return _best(runtime, items, expression, max)
-
-
-@function(
     "merge",
     OBJECT,
     returns=OBJECT,
@@ -240,42 +202,6 @@ def merge(_runtime: Runtime, *objects: JSONObject) -> JSON:
     for one in objects:
         result.update(one)
     return result
-
-
-@function(
-    "min",
-    (ARRAY_OF_NUMBERS, ARRAY_OF_STRINGS),
-    returns=ANY,
-    cost=Cost(per_step=2 * ITEM),
-    note="finds the smallest number or text",
-    standard=True,
-)
-def smallest(runtime: Runtime, items: list[JSON]) -> JSON:
-    """Find the smallest of a list of numbers or of texts; null when it is empty.
-
-    >>> min(['b', 'a'])
-    "a"
-    """
-    _charge_keys(items, runtime)
-    return min(items, default=None)
-
-
-@function(
-    "min_by",
-    ARRAY,
-    EXPREF,
-    returns=ANY,
-    cost=Cost(per_step=ITEM),
-    note="finds the item with the smallest key",
-    standard=True,
-)
-def smallest_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
-    """Find the first item whose key is the smallest; null when the list is empty.
-
-    >>> min_by(`[{"a": 1}, {"a": 2}]`, &a)
-    {"a": 1}
-    """
-    return _best(runtime, items, expression, min)
 
 
 @function(
@@ -304,49 +230,6 @@ def reverse(_runtime: Runtime, value: list[JSON] | str) -> JSON:
     "cba"
     """
     return value[::-1]
-
-
-@function(
-    "sort",
-    (ARRAY_OF_STRINGS, ARRAY_OF_NUMBERS),
-    returns=ARRAY,
-    cost=Cost(per_step=2 * ITEM, copies=True),
-    note="sorts numbers or texts",
-    standard=True,
-)
-def sort(runtime: Runtime, items: list[JSON]) -> JSON:
-    """Sort a list of numbers, or of texts by their bytes.
-
-    >>> sort(['b', 'a', 'B'])
-    ["B", "a", "b"]
-    """
-    _charge_keys(items, runtime)
-    return sorted(items)
-
-
-@function("sort_by", ARRAY, EXPREF, returns=ARRAY, cost=Cost(per_step=ITEM), note="sorts items by a key", standard=True)
-def sort_by(runtime: Runtime, items: list[JSON], expression: ExpRef) -> JSON:
-    """Sort items by a key; all keys must be numbers or all texts. Items with equal keys keep their order.
-
-    >>> sort_by(`[{"a": 2}, {"a": 1}]`, &a)[].a
-    [1, 2]
-    """
-    if len(items) < 2:
-        return items
-    is_same_type = _key_type(expression(items[0]))
-    keys = []
-    for item in items:
-        try:
-            key = expression(item)
-        except EvaluationError as error:
-            detailed = f"error in sort_by comparison: {error.detailed}"
-            raise EvaluationError(f"error in sort_by comparison: {error.message}", detailed=detailed) from error
-        if not is_same_type(key):
-            raise EvaluationError("error in sort_by comparison")
-        keys.append(key)
-    _charge_keys(keys, runtime)
-    order = sorted(range(len(items)), key=keys.__getitem__)
-    return [items[index] for index in order]
 
 
 @function(
@@ -449,32 +332,6 @@ def values(runtime: Runtime, value: JSONObject) -> JSON:
     return [value[key] for key in sorted(value)]
 
 
-def _key_type(key: JSON) -> Callable[[JSON], bool]:
-    if is_number(key):
-        return is_number
-    if isinstance(key, str):
-        return lambda value: isinstance(value, str)
-    raise EvaluationError("invalid type, must be number of string")
-
-
-def _best(runtime: Runtime, items: list[JSON], expression: ExpRef, choose: Callable[..., int]) -> JSON:
-    if len(items) < 2:
-        return items[0] if items else None
-    first = expression(items[0])
-    is_same_type = _key_type(first)
-    keys = [first, *(expression(item) for item in items[1:])]
-    if not all(map(is_same_type, keys)):
-        raise EvaluationError(f"invalid type, must be {'number' if is_number(first) else 'string'}")
-    _charge_keys(keys, runtime)
-    return items[choose(range(len(items)), key=keys.__getitem__)]
-
-
-def _charge_keys(keys: list[JSON], runtime: Runtime) -> None:
-    """Charge for comparing keys of one type: texts are read, and one text may stand in the list many times."""
-    if keys and isinstance(keys[0], str):
-        charge_texts(keys, runtime.budget)
-
-
 FUNCTIONS: Final = (
     absolute,
     average,
@@ -486,15 +343,9 @@ FUNCTIONS: Final = (
     keys,
     length,
     apply_to_all,
-    largest,
-    largest_by,
     merge,
-    smallest,
-    smallest_by,
     not_null,
     reverse,
-    sort,
-    sort_by,
     starts_with,
     to_array,
     to_number,

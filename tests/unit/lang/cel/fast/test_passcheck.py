@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pyverno.compiler.cel.environment import environment_of_kind
-from pyverno.lang.cel.checking.checker import Checked
+from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.checking.structs import DeclaredTypes
 from pyverno.lang.cel.fast.passcheck import Claim, compile_pass_check, fuse
 from pyverno.lang.cel.types import DYN, Type, struct

@@ -12,8 +12,9 @@ from pyverno.errors import EvaluationError, HostError
 from pyverno.lang.cel.declarations import Declaration, Library, function
 from pyverno.lang.cel.runtime.arithmetic import MIN_SECONDS
 from pyverno.lang.cel.runtime.evaluation import Evaluation
+from pyverno.lang.cel.scalars import Duration, Timestamp
 from pyverno.lang.cel.times import civil
-from pyverno.lang.cel.values import Duration, Timestamp, Value
+from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import instant, text_size
 from pyverno.lang.regex.generator import generate_text
 
