@@ -1,25 +1,24 @@
-"""Every exception that pyverno raises, and the place in a file that an error points at.
+"""The exceptions of pyverno, and source locations in files.
 
 PyvernoError
-├── DocumentError             YAML or JSON that can not be read, or exceeds a limit
+├── DocumentError             YAML or JSON that cannot be read, or exceeds a limit
 ├── PolicyError               a policy document that is not valid (decode or compile)
 ├── UsageError                flags, paths or companion files that do not fit together (command line, library calls)
 ├── ValueSyntaxError          a quantity, duration, version range, cron line, selector or time that does not parse
-├── PatchError                a JSON patch, merge patch or strategic merge that can not be applied
+├── PatchError                a JSON patch, merge patch or strategic merge that cannot be applied
 ├── ExpressionError           an expression in a policy
 │   ├── ExpressionSyntaxError     does not parse (carries the offset)
 │   ├── EvaluationError           fails at run time
 │   │   └── UnknownKeyError           JMESPath: a map has no such key
 │   ├── ContextEntryError         a variable of the scope cannot be computed; no expression that reads it absorbs this
-│   └── SubstitutionError         a variable or reference in a template can not be resolved
+│   └── SubstitutionError         a variable or reference in a template cannot be resolved
 ├── HostError                 the world answered with an error
 │   ├── NotFoundError             an object does not exist
 │   └── HostUnavailableError      nothing answers this kind of question here
 ├── StatusError               an API server refused a request (`kube/status.py`)
 └── BudgetExceededError       a review used up its time, steps, bytes or calls
 
-An error says what happened in fields; its text is for people. `code` is stable: programs match on it.
-Nothing of the package is imported but `value`.
+The fields of an error hold what happened; its text is for people. Programs match on `code`, which is stable.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Location:
 
     @classmethod
     def later(cls, file: str, find: Callable[[], tuple[int, int]]) -> Location:
-        """Return a place whose line and column are found when they are first asked for.
+        """Return a location whose line and column are computed at their first use.
 
         >>> Location.later("policy.yaml", lambda: (14, 9))
         Location(file='policy.yaml', line=14, column=9)
@@ -81,7 +80,7 @@ class Location:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> int:
-            # asked only for a slot that is empty
+            # Python calls this only for an empty slot
             if name not in ("line", "column") or self._find is None:
                 raise AttributeError(name)
             line, column = self._find()
@@ -178,7 +177,7 @@ class EvaluationError(ExpressionError):
     """An expression failed at run time (wrong type, wrong number of arguments, a function's own error).
 
     `message` never holds a value that the expression worked on, because such a value may be a Secret's. `detailed` is
-    the text with the values, for a reader who supplied them (`pyverno jp`) and for nobody else.
+    the text with the values, only for the person who supplied them (`pyverno jp`).
     """
 
     code = "evaluation"
@@ -234,7 +233,7 @@ class HostError(PyvernoError):
 
 
 class NotFoundError(HostError):
-    """The object that was asked for does not exist; the text is the API server's."""
+    """The requested object does not exist; the text is the API server's."""
 
     code = "not-found"
 

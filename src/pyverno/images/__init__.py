@@ -1,7 +1,7 @@
 """Container images of resources: which ones a resource names, where, and what their references say.
 
-References are taken apart by `kube.imageref`; here they are found and described the way policies see them. This package
-must never ask a registry: whatever it looks at was fetched before.
+`kube.imageref` parses references; this package finds them and describes them the way policies see them. It must never
+call a registry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The images that a resource names, found by extractors. This module must never ask a registry."""
+"""Extract the images that a resource names."""
 
 from __future__ import annotations
 

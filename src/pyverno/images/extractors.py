@@ -1,7 +1,4 @@
-"""Where images stand in resources of a kind: the built-in places, and those that a policy declares.
-
-This module must never look at a resource.
-"""
+"""Image fields of a kind: the built-in ones, and those that a policy declares."""
 
 from __future__ import annotations
 

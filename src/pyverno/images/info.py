@@ -1,4 +1,4 @@
-"""What policies know of one image: the parts of its reference, and where it stands in the resource."""
+"""An image as policies see it: the parts of its reference, and its path in the resource."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ImageInfo:
 
 
 def parse_image(text: str, *, default_registry: str = "docker.io", mutate_registry: bool = True) -> ImageInfo:
-    """Return what a reference says; raises ValueSyntaxError ``bad image: …``.
+    """Parse a reference; raises ValueSyntaxError ``bad image: …``.
 
     >>> parse_image("nginx").reference
     'docker.io/nginx:latest'

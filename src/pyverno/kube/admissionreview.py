@@ -1,6 +1,6 @@
-"""AdmissionReview as bytes: read into a `AdmissionRequest`, and answered.
+"""AdmissionReview as bytes: decoded into an `AdmissionRequest`, and encoded with its response.
 
-What can not be read is refused with an HTTP status, before any policy is asked. This module must never judge.
+A malformed review is refused with an HTTP status before any policy sees it.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class AdmissionResponse:
 
 
 def shortened(message: str) -> str:
-    """Return the text of a denial as an answer carries it: one that is too long is cut, and says so.
+    """Return the text of a denial as a response carries it; a text that is too long is cut and marked.
 
     >>> shortened("no"), len(shortened("n" * 9000)), shortened("n" * 9000)[-23:]
     ('no', 8192, 'n (cut off, 9000 bytes)')
@@ -221,7 +221,7 @@ def _check(request: JSON) -> None:
 
 
 def _check_user(info: JSONObject) -> None:
-    """Refuse a user whose groups could be misread: who asks decides about roles and exclusions."""
+    """Refuse a user whose groups could be misread, since roles and exclusions depend on them."""
     if not _are_texts(info.get("groups")):
         raise UsageError("`request.userInfo.groups` must be a list of texts")
     extra = info.get("extra")

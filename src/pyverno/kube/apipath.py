@@ -1,7 +1,6 @@
 """Paths of the Kubernetes API, parsed into parts and written back canonically.
 
-A path that is sent is always the one that was checked: text goes in, parts come out, and `str()` of the parts is what
-goes over the wire. This module must never send anything.
+The path that is sent is always the one that was checked: a text is parsed into parts, and `str()` of the parts is sent.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _QUERY_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ApiPath:
-    """A canonical API path: segments without slashes, the namespace it is about ("" = none), and its query.
+    """A canonical API path: segments without slashes, its namespace ("" = none), and its query.
 
-    `is_namespace_object` marks `/api/v1/namespaces/NAME` itself, which is about the Namespace, not inside it.
+    `is_namespace_object` marks `/api/v1/namespaces/NAME` itself: the Namespace, not an object inside it.
     """
 
     segments: tuple[str, ...]

@@ -1,7 +1,4 @@
-"""Floating point numbers as text, exactly as Go's strconv and encoding/json write them.
-
-This module must never parse numbers or know JSON structure; `json` re-exports what callers need.
-"""
+"""Floating point numbers as text, exactly as Go's strconv and encoding/json write them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Names of kinds: group, version and kind (or resource), and the selectors by which policies name them.
-
-This module must never know which kinds exist (see `kinds`).
-"""
+"""Names of kinds: group, version and kind (or resource), and the selectors by which policies name them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A container image reference, taken apart and normalised.
+"""Container image references, parsed and normalised.
 
 The grammar is that of the distribution project; the default registry is put in front by Kyverno's own rule (no
-`library/` is added). This module must never compare references with patterns nor ask a registry.
+`library/` is added).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""JSON as plain Python values, and rendered exactly as Go's encoding/json renders it.
+"""JSON as plain Python values, encoded exactly as Go's encoding/json does.
 
 A JSON value is None, bool, int, float, str, list or dict with string keys. Values are never changed in place once
-they are shared. This module must never decode YAML (see `documents`). The slow decoder lives in `jsonscan`.
+they are shared. The slow decoder lives in `jsonscan`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A JSON decoder that never recurses and speaks Go's error texts: the exact path behind `json.decode`.
 
-It is slower than orjson and is only taken for deep documents, long numbers, broken UTF-8 and errors. It must never
-be lenient where Go is strict.
+It is slower than orjson and serves only deep documents, long numbers, broken UTF-8 and errors.
 """
 
 from __future__ import annotations

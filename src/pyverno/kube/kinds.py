@@ -1,7 +1,6 @@
-"""Which kinds exist, how their resources are called and whether they live in namespaces.
+"""Tables of kinds: the names of their resources, their scope and subresources.
 
-A table is a value: custom kinds give a new one. This module must never ask a cluster; discovery builds a table out
-of what a cluster said.
+A table is immutable: custom kinds give a new one. Discovery builds the table of a cluster.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class KindTable:
     """An immutable set of kinds with indexes; later entries replace earlier ones of the same group, version, kind."""
 
     def __init__(self, kinds: Iterable[KindInfo] | Callable[[], Iterable[KindInfo]] = ()) -> None:
-        """Take the kinds, or a function that is asked for them when they are first needed."""
+        """Take the kinds, or a function that returns them at their first use."""
         self._source = kinds if callable(kinds) else tuple(kinds)
 
     def __iter__(self) -> Iterator[KindInfo]:

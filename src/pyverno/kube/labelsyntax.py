@@ -1,7 +1,4 @@
-"""What Kubernetes accepts as label keys and label values, with its messages.
-
-This module must never know selectors (see `selector`).
-"""
+"""The syntax of label keys and label values, with Kubernetes' messages."""
 
 from __future__ import annotations
 

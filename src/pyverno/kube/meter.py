@@ -1,4 +1,4 @@
-"""What a function of `kube` asks while it works: whether the caller can still afford it.
+"""The meter that functions of `kube` charge for their work.
 
 The budget of a review (`lang.runtime.Budget`) is a `Meter`. Functions whose input a request controls take one and
 charge it inside their loops, so that a review ends at its limits and its deadline however large the input is.
@@ -37,4 +37,4 @@ class _NothingMetered:
 
 
 FREE_OF_CHARGE: Final[Meter] = _NothingMetered()
-"""For what may take no step that is charged: callers without a budget, who leave the rest to those who have one."""
+"""A meter without limits, for callers without a budget."""

@@ -1,7 +1,7 @@
-"""How long the name of an object may be, which is also the longest text that any cache keeps.
+"""The longest name of an object, which is also the longest text that any cache keeps.
 
 Caches of the names, kinds and small values that requests repeat save time; a cache of longer texts would only keep what
-a request sent. Functions with a cache pass it by for longer texts.
+a request sent. Functions bypass their cache for longer texts.
 """
 
 from __future__ import annotations

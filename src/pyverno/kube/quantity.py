@@ -1,7 +1,7 @@
 """Kubernetes quantities (`500m`, `1.5Gi`, `1e3`): exact numbers with the suffix family they were written in.
 
 Follows apimachinery's `resource.Quantity`: values below one nano are rounded up, binary values are capped at
-2**63-1, text is canonical. This module must never use floating point for comparison or addition.
+2**63-1, text is canonical. Comparison and addition are exact.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Quantity:
         a, b = self.unscaled, other.unscaled
         shift = self.exponent - other.exponent
         if shift and a and b and (a > 0) == (b > 0):
-            # Values of different magnitude are told apart before any power is computed.
+            # Values of different magnitude are compared before any power is computed.
             gap = _magnitude(self) - _magnitude(other)
             if gap:
                 return 1 if (gap > 0) == (a > 0) else -1

@@ -1,7 +1,6 @@
 """A read-only view of one Kubernetes object.
 
-It tolerates wrong types (metadata that is no map reads as empty), because what a policy judges is not validated
-yet. This module must never change the object it looks at.
+It tolerates wrong types (metadata that is no map reads as empty), since objects reach policies before validation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Kubernetes' own schemas, read from the package's data files when they are first asked for.
+"""Kubernetes' own schemas, read from the package's data files at their first use.
 
 `merge_table` is small and quick: which lists merge, and by which keys. `schema_set` is everything else about one
-Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. Files are made by `scripts/build_schemas.py`. This
-module must never judge a value against a schema.
+Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. `scripts/build_schemas.py` makes the
+files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Label selectors, as maps (`matchLabels`, `matchExpressions`) and as text (`a=b,c in (x, y)`).
 
-Rules and messages are apimachinery's. With wildcards, the keys and values of `matchLabels` are first looked up among
-the labels at hand, as Kyverno does. This module must never look at anything but labels.
+Rules and messages are apimachinery's. With wildcards, the keys and values of `matchLabels` are first expanded
+against the labels of the object, as Kyverno does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def compile_selector(selector: JSONObject | None, *, wildcards: bool = False) ->
     """Compile a LabelSelector; an absent one selects nothing, an empty one everything.
 
     Raises `ValueSyntaxError` for keys, values or operators that Kubernetes refuses. With `wildcards` a text that only
-    turns out wrong after expansion raises when the test is asked.
+    turns out wrong after expansion raises when the test runs.
 
     >>> test = compile_selector({"matchLabels": {"app*": "web-*"}}, wildcards=True)
     >>> test({"app.x": "web-1"}), test({})

@@ -1,7 +1,7 @@
 """Semantic versions and version ranges with the grammar and the error texts of blang/semver v4.
 
 A version has exactly three numbers; ranges are comparators joined by blanks (and) or `||` (or), with `x` as wildcard.
-This module must never accept what blang refuses (`v1.2.3`, `1.2`, `^1.0.0`, `~1.2`).
+Forms that blang refuses (`v1.2.3`, `1.2`, `^1.0.0`, `~1.2`) are errors.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _read_range(text: str) -> Range:
         alternatives.append(tuple(terms))
 
     if not any(alternatives):
-        # COMPAT: blang returns a range without a function here, which crashes when it is asked.
+        # COMPAT: blang returns a range without a function here, which crashes when called.
         raise ValueSyntaxError(f"Could not parse Range {_quote(text)}: Version string empty")
     # An empty alternative between two `||` is a function that crashes in blang; here it holds for nothing.
     filled = tuple(filter(None, alternatives))

@@ -1,7 +1,7 @@
-"""Kubernetes' `Status`: how an API server says that a request failed, and with which words.
+"""Kubernetes' `Status`: the errors of an API server.
 
-The functions give the errors of the API machinery with its codes, reasons and texts, because clients print and match
-them. This module must never decide whether something is an error.
+The functions return the errors of the API machinery with its codes, reasons and texts, because clients print and match
+them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason among several: `FieldValueRequired`, the text, and the field it is about."""
+    """One reason among several: `FieldValueRequired`, the text, and the field."""
 
     reason: str
     message: str
@@ -100,7 +100,7 @@ CAUSE_REASONS: Mapping[str, str] = {
 
 
 class StatusError(PyvernoError):
-    """A request that an API server refused, with everything its `Status` object says."""
+    """A request that an API server refused, with everything of its `Status` object."""
 
     code: ClassVar[str] = "status"
 
@@ -207,7 +207,7 @@ def bad_request(message: str) -> StatusError:
 
 
 def unauthorized(message: str = "Unauthorized") -> StatusError:
-    """Return 401: nobody knows who asks."""
+    """Return 401: the request is not authenticated."""
     return StatusError(HTTPStatus.UNAUTHORIZED, "Unauthorized", message)
 
 

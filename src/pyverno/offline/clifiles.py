@@ -1,7 +1,6 @@
 """Companion files of the command line: Values, UserInfo, Context, ClusterResource (cli.kyverno.io/v1alpha1).
 
-Decoded strictly: an unknown field, a wrong type or a missing apiVersion is an error with file, line and column. This
-module must never read a file itself.
+Decoded strictly: an unknown field, a wrong type or a missing apiVersion is an error with file, line and column.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def is_deprecated(document: Document) -> bool:
 def decode_file(document: Document, kind: str, shape: Shape) -> Any:
     """Decode one companion document; raises UsageError for a deprecated schema, or one error that names all problems.
 
-    Kyverno: only the presence of apiVersion and kind is asked for; the role of a file decides how it is read.
+    Kyverno: apiVersion and kind must only be present; the role of a file decides how it is decoded.
     """
     if is_deprecated(document):
         raise UsageError(
@@ -182,7 +181,7 @@ class Values:
         return any("request.operation" in own.values for entry in self.policies for own in entry.resources)
 
     def operation(self, policy: str, resource: str) -> str:
-        """Return `request.operation` for a policy on a resource, `CREATE` when nothing is said."""
+        """Return `request.operation` for a policy on a resource, `CREATE` by default."""
         found = self._given(policy, resource).get("request.operation")
         return str(found) if found else "CREATE"
 
@@ -205,7 +204,7 @@ class Values:
         return None
 
     def labels_of(self, namespace: str) -> Mapping[str, str] | None:
-        """Return the labels of a namespace, or None when nothing is said of it."""
+        """Return the labels of a namespace, or None for an unknown one."""
         for document in self.namespaces:
             metadata = document.get("metadata")
             if isinstance(metadata, dict) and metadata.get("name") == namespace:

@@ -1,7 +1,7 @@
 """Files, folders, globs and standard input, read into documents.
 
 Paths are taken in the order in which they are given and folders in order of name, so that every run reads the same. One
-unreadable or malformed file is one error; the others are still read. This module must never judge what a document is.
+unreadable or malformed file is one error; the others are still read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_file(path: Path) -> bytes:
 
 
 def check_local(path: str) -> None:
-    """Raise UsageError for a path on another machine: reading it would show that machine who is logged in here.
+    """Raise UsageError for a path on another machine: reading it would show that machine the user of this one.
 
     Windows takes both slashes; elsewhere such a path has no use either.
     """

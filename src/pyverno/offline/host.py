@@ -1,6 +1,6 @@
 """The Host of a command line without a cluster: objects, recorded answers and supplied variables.
 
-Everything it can answer was given to it; everything else is HostUnavailableError. It must never open a connection.
+It answers from what it was given; everything else is HostUnavailableError. It must never open a connection.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class OfflineHost:
         return self.supply is not _nothing_supplied
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
-        """Return what the values file says for this policy, rule and resource."""
+        """Return the values file's variables for this policy, rule and resource."""
         return self.supply(policy, rule, resource)
 
     def _recorded(self, target: str, method: str) -> RecordedAnswer | None:

@@ -1,7 +1,4 @@
-"""The short way into the library: policies from files or text, and one call that judges an object.
-
-This module must never hold anything that the engine or the compiler should do.
-"""
+"""The library's short form: policies from files or text, and one call that reviews an object."""
 
 from __future__ import annotations
 

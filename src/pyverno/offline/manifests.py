@@ -1,7 +1,7 @@
 """The resource arguments of a command: files, folders, globs, stdin and http(s) addresses, read into documents.
 
-A folder gives its own files only, not those of folders inside it. Downloads have limits of size and time, and never
-leave the scheme of their address. This module must never change what it read.
+A folder gives its own files only, not those of folders inside it. Downloads have limits of size and time, and redirects
+never leave the scheme of their address.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A set of objects that answers like a small cluster: get, list, and API paths.
 
-Used as the fake cluster of `apply` and `test`. It must never invent an object: what was not loaded does not exist.
+The fake cluster of `apply` and `test`: only loaded objects exist.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ObjectStore:
 
     @property
     def _objects(self) -> dict[tuple[str, str, str, str], JSONObject]:
-        """The objects by group, kind, namespace and name, worked out when somebody first asks."""
+        """The objects by group, kind, namespace and name, indexed at the first use."""
         if self._index is None:
             index: dict[tuple[str, str, str, str], JSONObject] = {}
             for document in self._loaded:
@@ -51,7 +51,7 @@ class ObjectStore:
         return len(self._objects)
 
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
-        """Return one object, or None; a cluster-scoped object is found whatever namespace is asked for."""
+        """Return one object, or None; a cluster-scoped object is found under any namespace."""
         group, _ = parse_api_version(api_version)
         found = self._objects.get((group, kind, namespace, name))
         return found if found is not None else self._objects.get((group, kind, "", name))

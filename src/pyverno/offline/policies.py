@@ -1,7 +1,7 @@
 """The policy arguments of a command: files, folders, globs, standard input and git repositories, read into documents.
 
-A folder may hold other things beside policies (tests, manifests): documents that are of no policy group are left out
-there, while a file that was named by itself must hold policies only. This module must never compile a policy.
+A folder may hold other things beside policies (tests, manifests): documents of other API groups are left out
+there, while a file that is named itself must hold policies only.
 """
 
 from __future__ import annotations

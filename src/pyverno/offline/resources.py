@@ -1,7 +1,7 @@
-"""Manifests of a person become the objects that a cluster would be sent.
+"""Turn manifests into the objects that a cluster would receive.
 
-Kyverno's command line fills in what a cluster would: the namespace `default`, and empty maps where a manifest says
-null. This module must never drop a document silently.
+Kyverno's command line fills in what a cluster would: the namespace `default`, and empty maps where a manifest has
+null.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Session:
         """Review a manifest, as it was loaded, with the policies of some deleting kinds.
 
         Kyverno: its command line also reports an object that a cleanup policy does not match, as a fail; a deleting
-        policy whose constraints do not select the object says nothing (F3.27).
+        policy whose constraints do not select the object has no result (F3.27).
         """
         selected = [policy for policy in self.policies if policy.info.kind in kinds]
         if not selected:

@@ -1,6 +1,6 @@
 """Clock, randomness and name service of this machine.
 
-The only place from which an engine without a cluster gets something that is not the same every time.
+The only source of values that differ between runs for an engine without a cluster.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""kyverno-test.yaml: what a test suite of the command line says, decoded strictly.
+"""kyverno-test.yaml: test suites of the command line, decoded strictly.
 
-Field names match whatever their case; an unknown field is an error with its place. This module must never run a test.
+Field names match in any case; an unknown field is an error with its location.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ResourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedResult:
-    """One entry of `results`: policy and rule, the resources it is about (none = all) and what is expected."""
+    """One entry of `results`: policy and rule, its resources (none = all) and what is expected."""
 
     policy: str
     result: Outcome

@@ -1,8 +1,8 @@
-"""The Pod Security Standards of Kubernetes, judged over plain JSON.
+"""The Pod Security Standards of Kubernetes over plain JSON.
 
 One file per control under `controls`; `pod` reads the pod out of a resource, `evaluate` runs the checks of a level and
-version, `excludes` takes away what a rule or an exception tolerates. Nothing here knows a policy document, asks the
-world, or changes a value; a pod that can not be read is an error, never an allowed pod.
+version, `excludes` removes the violations that a rule or an exception tolerates. A pod that cannot be read is an error,
+never an allowed pod.
 """
 
 from pyverno.podsecurity.control import Check, Control, Level, Reach, Variant

@@ -1,7 +1,6 @@
 """The shape of a control: what it restricts, which checks enforce it, and since which version.
 
-A control documents itself in its fields, so that the reference pages are generated from it. This module must not
-contain any check.
+A control documents itself in its fields, from which the reference pages are generated.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Check:
 class Control:
     """One control of the standards: its name in excludes, what it restricts and why, its fields and its checks.
 
-    `name` is empty for a control that no exclude can name. `fields` are the restricted paths; `allowed` says in words
+    `name` is empty for a control that no exclude can name. `fields` are the restricted paths; `allowed` describes
     which values pass.
     """
 

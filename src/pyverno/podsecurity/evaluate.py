@@ -1,7 +1,7 @@
 """Judge a pod by a level and a version of the standards, and word the verdict.
 
-Everything that depends on the rule alone is chosen when it is compiled; a check at run time reads the pod once and
-calls functions. This module must not know one single control.
+Everything that depends on the rule alone is chosen when it is compiled; at run time the pod is read once and the checks
+are called.
 (Kyverno: pkg/pss and pkg/engine/handlers/validation)
 """
 
@@ -107,10 +107,10 @@ def compile_pod_security(rule: JSON) -> PodSecurityCheck:
     """
     document = rule if isinstance(rule, dict) else {}
     level, version = str(document.get("level") or ""), str(document.get("version") or "")
-    asked = parse_version(version)
+    parsed = parse_version(version)
     # COMPAT: only `baseline` narrows the list, so `privileged` asks as much as `restricted`.
     judges = tuple(
-        (check.id, check.variant(asked).judge)
+        (check.id, check.variant(parsed).judge)
         for check in CHECKS
         if level != Level.BASELINE.value or check.level is Level.BASELINE
     )

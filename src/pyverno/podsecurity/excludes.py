@@ -1,7 +1,7 @@
-"""Excludes: what a rule or an exception tolerates, compiled once and applied to violations.
+"""Excludes: violations that a rule or an exception tolerates, compiled once.
 
-An exclude is itself evaluated: the checks of its control run on the part of the pod that it speaks about, and each
-field error found that way takes one error of the same field away. This module must not know levels or messages.
+An exclude is itself evaluated: the checks of its control run on the part of the pod that it names, and each
+field error found that way removes one error of the same field.
 (Kyverno: pkg/pss, ApplyPodSecurityExclusion)
 """
 
@@ -52,7 +52,7 @@ class Exclude:
 
     def likeness(self, error: FieldError) -> tuple[str, str | None]:
         """Return what an error found on the whole pod must share with a tolerated one to be taken away."""
-        # An exclude without images was evaluated on a blank container, whose name says nothing.
+        # An exclude without images was evaluated on a blank container, which has no name.
         return error.starred_field, None if self.matches_image is None else error.container
 
 

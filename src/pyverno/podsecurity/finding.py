@@ -1,7 +1,4 @@
-"""What a check found wrong with a pod, and how each finding reads.
-
-This module must not decide anything: it carries facts from the checks to excludes, messages and reports.
-"""
+"""Findings: violations of a check in a pod, and their texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The pod inside a resource, read once into the few typed fields that the controls look at.
 
 Reading is strict where Kubernetes is: a field of the wrong type is a DocumentError with Go's own text, so that no
-check ever takes an unreadable field for an unset one. This module must not judge anything.
+check ever takes an unreadable field for an unset one.
 (Kyverno: pkg/engine/handlers/validation, getSpec)
 """
 

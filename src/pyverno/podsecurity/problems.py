@@ -1,6 +1,6 @@
-"""What is wrong with the excludes of a podSecurity rule or exception, before anything runs.
+"""Validate the excludes of a podSecurity rule or exception at compile time.
 
-The texts are Kyverno's. This module must not evaluate a pod.
+The texts are Kyverno's.
 (Kyverno: api/kyverno/v1, ValidatePSaControlNames)
 """
 

@@ -1,7 +1,4 @@
-"""Who set a field: the sentence part that names the pod and the containers at fault.
-
-This module must not look at any field itself.
-"""
+"""The part of a message that names the pod and the containers at fault."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A version of the Pod Security Standards: `v1.N`, or `latest`.
-
-This module must not know which check changed in which version; each check says so itself.
-"""
+"""Versions of the Pod Security Standards: `v1.N`, or `latest`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
 """Reports: results of rules become PolicyReports, tables and files that people and machines read.
 
-Pure functions from results to text or objects. This package must never evaluate, decide or write a file.
+Pure functions from results to text or objects.
 """

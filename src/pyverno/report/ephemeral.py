@@ -1,7 +1,6 @@
-"""EphemeralReports (`reports.kyverno.io/v1`): what was said about one object in one admission request.
+"""EphemeralReports (`reports.kyverno.io/v1`): the results for one object in one admission request.
 
-They are collected into PolicyReports by whoever aggregates, and found again by labels. Pure functions; this module must
-never read a clock. (Kyverno: pkg/utils/report)
+Aggregation finds them by labels and collects them into PolicyReports. (Kyverno: pkg/utils/report)
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LABEL_LENGTH = 63
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a report is about: the object with its uid ("" = it has none yet), its resource and kind, the request's uid.
+    """The subject of a report: the object with its uid ("" = none yet), its resource and kind, the request's uid.
 
     `gvk` and `gvr` are those of the request, `resource` is the object itself.
     """
@@ -85,7 +84,7 @@ def admission_report(
         "kind": "EphemeralReport" if resource.namespace else "ClusterEphemeralReport",
         "metadata": metadata,
         "spec": {
-            # COMPAT: who aggregates makes the object the owner in the metadata; this field is never filled
+            # COMPAT: aggregation makes the object the owner in the metadata; this field is never filled
             "owner": {"apiVersion": "", "kind": "", "name": "", "uid": ""},
             "summary": Summary.of(entry.result for entry in ordered).to_json(),
             "results": [plain_result(entry.result, seconds) for entry in ordered],

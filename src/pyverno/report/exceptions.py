@@ -1,7 +1,7 @@
 """PolicyExceptions for failing results, to be reviewed by a person and then applied.
 
-An exception names exactly the object, rule and controls that failed. This module must never widen one further than the
-controller of an object to the Pods that it makes.
+An exception names exactly the object, rule and controls that failed; for a controller
+it includes the Pods that the controller makes, and nothing wider.
 """
 
 from __future__ import annotations

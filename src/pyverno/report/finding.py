@@ -1,6 +1,6 @@
-"""A finding: one result with the places that it is about, in words that every format for machines can use.
+"""Findings: results with their source locations, for all machine-readable formats.
 
-This module must never read a file; places come from the document that a resource was read from.
+Locations come from the document that a resource was read from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANNOTATION = "policies.kyverno.io/"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule said about one resource.
+    """The result of one rule for one resource.
 
     `status` is that of a report (pass, fail, warn, error, skip). `location` is the field of the resource that does not
     fit where it is known, else the resource; `rule_location` is where the rule was written. `path` is the field's path
@@ -44,7 +44,7 @@ class Finding:
 
     @property
     def is_problem(self) -> bool:
-        """Tell whether somebody should look at it."""
+        """Return whether the finding needs attention."""
         return self.status in ("fail", "warn", "error")
 
     @property

@@ -1,7 +1,6 @@
 """Rows of results as JUnit XML, which build servers read.
 
-The geometry is that of Kyverno's command line, well-formed and escaped (upstream is neither). This module must never
-decide what counts as a failure.
+The geometry is that of Kyverno's command line, well-formed and escaped (upstream is neither).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Tables as Markdown (GitHub's dialect).
-
-This module must never decide what stands in a table.
-"""
+"""Tables as Markdown (GitHub's dialect)."""
 
 from __future__ import annotations
 

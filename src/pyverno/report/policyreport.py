@@ -1,6 +1,6 @@
 """PolicyReports: results of reviews in the form of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`.
 
-Every door writes its reports through here. Times are handed in; this module must never read a clock.
+Every front door makes its reports here; the caller gives the times.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class ReportEntry:
 
 
 def result_object(entry: ReportEntry, *, audit_warn: bool = False) -> JSONObject:
-    """Return one item of `results` with the object it is about under `resources`."""
+    """Return one item of `results` with its object under `resources`."""
     item = plain_result(entry.result, entry.seconds, audit_warn=audit_warn)
     item["resources"] = [_reference(entry)]
     return item
 
 
 def plain_result(result: RuleResult, seconds: int, *, audit_warn: bool = False) -> JSONObject:
-    """Return one item of `results` for a report that is about one object as a whole."""
+    """Return one item of `results` for a report of a single object."""
     policy = result.rule.policy
     status = reported_status(result, audit_warn=audit_warn)
     item: JSONObject = {

@@ -1,6 +1,6 @@
 """Findings as SARIF 2.1.0, the format of code scanning.
 
-Only problems are results; each policy rule is a SARIF rule. This module must never write a file.
+Only problems are results; each policy rule is a SARIF rule.
 """
 
 from __future__ import annotations

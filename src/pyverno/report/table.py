@@ -1,7 +1,7 @@
 """Tables as Kyverno's command line draws them.
 
-One blank on both sides of a cell, left-aligned, columns parted by `│`, rules of `─` above and below the header and at
-the end. This module must never decide what stands in a table.
+One blank on both sides of a cell, left-aligned, columns separated by `│`, rules of `─` above and below the header and
+at the end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 r"""Sets of fields of an object, as `managedFields` records them (`FieldsV1`).
 
 A step of a path is a text in the form of FieldsV1: `f:spec` for a field, `k:{"name":"web"}` for the item of a list with
-keys, `v:"x"` for the member of a set, `i:0` for a place. A set holds fields (`members`) and sets of the fields below
-others (`children`); a field can be a member without the fields below it, and the other way round. Sets are values. This
-module must never look at an object or a schema.
+keys, `v:"x"` for the member of a set, `i:0` for an index. A set holds fields (`members`) and sets of the fields below
+others (`children`); a field can be a member without the fields below it, and the other way round. Sets are
+immutable.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def field_step(name: str) -> str:
 
 def value_step(value: JSON) -> str:
     """Return the step to a member of a set."""
-    return f"v:{_text(value)}"
+    return f"v:{_encode(value)}"
 
 
 def key_step(keys: Mapping[str, JSON]) -> str:
@@ -151,10 +151,10 @@ def key_step(keys: Mapping[str, JSON]) -> str:
     >>> key_step({"protocol": "TCP", "port": 80})
     'k:{"port":80,"protocol":"TCP"}'
     """
-    return f"k:{{{','.join(f'{_text(key)}:{_text(keys[key])}' for key in sorted(keys))}}}"
+    return f"k:{{{','.join(f'{_encode(key)}:{_encode(keys[key])}' for key in sorted(keys))}}}"
 
 
-def _text(value: JSON) -> str:
+def _encode(value: JSON) -> str:
     return _quoted(value) if value.__class__ is str and len(value) <= MAX_NAME else encode(value)
 
 

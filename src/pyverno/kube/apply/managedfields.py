@@ -1,7 +1,4 @@
-"""Who owns which fields of an object: `metadata.managedFields` read and written.
-
-This module must never decide who owns what (see `serverside`).
-"""
+"""The owners of the fields of an object: `metadata.managedFields` decoded and encoded (rules: see `serverside`)."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _MOST_UPDATERS = 10
 
 @dataclass(frozen=True, slots=True, order=True)
 class Manager:
-    """Who changed an object and how; an applier is the same whatever version it applies."""
+    """A writer of an object and its operation; an applier is the same whatever version it applies."""
 
     name: str
     operation: str
@@ -36,7 +33,7 @@ class Manager:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a manager owns, in which version it said so, and when."""
+    """The fields that a manager owns, the version of its last write, and the time."""
 
     fields: FieldSet
     version: str
@@ -61,7 +58,7 @@ def _entries(body: JSONObject | None) -> JSON:
 
 
 def claims_of(body: JSONObject | None) -> Claims:
-    """Read `managedFields`; what can not be read counts as none, as for an object that was never tracked."""
+    """Read `managedFields`; malformed fields count as none, as for an object that was never tracked."""
     entries = _entries(body)
     claims: Claims = {}
     try:
@@ -78,7 +75,7 @@ def _claim(entry: JSON) -> tuple[Manager, Claim]:
         raise ValueSyntaxError("managed fields must be objects")
     read = {key: entry.get(key) or "" for key in ("manager", "operation", "apiVersion", "subresource", "time")}
     if not all(isinstance(value, str) for value in read.values()):
-        raise ValueSyntaxError("managed fields name managers, operations and versions by texts")
+        raise ValueSyntaxError("managers, operations and versions of managed fields must be texts")
     operation, version = read["operation"], read["apiVersion"]
     if operation not in ("Apply", "Update") or not version or entry.get("fieldsType") != "FieldsV1":
         raise ValueSyntaxError("managed fields need an operation, a version and FieldsV1")

@@ -1,8 +1,8 @@
-"""How values of a type merge: what is one value, what is a map, a set or a list with keys, field by field.
+"""Schema trees: how the values of a type merge, field by field, as atomic values, maps, sets or lists with keys.
 
 A type may allow several shapes (a number or a text, anything at all); the value decides. Types come from the schemas of
-built-in kinds or from a CustomResourceDefinition, and are worked out as far as somebody looks. Follows the rules by
-which an API server turns OpenAPI into structured-merge-diff's schema. This module must never look at whole objects.
+built-in kinds or from a CustomResourceDefinition and are computed lazily, by the rules with which an API server turns
+OpenAPI into structured-merge-diff's schema.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ZEROS: Mapping[str, JSON] = {"string": "", "integer": 0}
 
 
 class ListType:
-    """A list: one value, or a set, or items told apart by `keys` (with what stands for a key that is left out)."""
+    """A list: atomic, a set, or items identified by `keys`; `defaults` stand for keys that an item leaves out."""
 
     __slots__ = ("defaults", "element", "is_atomic", "keys")
 
@@ -67,12 +67,12 @@ class ListType:
 
 
 class MapType:
-    """A map: one value, or named fields and (or) entries of one type; `element` is None where only fields may stand."""
+    """A map: atomic, or named fields and (or) entries of one type; `element` is None where only fields are allowed."""
 
     __slots__ = ("_fields", "_names", "_parent", "element", "is_atomic")
 
     def __init__(self, parent: SchemaTree, names: JSONObject, *, is_atomic: bool, element: SchemaTree | None) -> None:
-        """Take the schemas of the fields, which become types when they are asked for."""
+        """Take the schemas of the fields, which become types at their first use."""
         self._parent = parent
         self._names = names
         self._fields: dict[str, SchemaTree] = {}
@@ -112,7 +112,7 @@ class SchemaTree:
     ) -> None:
         """Take a schema; `keeps_unknown` allows fields that it does not name, for `empty` see `schema_tree_for`."""
         self._definitions = definitions
-        self._schema, self._name = _followed(schema, definitions)
+        self._schema, self._name = _resolve_reference(schema, definitions)
         self._keeps_unknown = keeps_unknown or self._schema.get("x-kubernetes-preserve-unknown-fields") is True
         self.empty: JSONObject = empty or {}
         self.is_builtin = bool(definitions)
@@ -216,7 +216,7 @@ def _type_name(schema: JSONObject) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _followed(schema: JSONObject, definitions: Mapping[str, JSONObject]) -> tuple[JSONObject, str]:
+def _resolve_reference(schema: JSONObject, definitions: Mapping[str, JSONObject]) -> tuple[JSONObject, str]:
     """Return what a schema refers to, and its name; the place of use may say that a map is one value."""
     name = ""
     found = schema
@@ -263,7 +263,7 @@ class _Opaque(SchemaTree):
 OPAQUE = _Opaque()
 """A value of an unknown type that is replaced as a whole."""
 ANYTHING = SchemaTree({})
-"""A type that is not known: maps merge by keys, lists are one value."""
+"""An unknown type: maps merge by keys, lists are atomic."""
 
 
 @lru_cache(maxsize=512)
@@ -278,7 +278,7 @@ def _builtin(version: str, kind: GVK) -> SchemaTree | None:
 def schema_tree_for(schemas: SchemaSet, kind: GVK) -> SchemaTree:
     """Return the type of a built-in kind; a kind that is not known can be anything.
 
-    `empty` is how an object of the kind begins: with the parts that it can not be without, which nobody owns.
+    `empty` is a new object of the kind: the parts that every such object has and no manager owns.
 
     >>> pods = schema_tree_for(schema_set("1.35"), GVK("", "v1", "Pod"))
     >>> pods.map.field("spec").map.field("containers").list.keys
@@ -304,7 +304,7 @@ def schema_tree_of(schema: JSON, schemas: SchemaSet | None = None) -> SchemaTree
 
 
 class _Custom(SchemaTree):
-    """A custom resource: what its schema says, with the fields that every object has."""
+    """A custom resource: the type of its schema, with the fields that every object has."""
 
     def __init__(self, schema: JSONObject, meta: SchemaTree) -> None:
         super().__init__(schema)

@@ -1,8 +1,8 @@
-"""Server-side apply, and the record of who owns which field (`metadata.managedFields`).
+"""Server-side apply, and the record of the owners of fields (`metadata.managedFields`).
 
 `apply` lays a configuration over an object for a manager, `track` records what a create, update or patch changed. The
-rules are those of structured-merge-diff and of the API machinery's field manager; versions of one kind are taken to
-have the same fields. This module must never read a clock or check an object.
+rules are those of structured-merge-diff and of the API machinery's field manager; versions of one kind are assumed to
+have the same fields.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class ApplyConflictError(StatusError):
         """Take the managers as messages name them, and the paths."""
         found = tuple(conflicts)
         causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in found]
-        super().__init__(409, "Conflict", _conflict_text(found), causes=causes)
+        super().__init__(409, "Conflict", _format_conflicts(found), causes=causes)
         self.conflicts = found
 
 
-def _conflict_text(conflicts: tuple[tuple[str, str], ...]) -> str:
+def _format_conflicts(conflicts: tuple[tuple[str, str], ...]) -> str:
     if len(conflicts) == 1:
         manager, path = conflicts[0]
         return f"Apply failed with 1 conflict: conflict with {manager}: {path}"
@@ -97,7 +97,7 @@ def _conflict_text(conflicts: tuple[tuple[str, str], ...]) -> str:
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
-    """Return who writes: the `fieldManager` of the request, or how its client calls itself.
+    """Return the name of the writer: the `fieldManager` of the request, or the name in its user agent.
 
     >>> manager_name("", "kubectl/v1.32.4 (linux/amd64)"), manager_name("me", "kubectl/v1.32.4")
     ('kubectl', 'me')
@@ -138,9 +138,9 @@ def apply(
 ) -> JSONObject:
     """Return the object after a manager applied its configuration, with `managedFields`.
 
-    Fields that the manager applied before and leaves out now are removed, unless somebody else owns them. `version` is
-    the `apiVersion` of the request, `time` when it happens (RFC 3339), `ignored` the fields that can not be changed
-    where it was sent (see `reset_fields`). Raises ApplyConflictError unless `force` takes over the fields of others,
+    Fields that the manager applied before and leaves out now are removed, unless another manager owns them. `version`
+    is the `apiVersion` of the request, `time` its time (RFC 3339), `ignored` the fields that its endpoint cannot change
+    (see `reset_fields`). Raises ApplyConflictError unless `force` takes over the fields of others,
     and StatusError for a configuration that is not of its type. Applying the same again gives an equal object.
 
     >>> tree = schema_tree_of(None)
@@ -163,10 +163,10 @@ def apply(
             result, after = run.applied(old, applied, claims, key, force)
         except _ConflictError as error:
             if manager != _KUBECTL or force:
-                raise ApplyConflictError(_named(error.conflicts)) from None
+                raise ApplyConflictError(_describe_conflicts(error.conflicts)) from None
             rest = _without_own(error.conflicts, old, schema, version)
             if rest:
-                raise ApplyConflictError(_named(rest)) from None
+                raise ApplyConflictError(_describe_conflicts(rest)) from None
             result, after = run.applied(old, applied, claims, key, True)
     except RecursionError:
         raise bad_request("the configuration or the object is nested too deeply") from None
@@ -192,7 +192,7 @@ def track(
     """Return an object that was created, updated or patched, with `managedFields` that say what the manager changed.
 
     `managedFields` that the object brings along count; `[{}]` or an empty list forgets all managers. Fields that are
-    gone are nobody's. An object without managers stays without, unless it is created.
+    gone have no owner. An object without managers stays without, unless it is created.
 
     >>> tree = schema_tree_of(None)
     >>> one = track(None, {"a": 1}, manager="x", schema=tree, version="v1", time="2026-01-01T00:00:00Z")
@@ -208,7 +208,7 @@ def track(
     try:
         kept = run.tracked(old, new, claims, Manager(manager or "unknown", operation, version, subresource))
     except (PatchError, RecursionError):
-        # such an object is refused elsewhere; nothing can be said about its fields
+        # such an object is refused elsewhere; its fields cannot be tracked
         return with_claims(new, {})
     return settled(before, with_claims(new, capped(kept)))
 
@@ -223,7 +223,7 @@ class _ConflictError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One write: what it goes by."""
+    """The parameters of one write."""
 
     schema: SchemaTree
     version: str
@@ -232,7 +232,7 @@ class _Run:
     ignored: FieldSet
 
     def tracked(self, before: JSONObject, after: JSONObject, claims: Claims, manager: Manager) -> Claims:
-        """Return the claims after somebody changed an object."""
+        """Return the claims after an object changed."""
         changed = compare(self._whole(before), self._whole(after), self.schema).without(self.ignored)
         kept = _yielded(claims, None, changed.modified.union(changed.added), changed.removed)
         taken = changed.modified.union(changed.added).difference(_UNTRACKED)
@@ -244,7 +244,7 @@ class _Run:
     def applied(
         self, live: JSONObject, config: JSONObject, claims: Claims, manager: Manager, force: bool
     ) -> tuple[JSONObject, Claims]:
-        """Return the object and the claims after somebody applied a configuration; raises _ConflictError."""
+        """Return the object and the claims after a configuration was applied; raises _ConflictError."""
         merged: JSONObject = merge(live, config, self.schema)
         last = claims.get(manager)
         wanted = fields_of(config, self.schema).without(self.ignored)
@@ -282,7 +282,7 @@ def _completed(body: JSONObject, parts: JSONObject) -> JSONObject:
 
 
 def _yielded(claims: Claims, manager: Manager | None, touched: FieldSet, removed: FieldSet) -> Claims:
-    """Return the claims of which everybody but one manager has lost what was changed or is gone."""
+    """Return the claims without changed and removed fields, except those of one manager."""
     kept: Claims = {}
     for other, claim in claims.items():
         if other != manager:
@@ -293,7 +293,7 @@ def _yielded(claims: Claims, manager: Manager | None, touched: FieldSet, removed
 
 
 def _pruned(merged: JSONObject, schema: SchemaTree, last: FieldSet, claims: Claims) -> JSONObject:
-    """Take out what the manager applied last and does not apply now, unless somebody else owns it."""
+    """Remove the fields that the manager applied last and does not apply now, unless another manager owns them."""
     if not last:
         return merged
     result: JSONObject | None
@@ -305,7 +305,7 @@ def _pruned(merged: JSONObject, schema: SchemaTree, last: FieldSet, claims: Clai
     present = with_named_parents(fields_of(merged, schema), schema)
     left = with_named_parents(fields_of(pruned or {}, schema), schema)
     pruned = taken_out(merged, present.difference(left.union(with_named_parents(owned, schema))), schema)
-    # what nobody owns, but hung below something that was taken out, comes back
+    # fields without an owner that were removed with their parent come back
     left = with_named_parents(fields_of(pruned or {}, schema), schema)
     result = taken_out(merged, present.difference(left).intersection(before), schema)
     return _tidied(result or {}, merged, is_builtin=schema.is_builtin)
@@ -335,7 +335,7 @@ def _without_new_nulls(value: JSON, model: JSON) -> JSON:
 # ── Conflicts ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _named(conflicts: Mapping[Manager, FieldSet]) -> Iterator[tuple[str, str]]:
+def _describe_conflicts(conflicts: Mapping[Manager, FieldSet]) -> Iterator[tuple[str, str]]:
     for manager, fields in sorted(conflicts.items(), key=lambda item: item[0]):
         for path in fields.paths():
             yield str(manager), path_text(path)

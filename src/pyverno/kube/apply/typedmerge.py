@@ -19,7 +19,7 @@ __all__ = ["apply_configuration", "atomic_paths", "merge"]
 
 
 def apply_configuration(live: JSONObject, config: JSONObject, type: SchemaTree, *, refuses_atomics: bool) -> JSONObject:
-    """Lay the configuration of a mutating policy over an object of a type; nobody becomes the owner of a field.
+    """Lay the configuration of a mutating policy over an object of a type, without ownership of fields.
 
     `refuses_atomics`: a configuration that sets an atomic list or map is an error, as for the API server, since the
     parts that it leaves out would be lost. Raises PatchError, also for values that do not fit the type.

@@ -1,7 +1,7 @@
 """Fields of values by a schema tree: which a value has, in which two values differ, a value without some of them.
 
-Follows structured-merge-diff. Values are never changed; results share structure with what they came from. Values
-nested too deeply raise RecursionError. This module must never know who owns a field (see `serverside`).
+Follows structured-merge-diff. Values are never changed; results share structure with their input. Values nested too
+deeply raise RecursionError.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Comparison", "compare", "fields_of", "taken_out", "with_named_parent
 
 
 class _Missing(Enum):
-    """What stands for a field that is not there, which null is not."""
+    """The type of a missing field, which is not null."""
 
     MISSING = 0
 

@@ -1,6 +1,6 @@
 """JSON Merge Patch (RFC 7396): applied and created.
 
-Results share everything that a patch does not touch. This module must never change a value it was given.
+Inputs never change; results share everything that a patch does not touch.
 """
 
 from __future__ import annotations

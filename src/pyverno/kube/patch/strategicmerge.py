@@ -1,8 +1,7 @@
 """Strategic merge of a patch into a resource, with kustomize's semantics, which Kyverno's patchStrategicMerge uses.
 
 Lists merge by the keys that Kubernetes' schemas name; lists without such keys, and all lists of unknown kinds, are
-replaced. The result shares every part that the patch does not touch. This module must never know anchors, variables or
-policies, and never change a value it was given.
+replaced. Inputs never change; the result shares every part that the patch does not touch.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class _Merge:
         return result
 
     def schema_of(self, field: MergeField | None, *sources: JSONObject) -> str | None:
-        """The type of a map: what the field says, else what the map says about itself (embedded resources)."""
+        """Return the type of a map: that of the field, else that of the embedded resource."""
         if field is not None:
             return field.type
         for source in sources:

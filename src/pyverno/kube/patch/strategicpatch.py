@@ -1,8 +1,8 @@
 """Strategic merge patch as an API server applies it (apimachinery), with the order of lists and all its directives.
 
-Which lists merge, and by which key, is said by `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the
-schemas. Kustomize's dialect, which policies use, is another one (see `strategicmerge`). The result shares what the
-patch does not touch. This module must never change a value it was given.
+`x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the schemas decide which lists merge, and by which
+key. Kustomize's dialect, which policies use, differs (see `strategicmerge`). Inputs never change; the result shares
+what the patch does not touch.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _Merge:
             merged[name] = _in_order(found, wanted, before or [], key)
 
     def field(self, schema: JSONObject, key: str) -> JSONObject:
-        """Return what the schema says about a field of a map, with the marks of the field itself."""
+        """Return the schema of a field of a map, with the marks of the field itself."""
         found = (schema.get("properties") or {}).get(key)
         if found is None:
             found = schema.get("additionalProperties")

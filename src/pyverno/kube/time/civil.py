@@ -1,6 +1,6 @@
 """The proleptic Gregorian calendar on plain integers, for any year (Python's datetime stops at 9999).
 
-Days are counted from 1970-01-01. This module must never know time zones or text.
+Days are counted from 1970-01-01.
 """
 
 from __future__ import annotations

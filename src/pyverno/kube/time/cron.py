@@ -1,7 +1,6 @@
 """Cron lines: the standard form that robfig/cron v3 reads, with descriptors, `@every` and a time zone.
 
-The form that runs cleanup policies is in `cronexpr`; the two accept different lines and a policy needs both. This
-module must never read a clock.
+The form that runs cleanup policies is in `cronexpr`; the two accept different lines and a policy needs both.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class _Every:
 
 @dataclass(frozen=True, slots=True)
 class _Calendar:
-    """Five fields; the zone is None for the zone of the asked time."""
+    """Five fields; the zone is None for the zone of the given time."""
 
     minute: _Field
     hour: _Field

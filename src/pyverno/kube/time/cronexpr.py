@@ -1,6 +1,6 @@
 """Cron lines of five to seven fields as the cronexpr library reads them: `L`, `W`, `#`, seconds and years.
 
-This is the form by which cleanup and deleting policies run. This module must never read a clock.
+The schedules of cleanup and deleting policies have this form.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Durations as Go has them: whole nanoseconds in a signed 64-bit integer, with Go's grammar, texts and errors.
+"""Go's durations: whole nanoseconds in a signed 64-bit integer, with Go's grammar, texts and errors.
 
-This module must never accept what Go refuses (days, blanks between parts, underscores, other digits than 0-9).
+Forms that Go refuses (days, blanks between parts, underscores, digits other than 0-9) are errors.
 """
 
 from __future__ import annotations

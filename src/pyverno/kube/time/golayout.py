@@ -1,6 +1,6 @@
-"""Go's time layouts (`2006-01-02T15:04:05Z07:00`) cut into elements, and texts read by them.
+"""Parse times by Go's layouts (`2006-01-02T15:04:05Z07:00`).
 
-Leniency and error texts are those of Go's time package. This module must never format (see `gotime`).
+Leniency and error texts are those of Go's time package. `gotime` formats.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ELEMENT = regex(
 
 @dataclass(slots=True)
 class Fields:
-    """What a text said; -1 (or None for the zone) where it said nothing."""
+    """The fields of a parsed text; -1 (or None for the zone) for missing ones."""
 
     year: int = 0
     month: int = -1
@@ -330,7 +330,7 @@ def _offset(fields: Fields, text: str, element: str, _following: Chunk) -> str:
             break
         numbers.append(int(part))
     hours, minutes, seconds = (*numbers, 0, 0, 0)[:3]
-    # Go lets people write 24 hours or 60 minutes; a range problem is told before any other, the finest one wins.
+    # Go lets people write 24 hours or 60 minutes; a range error comes before any other, the finest one wins.
     for value, limit, name in ((seconds, 60, "second"), (minutes, 60, "minute"), (hours, 24, "hour")):
         if value > limit:
             raise _RangeError(f"time zone offset {name}")

@@ -1,7 +1,6 @@
-"""Instants as Go has them: exact nanoseconds, an offset and a zone name, read and written by Go layouts.
+"""Go's instants: exact nanoseconds, an offset and a zone name, read and written by Go layouts.
 
-The process zone is taken to be UTC. This module must never read a clock and never lose nanoseconds (Python's datetime
-would).
+The process zone is UTC. Nanoseconds are kept, which Python's datetime would lose.
 """
 
 from __future__ import annotations

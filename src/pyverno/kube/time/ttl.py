@@ -1,6 +1,6 @@
-"""The texts of the label `cleanup.kyverno.io/ttl`: when an object is to be deleted.
+"""The values of the label `cleanup.kyverno.io/ttl`: when an object is to be deleted.
 
-This module must never read a clock: a lifetime counts from the creation time that the caller gives.
+A lifetime counts from the creation time of the object.
 """
 
 from __future__ import annotations

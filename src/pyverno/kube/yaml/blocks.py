@@ -1,10 +1,10 @@
 """A fast reader for the plain block style that kubectl and helm write; anything else is left to libyaml.
 
 One line is one `key: value`, `- value` or `- key: value` with plain or simply quoted scalars, or opens a `|` or `>`
-text. Most lines of manifests repeat, so what a line says is remembered by its text. Law: where this reader answers, it
-answers exactly what `yaml_events.build_value` would; at the first sign of anything else (flow style, anchors, tags,
-comments behind values, several-line scalars, duplicate keys, odd indentation) it gives up. It must never report an
-error.
+text. Most lines of manifests repeat, so parsed lines are cached by their text. A value from this reader is exactly that
+of `events.build_value`; at the first sign of anything else (flow style, anchors, tags,
+comments behind values, several-line scalars, duplicate keys, odd indentation) it gives up
+and reports no error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""YAML and JSON streams become documents: JSON values that know where each of their nodes was written.
+"""Read YAML and JSON streams into documents: JSON values that know the source location of each node.
 
-Values follow sigs.k8s.io/yaml (see `yaml_scalars`); positions are found lazily by reading a document's text again, so
-that loading costs nothing for them. This module must never read files, and never guess what a document means beyond
-Kubernetes lists.
+Values follow sigs.k8s.io/yaml (see `scalars`); positions are computed lazily from a document's text, so that loading
+costs nothing for them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _ASCII_ALLOWED: Final = bytes([9, 10, 13, *range(0x20, 0x7F)])
 
 
 class _Source:
-    """The text of one document inside its stream, and its positions once they were asked for.
+    """The text of one document inside its stream, and its positions once computed.
 
     `holds_null` is False when the text shows that no value is null.
     """
@@ -105,7 +104,7 @@ class Document:
         """Where the node at `path` stands, or its key with `key=True`.
 
         A path that does not exist gives its nearest ancestor that does, so every finding has a place. The text is read
-        for it when line or column are asked for.
+        for it at the first use of line or column.
         """
         source = self._source
         if source is None:

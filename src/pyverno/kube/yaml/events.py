@@ -1,8 +1,7 @@
-"""One YAML document's text becomes a JSON value, or a tree of positions, from libyaml's parse events.
+"""Build a JSON value, or a tree of positions, from the text of one YAML document with libyaml's parse events.
 
 The builder is iterative (depth is limited by number, not by Python's stack) and shares aliased values instead of
-copying them. It must never read files, split streams into documents or guess: whatever is not right raises a
-`Fault` with line and column inside the text it was given.
+copying them. Errors are a `Fault` with line and column inside the given text.
 """
 
 from __future__ import annotations
@@ -104,8 +103,8 @@ def _fault(reason: str, event: Any) -> Fault:
     return Fault(reason, mark.line + 1, mark.column + 1)
 
 
-# libyaml's context and problem (parts of its texts) -> what we say; `^` when the place where the construct began says
-# more than the place where it failed.
+# libyaml's context and problem (parts of its texts) -> our error text; `^` where the error points at the start
+# of the construct.
 _PROBLEMS: Final[tuple[tuple[str, str, str], ...]] = (
     ("quoted scalar", "unexpected end of stream", "^the quote that opens here is never closed"),
     ("quoted scalar", "document indicator", "^the quote that opens here is not closed before the document ends"),

@@ -1,8 +1,8 @@
-"""YAML scalars become JSON values by the rules of sigs.k8s.io/yaml (YAML 1.1 as go-yaml v2 reads it).
+"""Convert YAML scalars to JSON values by the rules of sigs.k8s.io/yaml (YAML 1.1 as go-yaml v2 reads it).
 
 `yes/no/on/off/y/n` are booleans, integers take Go's base prefixes and underscores, timestamps and base-60 numbers stay
-text, whole floats become integers (they pass through JSON text upstream). This module must never see a document's
-structure or a file: it maps one scalar to one value and raises `ValueError` with a clear reason.
+text, whole floats become integers (they pass through JSON text upstream). Invalid scalars
+raise `ValueError` with the reason.
 """
 
 from __future__ import annotations

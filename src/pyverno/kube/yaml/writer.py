@@ -1,7 +1,6 @@
-"""JSON values are written as YAML the way sigs.k8s.io/yaml (and so kubectl) writes them.
+"""Write JSON values as YAML the way sigs.k8s.io/yaml (and so kubectl) does.
 
-Every text this module writes reads back as the same value. It must never fold long lines, and never write comments,
-anchors or tags.
+Every text reads back as the same value; it has no folded lines, comments, anchors or tags.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _Frame = tuple[Iterator[tuple[str, JSON]] | Iterator[JSON], int, bool]
 
 
 class _Writer:
-    """The layout that one call asked for."""
+    """The layout of one call."""
 
     __slots__ = ("indent", "indent_lists", "sort_keys")
 
