@@ -222,7 +222,7 @@ def test_the_bound_of_random_policies_is_never_below_their_cost() -> None:
 
 
 def _is_proven(rule: CompiledRule) -> bool:
-    return rule.shortcut is not None and rule.shortcut().proof is not None
+    return rule.fast_tier is not None and rule.fast_tier().pass_check is not None
 
 
 # --- what the closures spend ----------------------------------------------------------------------------------------

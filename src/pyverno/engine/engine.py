@@ -184,10 +184,10 @@ class Engine:
         """Run rules in order: what the object alone decides without further ado, the others in full."""
         stops, plain, results = asked.stops, course.plain_object, course.results
         check_deadline = course.runtime.budget.check_deadline
-        for judge, candidate in asked.rules:
+        for fast_verdict, candidate in asked.rules:
             try:
                 check_deadline()
-                said = None if judge is None or plain is None else judge(plain)
+                said = None if fast_verdict is None or plain is None else fast_verdict(plain)
             except Exception:  # the closures then find out and say what is wrong
                 said = None
             if said is None:

@@ -29,16 +29,16 @@ __all__ = [
     "Action",
     "ActionOverride",
     "Binding",
-    "Check",
     "CompiledPolicy",
     "CompiledRule",
     "Exemption",
     "Family",
+    "FastTier",
     "FastVerdict",
     "Guard",
-    "HasFastVerdict",
-    "Judge",
-    "PassCheckClaim",
+    "HasFastTier",
+    "PassCheck",
+    "PassCheckPart",
     "PolicyInfo",
     "RequestMatcher",
     "RuleInfo",
@@ -175,45 +175,45 @@ class Run:
         return Run(self.rule, request, scope, self.broker, self.runtime, self.supplied)
 
 
-Judge = Callable[[JSON], Sequence[RuleResult] | None]
-"""A rule as a function of the object; None, and any exception, means that the action must be asked."""
+FastVerdict = Callable[[JSON], Sequence[RuleResult] | None]
+"""A rule as a function of the object; None, and any exception, means that the action must run."""
 
-Check = Callable[[JSON], bool]
+PassCheck = Callable[[JSON], bool]
 """A pass-check: True means that rules pass; anything else, and any exception, means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class PassCheckClaim:
+class PassCheckPart:
     """What must hold of the object for a rule to pass, in the rule's own language.
 
-    `claim` is a pattern or a CEL claim; `fuse` makes one pass-check of several claims of its language, or None.
+    `condition` is a pattern or a CEL claim; `fuse` makes one pass-check of several conditions of its language, or None.
     """
 
-    claim: Hashable
-    fuse: Callable[[Sequence[Any]], Check | None]
+    condition: Hashable
+    fuse: Callable[[Sequence[Any]], PassCheck | None]
 
 
 @dataclass(frozen=True, slots=True)
-class FastVerdict:
+class FastTier:
     """The fast tier of a rule: what the object alone decides when nothing but the action has a say.
 
-    `judge` gives the results of the rule. `proof` is what must hold for the results `passed`, so that the pass-checks
-    of several rules can be fused.
+    `verdict` gives the results of the rule. `pass_check` is what must hold for the results `passed`, so that the
+    pass-checks of several rules can be fused.
     """
 
-    judge: Judge | None = None
-    proof: PassCheckClaim | None = None
+    verdict: FastVerdict | None = None
+    pass_check: PassCheckPart | None = None
     passed: tuple[RuleResult, ...] = ()
 
 
-NO_FAST_VERDICT = FastVerdict()
+NO_FAST_TIER = FastTier()
 
 
 @runtime_checkable
-class HasFastVerdict(Protocol):
+class HasFastTier(Protocol):
     """An action that knows its own fast tier."""
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
+    def fast_tier(self, info: RuleInfo, failure_action: FailureAction) -> FastTier:
         """Return the fast tier of the action as part of a rule."""
         ...
 
@@ -329,8 +329,8 @@ class CompiledRule:
 
     `failure_action` holds unless one of `overrides` fits. `checks_existing` allows updates of objects that failed
     before (allowExistingViolations). `mutates_existing`: it changes objects that are there already, after the request
-    and on its account. `shortcut` makes the fast tier of the action, when it may have one; it is called for rules that
-    requests are about, so that other rules cost nothing.
+    and on its account. `fast_tier` makes the fast tier of the action, when it may have one; it is called only
+    for rules that match requests, so that other rules cost nothing.
     """
 
     info: RuleInfo
@@ -345,7 +345,7 @@ class CompiledRule:
     mutates_existing: bool = False
     skips_background_requests: bool = True
     report_properties: Callable[[Run, Verdict], Mapping[str, str]] | None = None
-    shortcut: Callable[[], FastVerdict] | None = None
+    fast_tier: Callable[[], FastTier] | None = None
 
     def action_for(self, namespace: str, labels: Mapping[str, str] | None) -> FailureAction:
         """Return the failure action that holds in a namespace."""

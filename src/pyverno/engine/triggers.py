@@ -265,7 +265,7 @@ def _place(info: RuleInfo) -> Place:
 
 
 def _asked(rule: CompiledRule) -> CompiledRule:
-    return replace(rule, action=_Asked(rule.action), shortcut=None, report_properties=None)
+    return replace(rule, action=_Asked(rule.action), fast_tier=None, report_properties=None)
 
 
 def _names_deletion(rule: CompiledRule) -> bool:

@@ -175,12 +175,12 @@ def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
     """Return a rule that runs on whatever it is given, and what its only binding narrows it to."""
     from pyverno.engine.actions.cel.admission import AdmissionMutation, AdmissionValidation
 
-    action, matcher, shortcut = rule.action, None, None
+    action, matcher, fast_tier = rule.action, None, None
     if isinstance(action, AdmissionMutation | AdmissionValidation):
         (binding,) = action.bindings
         matcher = binding.matcher
         action = replace(action, bindings=(replace(binding, matcher=None),), tells_all=True)
     if isinstance(action, AdmissionValidation):
         # the fast tier only says that everything passes
-        shortcut = cache(partial(action.shortcut, rule.info, rule.failure_action))
-    return replace(rule, matcher=_EVERYTHING, action=action, shortcut=shortcut), matcher
+        fast_tier = cache(partial(action.fast_tier, rule.info, rule.failure_action))
+    return replace(rule, matcher=_EVERYTHING, action=action, fast_tier=fast_tier), matcher

@@ -145,16 +145,16 @@ def _policy(
     if parser.errors:
         action = _unavailable(parser.errors)
     rule_info = RuleInfo(info, policy.name, rule_type, location, can_deny=failure_action is FailureAction.ENFORCE)
-    shortcut = None
+    fast_tier = None
     if isinstance(action, AdmissionValidation):
-        shortcut = cache(partial(action.shortcut, rule_info, failure_action))
+        fast_tier = cache(partial(action.fast_tier, rule_info, failure_action))
     rule = CompiledRule(
         info=rule_info,
         stage=stage,
         matcher=matcher,
         action=action,
         failure_action=failure_action,
-        shortcut=shortcut,
+        fast_tier=fast_tier,
     )
     return CompiledPolicy(info, (rule,)), tuple(parser.errors)
 

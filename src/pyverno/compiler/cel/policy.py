@@ -158,9 +158,9 @@ def _rule(
         locate(policy.document, ("spec",)),
         can_deny=failure_action is FailureAction.ENFORCE,
     )
-    shortcut = None
+    fast_tier = None
     if isinstance(action, ValidatingCheck):
-        shortcut = _once(partial(action.shortcut, rule_info, failure_action))
+        fast_tier = _once(partial(action.fast_tier, rule_info, failure_action))
     return CompiledRule(
         info=rule_info,
         stage=stage,
@@ -169,7 +169,7 @@ def _rule(
         failure_action=failure_action,
         mutates_existing=isinstance(policy, MutatingPolicy) and policy.spec.evaluation.mutate_existing,
         skips_background_requests=_evaluation(policy).skip_background_requests,
-        shortcut=shortcut,
+        fast_tier=fast_tier,
     )
 
 

@@ -20,8 +20,8 @@ from pyverno.engine.rule import (
     CompiledPolicy,
     CompiledRule,
     Family,
-    FastVerdict,
-    HasFastVerdict,
+    FastTier,
+    HasFastTier,
     PolicyInfo,
     RuleInfo,
     Run,
@@ -40,7 +40,7 @@ from pyverno.policy.validate import Validate
 
 __all__ = ["lower_cluster_policy"]
 
-_READ_BY_SHORTCUTS = frozenset({"request", "element"})
+_READ_BY_FAST_TIER = frozenset({"request", "element"})
 _IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
 
 
@@ -89,7 +89,7 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         action = Unavailable("; ".join(str(error) for error in broken), ignores_delete=False)
     validate = rule.action if isinstance(rule.action, Validate) else None
     plain = validate is not None and not overrides and not rule.report_properties and not broken
-    plain = plain and not any(binding.name in _READ_BY_SHORTCUTS for binding in bindings)
+    plain = plain and not any(binding.name in _READ_BY_FAST_TIER for binding in bindings)
     return CompiledRule(
         info=rule_info,
         stage=stage,
@@ -103,23 +103,23 @@ def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Par
         mutates_existing=stage is Stage.MUTATE_EXISTING,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,
-        shortcut=_fast_verdict_of(action, rule_info, failure_action) if plain else None,
+        fast_tier=_fast_tier_of(action, rule_info, failure_action) if plain else None,
     )
 
 
-def _fast_verdict_of(action: Action, info: RuleInfo, failure_action: FailureAction) -> Callable[[], FastVerdict] | None:
+def _fast_tier_of(action: Action, info: RuleInfo, failure_action: FailureAction) -> Callable[[], FastTier] | None:
     """Return a function that makes the fast tier of an action on first use; None when the action has none."""
-    if not isinstance(action, HasFastVerdict):
+    if not isinstance(action, HasFastTier):
         return None
-    made: list[FastVerdict] = []  # `functools.cache` takes more memory than most of a rule
-    make = action.shortcut
+    made: list[FastTier] = []  # `functools.cache` takes more memory than most of a rule
+    make = action.fast_tier
 
-    def fast_verdict() -> FastVerdict:
+    def fast_tier() -> FastTier:
         if not made:
             made.append(make(info, failure_action))
         return made[0]
 
-    return fast_verdict
+    return fast_tier
 
 
 def _lower_action(rule: Rule, policy: ClusterPolicy, parser: Parser) -> tuple[Stage, RuleType, Action]:

@@ -8,7 +8,7 @@ from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.message import as_text, passed_message, rendered_message
 from pyverno.engine.fast.conditions import Answers, compile_denial
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, RuleInfo, Run
+from pyverno.engine.rule import NO_FAST_TIER, FastTier, RuleInfo, Run
 from pyverno.engine.rules.conditions import Conditions
 from pyverno.engine.rules.guards import joined
 from pyverno.errors import ExpressionError
@@ -52,14 +52,14 @@ class DenyCheck(SkippedByException):
         text = message if isinstance(message, str) and message else f"validation error: rule {self.rule} failed"
         return Verdict(Status.FAIL, text)
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
+    def fast_tier(self, info: RuleInfo, failure_action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is this denial: with a fixed text it is a function of the object."""
         failed = self.fixed_failure()
         if self.conditions is None or failed is None:
-            return NO_FAST_VERDICT
+            return NO_FAST_TIER
         passed = Verdict(Status.PASS, passed_message(self.rule))
         denied, allowed = (RuleResult.of(info, failure_action, verdict) for verdict in (failed, passed))
-        return FastVerdict(compile_denial(self.conditions, Answers((denied,), (allowed,))))
+        return FastTier(compile_denial(self.conditions, Answers((denied,), (allowed,))))
 
     def _text(self, run: Run, reasons: tuple[str, ...]) -> str:
         # Kyverno: pkg/engine/handlers/validation - the message and the texts of the conditions are substituted as one

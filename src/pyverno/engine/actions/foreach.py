@@ -9,7 +9,7 @@ from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.fast.conditions import Answers, compile_denial_of_each
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import NO_FAST_VERDICT, Action, FastVerdict, RuleInfo, Run
+from pyverno.engine.rule import NO_FAST_TIER, Action, FastTier, RuleInfo, Run
 from pyverno.errors import (
     BudgetExceededError,
     ContextEntryError,
@@ -62,20 +62,20 @@ class ForeachCheck(SkippedByException):
     entries: tuple[ForeachEntry, ...]
     nested: bool = False
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
+    def fast_tier(self, info: RuleInfo, failure_action: FailureAction) -> FastTier:
         """Return the fast tier of a foreach over one list whose elements are denied with a fixed text."""
         if self.nested or len(self.entries) != 1:
-            return NO_FAST_VERDICT
+            return NO_FAST_TIER
         elements, check = self.entries[0].elements, self.entries[0].check
         if elements.bindings or elements.preconditions is not None or not isinstance(check, DenyCheck):
-            return NO_FAST_VERDICT
+            return NO_FAST_TIER
         failed = check.fixed_failure()
         if check.conditions is None or failed is None:
-            return NO_FAST_VERDICT
+            return NO_FAST_TIER
         failed = Verdict(failed.status, f"validation failure: {failed.message}")
         denied, allowed = (RuleResult.of(info, failure_action, verdict) for verdict in (failed, PASSED))
         answers = Answers((denied,), (allowed,), ())
-        return FastVerdict(compile_denial_of_each(elements.query, check.conditions, answers))
+        return FastTier(compile_denial_of_each(elements.query, check.conditions, answers))
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Check all elements of all lists."""

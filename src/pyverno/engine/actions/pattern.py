@@ -15,7 +15,7 @@ from pyverno.engine.result import (
     failed_paths,
     failed_results,
 )
-from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, Judge, PassCheckClaim, RuleInfo, Run
+from pyverno.engine.rule import NO_FAST_TIER, FastTier, FastVerdict, PassCheckPart, RuleInfo, Run
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON, weight
 from pyverno.kube.meter import FREE_OF_CHARGE
@@ -82,19 +82,17 @@ class PatternCheck(SkippedByException):
             return (self._failure(run, outcome),)
         return (self._verdict(outcome, self.message.document),)
 
-    def shortcut(self, info: RuleInfo, action: FailureAction) -> FastVerdict:
+    def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is this pattern."""
         if self.compiled is None or self.scoped:
-            return NO_FAST_VERDICT
-        return FastVerdict(
-            self.by_object(info, action), PassCheckClaim(self.compiled, fuse), (self.passed(info, action),)
-        )
+            return NO_FAST_TIER
+        return FastTier(self.by_object(info, action), PassCheckPart(self.compiled, fuse), (self.passed(info, action),))
 
     def passed(self, info: RuleInfo, action: FailureAction) -> RuleResult:
         """Return the result of the rule when it passes; it is the same each time."""
         return RuleResult.of(info, action, Verdict(Status.PASS, passed_message(self.rule)))
 
-    def by_object(self, info: RuleInfo, action: FailureAction) -> Judge | None:
+    def by_object(self, info: RuleInfo, action: FailureAction) -> FastVerdict | None:
         """Return the rule as a function of the object; a message with variables leaves failures to `run`."""
         pattern = self.compiled
         if pattern is None or self.scoped:
@@ -180,11 +178,11 @@ class AnyPatternCheck(SkippedByException):
                 return (Verdict(Status.ERROR, text),)
         return self._judged(patterns, subject, run)
 
-    def shortcut(self, info: RuleInfo, action: FailureAction) -> FastVerdict:
+    def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is these alternatives."""
-        return FastVerdict(self.by_object(info, action))
+        return FastTier(self.by_object(info, action))
 
-    def by_object(self, info: RuleInfo, action: FailureAction) -> Judge | None:
+    def by_object(self, info: RuleInfo, action: FailureAction) -> FastVerdict | None:
         """Return the rule as a function of the object, when neither the alternatives nor the message have variables."""
         if not self.compiled or self.scoped or not self.message.is_static:
             return None
@@ -197,7 +195,7 @@ class AnyPatternCheck(SkippedByException):
         prefix = validation_error(as_text(self.message.document), "")
         failed_result = failed_results(info, action)
 
-        def judge(subject: JSON) -> Sequence[RuleResult]:
+        def verdict(subject: JSON) -> Sequence[RuleResult]:
             text = prefix
             separator = ""
             for failing_path, failed, passed in alternatives:
@@ -208,7 +206,7 @@ class AnyPatternCheck(SkippedByException):
                 separator = " "
             return (failed_result(text),)
 
-        return judge
+        return verdict
 
     def _judged(self, patterns: Sequence[Pattern], subject: JSON, run: Run) -> Sequence[Verdict]:
         if not patterns:

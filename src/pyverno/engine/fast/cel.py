@@ -1,7 +1,7 @@
-"""The fast tier of validations in CEL: the claim that a rule makes about the object, and the rule as a judge by it.
+"""The fast tier of validations in CEL: the claim that a rule makes about the object, and the fast verdict that follows.
 
 A claim speaks of nothing but `object` and the rule's variables; a rule that asks for more (the request, the user,
-parameters, the world) has none that can be proven, and its closures are asked. This module must never judge a failure.
+parameters, the world) has none that can be proven, and its closures are asked. It never decides that a rule fails.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Final
 
 from pyverno.engine.cel.session import CelCondition, CelVariable
 from pyverno.engine.result import RuleResult
-from pyverno.engine.rule import NO_FAST_VERDICT, Check, FastVerdict, Judge, PassCheckClaim
+from pyverno.engine.rule import NO_FAST_TIER, FastTier, FastVerdict, PassCheck, PassCheckPart
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.fast.passcheck import Claim, fuse
 
-__all__ = ["cel_shortcut"]
+__all__ = ["cel_fast_tier"]
 
 _MOST_COST: Final = 100_000
 """What a pass-check may cost, in units of CEL: some milliseconds."""
 
 
-def cel_shortcut(
+def cel_fast_tier(
     conditions: Sequence[CelCondition],
     variables: Sequence[CelVariable],
     validations: Sequence[Program],
     passed: tuple[RuleResult, ...],
-) -> FastVerdict:
+) -> FastTier:
     """Return the fast tier of a rule that gives the results `passed` when all conditions and validations are true.
 
     The bound on the cost of the claim is at most the limit of one expression, so that it also holds for each
@@ -42,19 +42,19 @@ def cel_shortcut(
         min((_MOST_COST, *(program.surroundings.cost_limit for program in programs))),
     )
     if not programs or not claim.is_provable:
-        return NO_FAST_VERDICT
-    return FastVerdict(_judge(claim, passed), PassCheckClaim(claim, fuse), passed)
+        return NO_FAST_TIER
+    return FastTier(_fast_verdict(claim, passed), PassCheckPart(claim, fuse), passed)
 
 
-def _judge(claim: Claim, passed: tuple[RuleResult, ...]) -> Judge:
-    """Return the rule by itself, for objects that do not pass all rules of a plan; it is generated when it is asked."""
+def _fast_verdict(claim: Claim, passed: tuple[RuleResult, ...]) -> FastVerdict:
+    """Return the rule by itself, for objects that do not pass all rules of a plan; it is generated on first use."""
 
     @cache
-    def check() -> Check | None:
+    def check() -> PassCheck | None:
         return fuse((claim,))
 
-    def judge(subject: JSON) -> Sequence[RuleResult] | None:
+    def verdict(subject: JSON) -> Sequence[RuleResult] | None:
         passes = check()
         return passed if passes is not None and passes(subject) is True else None
 
-    return judge
+    return verdict

@@ -1,7 +1,7 @@
-"""Generated judges for conditions: whether an object is denied, without scopes, budgets or messages.
+"""Fast verdicts of conditions, generated: whether an object is denied, without scopes, budgets or messages.
 
 They exist for conditions whose variables read nothing but `request.object` and `element` in simple forms. A generated
-judge says what the conditions say, or raises; it must never say anything else. See `codegen` for what makes the source
+verdict equals that of the conditions, or raises. See `codegen` for what makes the source
 safe.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyverno.engine.result import RuleResult
-from pyverno.engine.rule import Judge
+from pyverno.engine.rule import FastVerdict
 from pyverno.engine.rules.conditions import Condition, Conditions, as_float, sides_of
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
@@ -33,26 +33,26 @@ Results = Sequence[RuleResult]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a judge returns; `nothing` when no element of a list was there to be judged."""
+    """The results that a fast verdict returns; `nothing` is for lists without elements."""
 
     denied: Results
     passed: Results
     nothing: Results = ()
 
 
-def compile_denial(conditions: Conditions, answers: Answers) -> Judge | None:
+def compile_denial(conditions: Conditions, answers: Answers) -> FastVerdict | None:
     """Return a function of the object that tells whether the conditions deny it, or None when they are not simple."""
     writer = _Writer()
     try:
         writer.conditions(conditions, answers.denied, 0)
         writer.answer(answers.passed, 0)
-        judge: Judge = writer.source.build()
+        verdict: FastVerdict = writer.source.build()
     except (NoShortcutError, ValueError, RecursionError):
         return None
-    return judge
+    return verdict
 
 
-def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answers: Answers) -> Judge | None:
+def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answers: Answers) -> FastVerdict | None:
     """Return a function of the object that tells whether the conditions deny one of the elements of a list in it."""
     if query.inner:
         return None
@@ -70,10 +70,10 @@ def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answer
         source.line(0, "if not v{}:", applied)
         writer.answer(answers.nothing, 1)
         writer.answer(answers.passed, 0)
-        judge: Judge = source.build()
+        verdict: FastVerdict = source.build()
     except (NoShortcutError, ValueError, RecursionError):
         return None
-    return judge
+    return verdict
 
 
 class _Writer:

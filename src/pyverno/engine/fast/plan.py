@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pyverno.engine.match import IndexKey
 from pyverno.engine.result import RuleResult, Status
 from pyverno.engine.rule import (
-    NO_FAST_VERDICT,
-    Check,
+    NO_FAST_TIER,
     CompiledRule,
     Exemption,
+    FastTier,
     FastVerdict,
     Guard,
-    Judge,
-    PassCheckClaim,
+    PassCheck,
+    PassCheckPart,
     PolicyInfo,
 )
 from pyverno.kube.json import JSON
@@ -28,14 +28,14 @@ from pyverno.value import dataclass, replace
 __all__ = ["Asked", "Candidate", "Checks", "Fast", "Plan", "Selected", "make_plan"]
 
 GROUP = 32
-"""How many policies share a pass-check: more would save little, and one failing rule sends all to their judges."""
+"""How many policies share a pass-check: more would save little, and one failing rule sends all to fast verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A rule that may be about the request. `guards` are those that the key does not already settle.
 
-    `shortcut` is the fast tier of the rule, empty unless the key shows that nothing but its action has a say.
+    `fast_tier` is the fast tier of the rule, empty unless the key shows that nothing but its action has a say.
     `problem` is what went wrong while the candidate was made: the rule ends with it when it is about the request.
     """
 
@@ -43,7 +43,7 @@ class Candidate:
     exceptions: tuple[Exemption, ...]
     guards: tuple[Guard, ...]
     is_certain: bool
-    shortcut: FastVerdict
+    fast_tier: FastTier
     problem: Exception | None = None
 
     @classmethod
@@ -57,26 +57,26 @@ class Candidate:
     @classmethod
     def broken(cls, rule: CompiledRule, error: Exception) -> Candidate:
         """Return a rule that ends with an error for every request that it matches."""
-        return cls(rule, (), rule.guards, is_certain=False, shortcut=NO_FAST_VERDICT, problem=error)
+        return cls(rule, (), rule.guards, is_certain=False, fast_tier=NO_FAST_TIER, problem=error)
 
     @classmethod
     def _of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey) -> Candidate:
         guards = tuple(guard for guard in rule.guards if not guard.surely_holds(key))
         is_certain = rule.matcher.surely_matches(key)
         is_clear = is_certain and not guards and not exceptions
-        shortcut = rule.shortcut() if is_clear and rule.shortcut is not None else NO_FAST_VERDICT
-        if rule.checks_existing and key.operation == "UPDATE" and shortcut.judge is not None:
+        fast_tier = rule.fast_tier() if is_clear and rule.fast_tier is not None else NO_FAST_TIER
+        if rule.checks_existing and key.operation == "UPDATE" and fast_tier.verdict is not None:
             # a failing update may be excused by what the object was before
-            shortcut = replace(shortcut, judge=_unless_failed(shortcut.judge))
-        return cls(rule, exceptions, guards, is_certain, shortcut)
+            fast_tier = replace(fast_tier, verdict=_unless_failed(fast_tier.verdict))
+        return cls(rule, exceptions, guards, is_certain, fast_tier)
 
 
-def _unless_failed(judge: Judge) -> Judge:
-    def judge_passing(subject: JSON) -> Sequence[RuleResult] | None:
-        results = judge(subject)
+def _unless_failed(verdict: FastVerdict) -> FastVerdict:
+    def verdict_unless_failed(subject: JSON) -> Sequence[RuleResult] | None:
+        results = verdict(subject)
         return None if any(result.status is Status.FAIL for result in results or ()) else results
 
-    return judge_passing
+    return verdict_unless_failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Rules that are asked one after the other: of one policy or of several, each with its judge when it has one.
+    """Rules that are asked one after the other: of one policy or of several, each with its fast verdict if any.
 
     With `stops` the rules are those of one policy, and the first that passes or fails is the last.
     """
 
-    rules: tuple[tuple[Judge | None, Candidate], ...]
+    rules: tuple[tuple[FastVerdict | None, Candidate], ...]
     stops: bool = False
 
 
@@ -105,7 +105,7 @@ class Fast:
     "Else" is any other answer and any exception: the check proves nothing then.
     """
 
-    check: Check
+    check: PassCheck
     results: tuple[RuleResult, ...]
     otherwise: tuple[Asked, ...]
 
@@ -113,8 +113,8 @@ class Fast:
 Plan = tuple[Fast | Asked, ...]
 
 
-Checks = dict[tuple[PassCheckClaim, ...], Check | None]
-"""Fused pass-checks by what they prove: plans of many namespaces share them."""
+Checks = dict[tuple[PassCheckPart, ...], PassCheck | None]
+"""Fused pass-checks by their parts: plans of many namespaces share them."""
 
 
 def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
@@ -124,7 +124,9 @@ def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
     order of their results.
     """
     policies = tuple(selected)
-    fast = tuple(policy for policy in policies if all(candidate.shortcut.proof for candidate in _first_asked(policy)))
+    fast = tuple(
+        policy for policy in policies if all(candidate.fast_tier.pass_check for candidate in _first_asked(policy))
+    )
     together: list[Fast | Asked] = []
     for first in range(0, len(fast), GROUP):
         together.extend(_fused(fast[first : first + GROUP], checks))
@@ -134,9 +136,9 @@ def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
 
 def _asked(policies: Iterable[Selected]) -> Iterator[Asked]:
     """Yield how policies are asked: in as few steps as possible, because a step costs as much as a simple rule."""
-    several: list[tuple[Judge | None, Candidate]] = []
+    several: list[tuple[FastVerdict | None, Candidate]] = []
     for policy in policies:
-        rules = [(candidate.shortcut.judge, candidate) for candidate in policy.candidates]
+        rules = [(candidate.fast_tier.verdict, candidate) for candidate in policy.candidates]
         if not policy.policy.apply_one or len(rules) == 1:
             several += rules
             continue
@@ -150,29 +152,29 @@ def _asked(policies: Iterable[Selected]) -> Iterator[Asked]:
 
 def _fused(policies: tuple[Selected, ...], checks: Checks) -> Plan:
     """Return policies as one step, or as they are asked when no pass-check can be made for them."""
-    shortcuts = [candidate.shortcut for policy in policies for candidate in _first_asked(policy)]
+    tiers = [candidate.fast_tier for policy in policies for candidate in _first_asked(policy)]
     otherwise = tuple(_asked(policies))
-    proofs = tuple(shortcut.proof for shortcut in shortcuts if shortcut.proof is not None)
-    if proofs not in checks:
-        checks[proofs] = _pass_check(proofs)
-    check = checks[proofs]
+    parts = tuple(tier.pass_check for tier in tiers if tier.pass_check is not None)
+    if parts not in checks:
+        checks[parts] = _pass_check(parts)
+    check = checks[parts]
     if check is None:
         return otherwise
-    results = tuple(result for shortcut in shortcuts for result in shortcut.passed)
+    results = tuple(result for tier in tiers for result in tier.passed)
     return (Fast(check, results, otherwise),)
 
 
-def _pass_check(proofs: Sequence[PassCheckClaim]) -> Check | None:
-    """Make one pass-check of proofs, those of each language fused; None when one of them can not be made."""
+def _pass_check(parts: Sequence[PassCheckPart]) -> PassCheck | None:
+    """Make one pass-check of parts, those of each language fused; None when one of them can not be made."""
     try:
-        return _fuse(proofs)
+        return _fuse(parts)
     except Exception:  # what can not be proven is asked
         return None
 
 
-def _fuse(proofs: Sequence[PassCheckClaim]) -> Check | None:
-    languages = {proof.fuse: [each.claim for each in proofs if each.fuse is proof.fuse] for proof in proofs}
-    checks = [check for check in (fuse(claims) for fuse, claims in languages.items()) if check is not None]
+def _fuse(parts: Sequence[PassCheckPart]) -> PassCheck | None:
+    languages = {part.fuse: [each.condition for each in parts if each.fuse is part.fuse] for part in parts}
+    checks = [check for check in (fuse(conditions) for fuse, conditions in languages.items()) if check is not None]
     if len(checks) < len(languages):
         return None
     return checks[0] if len(checks) == 1 else lambda subject: all(check(subject) is True for check in checks)

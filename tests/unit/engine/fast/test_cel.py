@@ -10,7 +10,7 @@ from pyverno.engine.engine import Engine
 from pyverno.engine.host import NoHost
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Operation, Request
-from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict
+from pyverno.engine.rule import NO_FAST_TIER, FastTier
 from pyverno.kube.json import JSON, JSONObject
 from tests.support.celpolicies import (
     CONFIG_MAP,
@@ -35,12 +35,12 @@ class SupplyingHost(NoHost):
     supplies_variables = True
 
 
-def shortcut(*documents: JSONObject) -> FastVerdict:
+def fast_tier(*documents: JSONObject) -> FastTier:
     """Return the fast tier of the first rule."""
     compilation = compiled(*documents)
     assert [] == [str(error) for error in compilation.errors]
     rule = compilation.policies[0].rules[0]
-    return NO_FAST_VERDICT if rule.shortcut is None else rule.shortcut()
+    return NO_FAST_TIER if rule.fast_tier is None else rule.fast_tier()
 
 
 def rule(**cel: Any) -> JSONObject:
@@ -100,7 +100,7 @@ UNPROVEN = (
 @pytest.mark.parametrize("documents", PROVEN)
 def test_rules_about_the_object_have_a_proof(documents: tuple[JSONObject, ...]) -> None:
     """All kinds of validations in CEL have one; the results that it gives are those of the closures."""
-    assert shortcut(*documents).proof is not None
+    assert fast_tier(*documents).pass_check is not None
     for value in (CONFIG_MAP, {**CONFIG_MAP, "data": {"key": "other"}}, {**CONFIG_MAP, "data": {}}):
         for operation in ("CREATE", "UPDATE", "DELETE"):
             fast, exact = (said(documents, host, value, operation) for host in (NoHost(), SupplyingHost()))
@@ -110,7 +110,7 @@ def test_rules_about_the_object_have_a_proof(documents: tuple[JSONObject, ...]) 
 @pytest.mark.parametrize("documents", UNPROVEN)
 def test_what_the_object_does_not_decide_has_no_fast_tier(documents: tuple[JSONObject, ...]) -> None:
     """Requests, parameters, the world, exceptions by value and annotations are left to the closures."""
-    assert NO_FAST_VERDICT == shortcut(*documents)
+    assert NO_FAST_TIER == fast_tier(*documents)
 
 
 def test_an_exception_keeps_a_policy_from_its_fast_tier() -> None:
@@ -121,12 +121,12 @@ def test_an_exception_keeps_a_policy_from_its_fast_tier() -> None:
     assert ("skip", "rule is skipped due to policy exception: team/let") == (status, message)
 
 
-def test_the_judge_of_a_rule_says_nothing_of_failures() -> None:
+def test_the_fast_verdict_of_a_rule_covers_passes_only() -> None:
     """It gives the results of a pass, or leaves the object to the closures."""
-    made = shortcut(kyverno(validations=validations(HOLDS)))
-    assert made.judge is not None
-    assert made.judge(CONFIG_MAP) == made.passed
-    assert made.judge({**CONFIG_MAP, "data": {}}) is None
+    made = fast_tier(kyverno(validations=validations(HOLDS)))
+    assert made.verdict is not None
+    assert made.verdict(CONFIG_MAP) == made.passed
+    assert made.verdict({**CONFIG_MAP, "data": {}}) is None
 
 
 def test_patterns_and_cel_share_one_pass_check() -> None:

@@ -23,9 +23,9 @@ from pyverno.engine.cel.session import (
     has_run_out,
     request_bindings,
 )
-from pyverno.engine.fast.cel import cel_shortcut
+from pyverno.engine.fast.cel import cel_fast_tier
 from pyverno.engine.result import AdmissionDetail, CelDetail, Denial, FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import NO_FAST_VERDICT, FastVerdict, RuleInfo, Run
+from pyverno.engine.rule import NO_FAST_TIER, FastTier, RuleInfo, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
@@ -127,19 +127,19 @@ class AdmissionValidation(SkippedByException):
             verdicts.extend(self._bound(binding, run))
         return verdicts
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
+    def fast_tier(self, info: RuleInfo, failure_action: FailureAction) -> FastTier:
         """Return the fast tier: none with audit annotations, parameters, or bindings that narrow the policy."""
         bindings = self.bindings or (UNBOUND,)
         if self.annotations or any(each.matcher is not None or each.params.kind for each in bindings):
-            return NO_FAST_VERDICT
+            return NO_FAST_TIER
         # what passed is denied all the same when the messages use up the budget
         if len(self.validations) + len(self.variables) > POLICY_COST // (2 * PER_EXPRESSION) and any(
             validation.message_program is not None for validation in self.validations
         ):
-            return NO_FAST_VERDICT
+            return NO_FAST_TIER
         passed = RuleResult.of(info, failure_action, Verdict(Status.PASS, self.passed))
         validations = [validation.program for validation in self.validations]
-        return cel_shortcut(self.conditions, self.variables, validations, (passed,) * len(bindings))
+        return cel_fast_tier(self.conditions, self.variables, validations, (passed,) * len(bindings))
 
     def _bound(self, binding: Binding, run: Run) -> Iterator[Verdict]:
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, Unmet, first_unmet, request_bindings
-from pyverno.engine.fast.cel import cel_shortcut
+from pyverno.engine.fast.cel import cel_fast_tier
 from pyverno.engine.result import CelDetail, FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import NO_FAST_VERDICT, Exemption, FastVerdict, RuleInfo, Run
+from pyverno.engine.rule import NO_FAST_TIER, Exemption, FastTier, RuleInfo, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import Program
@@ -76,13 +76,13 @@ class ValidatingCheck:
                 return verdicts
         return None
 
-    def shortcut(self, info: RuleInfo, failure_action: FailureAction) -> FastVerdict:
+    def fast_tier(self, info: RuleInfo, failure_action: FailureAction) -> FastTier:
         """Return the fast tier: none with audit annotations, which are computed on pass too."""
         if self.annotations:
-            return NO_FAST_VERDICT
+            return NO_FAST_TIER
         passed = (RuleResult.of(info, failure_action, _PASSED),)
         validations = [validation.program for validation in self.validations]
-        return cel_shortcut(self.conditions, self.variables, validations, passed)
+        return cel_fast_tier(self.conditions, self.variables, validations, passed)
 
     def properties(self, run: Run, verdict: Verdict) -> Mapping[str, str]:
         """Return the audit annotations of a request, none where it is exempt; raises what their evaluation raises."""

@@ -339,7 +339,7 @@ def told(*documents):
     """Return what a policy says when it is to tell everything."""
     (policy,) = compile_documents(map(Document, documents)).policies
     (rule,) = policy.rules
-    whole = replace(policy, rules=(replace(rule, action=replace(rule.action, tells_all=True), shortcut=None),))
+    whole = replace(policy, rules=(replace(rule, action=replace(rule.action, tells_all=True), fast_tier=None),))
     results = Engine(PolicySet((whole,))).review(Request.from_manifest(CONFIG_MAP)).results
     return [(result.status.value, result.detail) for result in results]
 
