@@ -250,6 +250,10 @@ class Matcher:
         sure = [block.is_decided_by_key and block.may_match(key) for block in self.blocks]
         return any(sure) if self.any_of else bool(sure) and all(sure)
 
+    def names_operation(self, operation: str) -> bool:
+        """Tell whether a match block lists an operation."""
+        return any(operation in block.operations for block in self.blocks)
+
     def _asks_for_namespaces(self) -> bool:
         return any(block.namespaces for block in (*self.blocks, *self.exclude_any, *self.exclude_all))
 

@@ -306,6 +306,10 @@ class RequestMatcher(Protocol):
         """Tell, from the index key alone, whether every request with that key matches."""
         ...
 
+    def names_operation(self, operation: str) -> bool:
+        """Tell whether a block or rule lists an operation by name, as opposed to matching every one."""
+        ...
+
     def mismatch(self, request: Request, resource: Resource) -> str | None:
         """Return in words why the request is not matched, or None when it is."""
         ...

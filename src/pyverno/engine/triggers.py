@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Protocol, runtime_checkable
 
-from pyverno.engine.actions.cel.generate import GeneratingAction
-from pyverno.engine.actions.cel.mutate import MutatingAction, mutating_bindings
-from pyverno.engine.actions.cel.targets import MutatingTargets
-from pyverno.engine.actions.generate import GenerateRule
-from pyverno.engine.actions.unavailable import Unavailable
-from pyverno.engine.cel.constraints import ConstraintMatcher
-from pyverno.engine.cel.session import CelSession, first_unmet
 from pyverno.engine.engine import Engine
 from pyverno.engine.faults import error_verdict
 from pyverno.engine.host import Host
@@ -25,8 +19,7 @@ from pyverno.engine.phases import GENERATING, MUTATING, MUTATING_EXISTING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import RuleResult, Status, Verdict
-from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Exemption, RuleInfo, Run, Stage
-from pyverno.errors import EvaluationError
+from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Exemption, Family, RuleInfo, Run, Stage
 from pyverno.kube.resource import Resource
 from pyverno.value import dataclass, replace
 
@@ -39,6 +32,25 @@ _MEMO_LIMIT = 1024
 
 Place = tuple[str, str, str]
 """Kind, key and rule name."""
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """An action that makes objects."""
+
+    @property
+    def synchronize(self) -> bool:
+        """Whether what was made follows its source."""
+        ...
+
+
+@runtime_checkable
+class HasTrigger(Protocol):
+    """An action that decides by itself, beyond match and preconditions, whether a request triggers it."""
+
+    def triggered(self, run: Run) -> Sequence[Verdict]:
+        """Pass when the request triggers the rule, without doing its work; no verdict when it does not."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +89,8 @@ class Triggers:
             if not policy.info.admission:
                 continue
             kept = [rule for rule in policy.rules if _is_later(rule)]
-            self._generating.extend(rule for rule in kept if isinstance(rule.action, GeneratingAction))
-            legacy = [rule for rule in kept if not isinstance(rule.action, GeneratingAction)]
+            self._generating.extend(rule for rule in kept if _is_matched_alone(rule))
+            legacy = [rule for rule in kept if not _is_matched_alone(rule)]
             self._rules.update((_place(rule.info), rule) for rule in kept)
             if legacy:
                 whole.append(CompiledPolicy(policy.info, tuple(_asked(rule) for rule in legacy)))
@@ -115,7 +127,7 @@ class Triggers:
         A rule that the object itself sets in motion is told of by `of`.
         """
         found = self._rules.get((kind, key, rule))
-        if found is None or not isinstance(found.action, GenerateRule) or not found.action.synchronize:
+        if found is None or not _synchronizes(found):
             return False
         before = request.with_object(request.old)
         return found.matcher.mismatch(before, Resource(request.old)) is not None
@@ -140,7 +152,7 @@ class Triggers:
             if result.status in _ABOUT:
                 if _names_deletion(self._rule(result)):
                     yield self._trigger(result)
-                elif self._synchronizes(result):
+                elif _synchronizes(self._rule(result)):
                     yield self._trigger(result, deletes=True)
 
     def _lapsed(self, request: Request, host: Host, deadline: float | None) -> Iterator[Trigger]:
@@ -151,7 +163,7 @@ class Triggers:
         earlier = [
             result
             for result in Engine(self._matched, host).review(before, GENERATING, deadline=deadline).results
-            if result.status is Status.PASS and self._synchronizes(result)
+            if result.status is Status.PASS and _synchronizes(self._rule(result))
         ]
         if not earlier:
             return
@@ -172,10 +184,6 @@ class Triggers:
     def _rule(self, result: RuleResult) -> CompiledRule:
         return self._rules[_place(result.rule)]
 
-    def _synchronizes(self, result: RuleResult) -> bool:
-        action = self._rule(result).action
-        return isinstance(action, GenerateRule) and action.synchronize
-
     @staticmethod
     def _said(results: Iterable[RuleResult]) -> Mapping[Place, RuleResult]:
         return {_place(result.rule): result for result in results}
@@ -189,11 +197,8 @@ class Triggers:
         policy made is kept in step.
         """
         for rule in self._about(request) if self._generating else ():
-            action = rule.action
-            if not isinstance(action, GeneratingAction):
-                continue
             try:
-                trigger = _of_generating_rule(rule, action, request)
+                trigger = _of_generating_rule(rule, request)
             except Exception as error:
                 trigger = Trigger(rule.info, generates=True, error=error_verdict(error).message)
             if trigger is not None:
@@ -220,8 +225,8 @@ def _key(request: Request, operation: Operation) -> IndexKey:
     )
 
 
-def _of_generating_rule(rule: CompiledRule, action: GeneratingAction, request: Request) -> Trigger | None:
-    keeps = action.synchronize
+def _of_generating_rule(rule: CompiledRule, request: Request) -> Trigger | None:
+    keeps = _synchronizes(rule)
     match request.operation:
         case Operation.DELETE:
             if _names_deletion(rule):
@@ -268,11 +273,19 @@ def _asked(rule: CompiledRule) -> CompiledRule:
     return replace(rule, action=_Asked(rule.action), fast_tier=None, report_properties=None)
 
 
+def _synchronizes(rule: CompiledRule) -> bool:
+    """Tell whether a rule keeps what it generated equal to its source."""
+    return isinstance(rule.action, Generator) and rule.action.synchronize
+
+
+def _is_matched_alone(rule: CompiledRule) -> bool:
+    """Tell whether matching alone triggers a rule: conditions of a GeneratingPolicy wait until the work is done."""
+    return rule.info.policy.family is Family.CEL and isinstance(rule.action, Generator)
+
+
 def _names_deletion(rule: CompiledRule) -> bool:
-    """Tell whether a rule itself says that deletions are its business."""
-    if isinstance(rule.matcher, ConstraintMatcher):
-        return any(_DELETE in each.operations for each in rule.matcher.rules)
-    return any(_DELETE in block.operations for block in rule.matcher.blocks)
+    """Tell whether a rule lists deletions among its operations."""
+    return rule.matcher.names_operation(_DELETE)
 
 
 def _is_unmet(result: RuleResult) -> bool:
@@ -291,17 +304,7 @@ class _Asked:
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Pass when the rule applies."""
-        action = self.action
-        if isinstance(action, Unavailable):
-            return action.run(run)
-        if isinstance(action, MutatingAction | MutatingTargets):
-            session = CelSession(run, mutating_bindings(run.request), action.variables)
-            unmet = first_unmet(session.for_conditions(), action.conditions)
-            if unmet is not None and unmet.errors:
-                raise EvaluationError("; ".join(unmet.errors))
-            if unmet is not None:
-                return ()
-        return (Verdict(Status.PASS),)
+        return self.action.triggered(run) if isinstance(self.action, HasTrigger) else (Verdict(Status.PASS),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the rule where its own action would."""

@@ -24,3 +24,7 @@ class Unavailable(SkippedByException):
         if self.ignores_delete and run.resource is None:
             return ()
         return (Verdict(Status.ERROR, self.message),)
+
+    def triggered(self, run: Run) -> Sequence[Verdict]:
+        """Return the error: whether the rule applies is unknown."""
+        return self.run(run)

@@ -59,6 +59,10 @@ class CheckRequestMatcher:
         """Tell the same: the key says it all."""
         return self.may_match(key)
 
+    def names_operation(self, operation: str) -> bool:
+        """Authorization requests have no operation to list."""
+        return False
+
     def mismatch(self, request: Request, resource: Resource) -> str | None:
         """Return in words why the request is not matched, or None when it is."""
         if request.gvk == _KINDS[self.mode]:

@@ -180,6 +180,10 @@ class ConstraintMatcher:
         fitting = seen.fitting(self.rules, key.subresource, key.operation, key.namespace)
         return not self.rules or any(not rule.names for rule in fitting)
 
+    def names_operation(self, operation: str) -> bool:
+        """Tell whether a rule lists an operation."""
+        return any(operation in rule.operations for rule in self.rules)
+
     def mismatch(self, request: Request, resource: Resource) -> str | None:
         """Return in words why the request is not matched, or None when it is.
 

@@ -23,7 +23,7 @@ from pyverno.lang.cel.json_values import to_json
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.value import dataclass
 
-__all__ = ["CelMutation", "MutatingAction", "applied", "laid_over", "mutating_bindings"]
+__all__ = ["CelMutation", "MutatingAction", "applied", "conditions_met", "laid_over", "mutating_bindings"]
 
 _FAILED_TEST = "testing value"
 
@@ -54,6 +54,10 @@ class MutatingAction:
     def run(self, run: Run) -> Sequence[Verdict]:
         """Mutate the object of the request; a DELETE has none."""
         return self._mutated(run, no_exceptions())
+
+    def triggered(self, run: Run) -> Sequence[Verdict]:
+        """Pass when the conditions hold, without mutating anything."""
+        return conditions_met(run, self.conditions, self.variables)
 
     def _mutated(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
         if not isinstance(run.resource, dict):
@@ -86,6 +90,15 @@ class MutatingAction:
         usual = self._mutated(run, no_exceptions())
         outcomes = (self._mutated(run, exemption.allowances) for exemption in exemptions)
         return next((outcome for outcome in outcomes if outcome != usual), usual)
+
+
+def conditions_met(run: Run, conditions: Sequence[CelCondition], variables: Sequence[CelVariable]) -> Sequence[Verdict]:
+    """Pass when match conditions hold for a request; no verdict when one is false. Raises when that is unknown."""
+    session = CelSession(run, mutating_bindings(run.request), variables)
+    unmet = first_unmet(session.for_conditions(), conditions)
+    if unmet is not None and unmet.errors:
+        raise EvaluationError("; ".join(unmet.errors))
+    return (Verdict(Status.PASS),) if unmet is None else ()
 
 
 def mutating_bindings(request: Request) -> dict[str, Value]:

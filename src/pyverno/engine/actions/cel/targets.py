@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from pyverno.engine.actions.cel.annotations import annotation_detail
-from pyverno.engine.actions.cel.mutate import CelMutation, applied, mutating_bindings
+from pyverno.engine.actions.cel.mutate import CelMutation, applied, conditions_met, mutating_bindings
 from pyverno.engine.actions.cel.validate import exempted
 from pyverno.engine.cel.constraints import ConstraintMatcher
 from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet
@@ -108,6 +108,10 @@ class MutatingTargets:
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"{_FAILED}{error.message}"),)
         return [verdict for document in found if (verdict := self._one(document, session)) is not None]
+
+    def triggered(self, run: Run) -> Sequence[Verdict]:
+        """Pass when the conditions hold, without looking for targets."""
+        return conditions_met(run, self.conditions, self.variables)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the policy; an exception that only allows values changes nothing here."""
