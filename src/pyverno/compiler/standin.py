@@ -65,6 +65,9 @@ class _AnyRequest:
     def surely_matches(self, _key: IndexKey) -> bool:
         return False
 
+    def names_operation(self, _operation: str) -> bool:
+        return False
+
     def mismatch(self, request: Request, resource: Resource) -> str | None:
         if not self.policy_namespace or namespace_of(request, resource) == self.policy_namespace:
             return None

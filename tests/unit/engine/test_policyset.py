@@ -1,0 +1,95 @@
+"""Policy sets: immutable, ordered by name, and indexed by what requests have in common."""
+
+from __future__ import annotations
+
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
+from pyverno.engine.match import IndexKey
+from pyverno.engine.phases import MUTATING, VALIDATING
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Request
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import encode
+from pyverno.kube.yaml.documents import load_documents
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}}
+
+
+def compiled(name, *, kind="ConfigMap", message="no", **spec):
+    """Compile a ClusterPolicy that refuses every object of a kind."""
+    rule = {
+        "name": "refuse",
+        "match": {"any": [{"resources": {"kinds": [kind]}}]},
+        "validate": {"message": message, "deny": {}},
+    }
+    document = {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": name},
+        "spec": {**spec, "rules": [rule]},
+    }
+    [policy] = compile_documents(load_documents(encode(document))).policies
+    return policy
+
+
+def key(kind, operation="CREATE", *, background=False):
+    """Return the index key of requests for a kind of the core group."""
+    return IndexKey(GVK("", "v1", kind), "", operation, "shop", background)
+
+
+def test_policies_stand_in_order_of_name():
+    """Results do not depend on the order in which files were read."""
+    assert ["a", "b"] == [policy.info.name for policy in PolicySet([compiled("b"), compiled("a")]).policies]
+
+
+def test_a_changed_policy_replaces_the_one_of_its_name():
+    """The old set still answers as before, so that a running review is not disturbed."""
+    old = PolicySet([compiled("a", message="old", kind="Pod")])
+    new = old.with_policy(compiled("a", message="new", kind="Pod"))
+    request = Request.from_manifest(POD)
+    assert ["old"] == [result.message for result in Engine(old).review(request).results]
+    assert ["new"] == [result.message for result in Engine(new).review(request).results]
+
+
+def test_a_policy_is_removed_by_kind_and_key():
+    """A policy of the same name and another kind stays."""
+    policies = PolicySet([compiled("a")])
+    assert (0, 1, 1) == (
+        len(policies.without_policy("ClusterPolicy", "a")),
+        len(policies.without_policy("ValidatingPolicy", "a")),
+        len(policies),
+    )
+
+
+def test_a_plan_has_only_rules_of_its_phases_and_kind():
+    """A request for another kind, or at another stage, costs nothing."""
+    policies = PolicySet([compiled("a", kind="Pod")])
+    assert ((), ()) == (policies.plan(VALIDATING, key("Secret")), policies.plan(MUTATING, key("Pod")))
+    assert 1 == len(policies.plan(VALIDATING, key("Pod")))
+
+
+def test_a_plan_is_made_once_for_equal_keys():
+    """Selection costs the same for ten policies and for ten thousand."""
+    policies = PolicySet([compiled("a", kind="Pod")])
+    assert policies.plan(VALIDATING, key("Pod")) is policies.plan(VALIDATING, key("Pod"))
+
+
+def test_a_plan_for_an_overlong_key_is_not_kept():
+    """Names that no API server accepts cannot fill the memory."""
+    policies = PolicySet([compiled("a", kind="K*")])
+    long = key("K" * 1000)
+    assert policies.plan(VALIDATING, long) is not policies.plan(VALIDATING, long)
+
+
+def test_background_scans_leave_out_policies_of_admission_and_the_other_way_round():
+    """`background: false` and `admission: false` hold for every door; `asks_all` lifts the second."""
+    only_scans, only_admission = (
+        compiled("scans", kind="Pod", admission=False),
+        compiled("admission", kind="Pod", background=False),
+    )
+    policies = PolicySet([only_scans, only_admission])
+    scan, admission = Request.from_live(POD), Request.from_manifest(POD)
+    assert ["scans"] == [each.rule.policy.name for each in Engine(policies).review(scan).results]
+    assert ["admission"] == [each.rule.policy.name for each in Engine(policies).review(admission).results]
+    everything = PolicySet([only_scans, only_admission], asks_all=True)
+    assert 2 == len(Engine(everything).review(admission).results)

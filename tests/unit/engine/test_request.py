@@ -1,0 +1,97 @@
+"""Requests: the same value from a manifest, a live object, a payload and an AdmissionReview."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.engine.request import Operation, Request, User
+from pyverno.errors import UsageError
+from pyverno.kube.gvk import GVK, GVR
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}}
+REVIEW = {
+    "request": {
+        "uid": "1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": "web",
+        "namespace": "shop",
+        "operation": "CREATE",
+        "userInfo": {"username": "alice", "groups": ["devs"]},
+        "object": POD,
+        "dryRun": True,
+    }
+}
+
+
+def test_a_manifest_and_a_review_of_it_ask_the_same():
+    """Kind, name, namespace and object are equal; the review adds user, resource and dry run."""
+    offline, online = Request.from_manifest(POD), Request.from_admission_review(REVIEW)
+    for name in ("operation", "object", "old", "gvk", "name", "namespace", "subresource"):
+        assert getattr(offline, name) == getattr(online, name)
+    assert (GVR("", "v1", "pods"), True, "alice") == (online.gvr, online.dry_run, online.user.username)
+
+
+def test_a_bare_request_is_read_like_a_review():
+    """The body of `request` alone will do."""
+    assert Request.from_admission_review(REVIEW) == Request.from_admission_review(REVIEW["request"])
+
+
+def test_a_deleted_manifest_becomes_the_old_object():
+    """As in a cluster, a DELETE has no new object; rules match the old one."""
+    request = Request.from_manifest(POD, operation=Operation.DELETE)
+    assert (None, POD, POD) == (request.object, request.old, request.subject)
+
+
+def test_an_update_without_a_predecessor_replaces_the_object_by_itself():
+    """So that comparisons with `oldObject` find no change."""
+    request = Request.from_manifest(POD, operation=Operation.UPDATE)
+    assert (POD, POD) == (request.object, request.old)
+
+
+def test_a_live_object_is_a_background_request():
+    """Scans ask policies that take part in them, without a user."""
+    request = Request.from_live(POD)
+    assert (True, "", GVK("", "v1", "Pod")) == (request.is_background, request.user.username, request.gvk)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: Request.from_manifest([]),
+        lambda: Request.from_payload("text"),
+        lambda: Request.from_admission_review({"request": []}),
+        lambda: Request.from_admission_review({"request": {**REVIEW["request"], "operation": "PATCH"}}),
+        lambda: Request.from_admission_review({}),
+    ],
+)
+def test_what_is_no_request_is_a_usage_error(read):
+    """Nothing is guessed about a malformed body."""
+    with pytest.raises(UsageError):
+        read()
+
+
+def test_the_variable_request_shows_user_and_roles_where_there_are_any():
+    """Roles are resolved by the cluster and are no part of the review."""
+    request = Request.from_admission_review(REVIEW, roles=("shop:editor",), cluster_roles=("view",))
+    shown = request.variables()
+    assert ({"username": "alice", "groups": ["devs"]}, ["shop:editor"], ["view"]) == (
+        shown["userInfo"],
+        shown["roles"],
+        shown["clusterRoles"],
+    )
+    assert "userInfo" not in Request.from_manifest(POD).variables()
+
+
+def test_the_questions_about_an_old_object_are_a_creation_and_an_idle_update():
+    """An update of an object that failed before is judged by both."""
+    old = {**POD, "spec": {}}
+    created, unchanged = Request.from_manifest(POD, operation=Operation.UPDATE, old=old).about_old_object()
+    assert (Operation.CREATE, old, None) == (created.operation, created.object, created.old)
+    assert (Operation.UPDATE, old, old) == (unchanged.operation, unchanged.object, unchanged.old)
+
+
+def test_a_user_reads_back_as_it_was_written():
+    """`userInfo` keeps uid and extra values."""
+    info = {"username": "alice", "uid": "7", "groups": ["devs"], "extra": {"scopes": ["a", "b"]}}
+    assert info == User.from_json(info).to_json()
