@@ -6,8 +6,8 @@ must never come here: they run on RE2 within limits (`lang/regex`).
 
 from __future__ import annotations
 
-import importlib
 import re
+from collections.abc import Callable
 from typing import Any, AnyStr, cast
 
 __all__ = ["go_regex", "regex"]
@@ -18,17 +18,16 @@ _METHODS = ("findall", "finditer", "fullmatch", "match", "pattern", "search", "s
 class _Regex:
     """A pattern that fills its slots with the methods of the compiled pattern at the first use of one."""
 
-    __slots__ = (*_METHODS, "_engine", "_arguments")
+    __slots__ = (*_METHODS, "_compile")
 
-    def __init__(self, engine: str, *written: object) -> None:
-        self._engine = engine
-        self._arguments = written
+    def __init__(self, compile: Callable[[], Any]) -> None:
+        self._compile = compile
 
     # Python calls this only while the slot is empty
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
             raise AttributeError(name)
-        compiled = importlib.import_module(self._engine).compile(*self._arguments)
+        compiled = self._compile()
         for method in _METHODS:
             setattr(self, method, getattr(compiled, method))
         return getattr(compiled, name)
@@ -40,7 +39,7 @@ def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     >>> regex("[a-z]+").fullmatch("abc")
     <re.Match object; span=(0, 3), match='abc'>
     """
-    return cast("re.Pattern[AnyStr]", _Regex("re", text, flags))
+    return cast("re.Pattern[AnyStr]", _Regex(lambda: re.compile(text, flags)))
 
 
 def go_regex(text: str) -> Any:
@@ -49,4 +48,10 @@ def go_regex(text: str) -> Any:
     >>> go_regex("[a-z]+").search("1abc2").group(0)
     'abc'
     """
-    return _Regex("re2", text)
+
+    def compile() -> Any:
+        import re2
+
+        return re2.compile(text)
+
+    return _Regex(compile)
