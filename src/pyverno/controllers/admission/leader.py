@@ -21,9 +21,9 @@ from pyverno.controllers.runtime.heartbeat import Heartbeat
 from pyverno.controllers.runtime.owndeployment import OwnDeployment
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.webhooks.fixed import cleanup_configurations, document_configurations
-from pyverno.controllers.webhooks.reconciler import WebhookController
 from pyverno.controllers.webhooks.registration import WebhookRegistration
 from pyverno.controllers.webhooks.sources import Endpoint, PolicyKey, Sources
+from pyverno.controllers.webhooks.writer import ConfigurationWriter
 from pyverno.errors import HostError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
@@ -72,7 +72,7 @@ class Leader:
         self._deployment = OwnDeployment(client, settings.namespace, "" if settings.server else settings.deployment)
         self._disturbed = asyncio.Event()
         self._in_place: tuple[tuple[JSONObject, bool], ...] = ()
-        self._webhooks = WebhookController(client)
+        self._webhooks = ConfigurationWriter(client)
         self._registration = WebhookRegistration(self._webhooks)
         self._refused: Mapping[PolicyKey, str] = {}
         self._status = PolicyStatus(client, world, settings.reports_account)

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from pyverno.controllers.state.policymemo import PolicyMemo
 from pyverno.controllers.webhooks.configurations import plan
-from pyverno.controllers.webhooks.reconciler import REFUSALS, WebhookController
 from pyverno.controllers.webhooks.sources import Endpoint, PolicyKey, Sources, key_of
+from pyverno.controllers.webhooks.writer import REFUSALS, ConfigurationWriter
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.status import StatusError
 from pyverno.policy.cel.policies import CelPolicy
@@ -31,7 +31,7 @@ log = logging.getLogger("pyverno.admission")
 class WebhookRegistration:
     """Registers the webhooks of policies, and remembers which of them the API server refused."""
 
-    def __init__(self, controller: WebhookController) -> None:
+    def __init__(self, controller: ConfigurationWriter) -> None:
         """Take what writes configurations."""
         self._controller = controller
         self.in_place: dict[str, JSONObject] = {}

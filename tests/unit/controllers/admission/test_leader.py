@@ -19,9 +19,9 @@ from pyverno.controllers.runtime.heartbeat import Heartbeat
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
-from pyverno.controllers.webhooks.reconciler import WebhookController
 from pyverno.controllers.webhooks.registration import WebhookRegistration
 from pyverno.controllers.webhooks.sources import PolicyKey, Sources
+from pyverno.controllers.webhooks.writer import ConfigurationWriter
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
@@ -203,8 +203,8 @@ async def leaving(server: str = "") -> AsyncIterator[tuple[Client, Leader]]:
                 "kind": f"{kind}WebhookConfiguration",
                 "metadata": {"name": "ours", "labels": {"webhook.kyverno.io/managed-by": "kyverno"}},
             }
-            await WebhookController(client).apply({**body, "webhooks": []})
-            await WebhookController(client).apply({**body, "metadata": {"name": "foreign"}, "webhooks": []})
+            await ConfigurationWriter(client).apply({**body, "webhooks": []})
+            await ConfigurationWriter(client).apply({**body, "metadata": {"name": "foreign"}, "webhooks": []})
         yield client, Leader(client, given, world, Metrics())
         await surroundings.close()
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.controllers.webhooks.reconciler import WebhookController
 from pyverno.controllers.webhooks.registration import WebhookRegistration
 from pyverno.controllers.webhooks.sources import Endpoint, Sources
+from pyverno.controllers.webhooks.writer import ConfigurationWriter
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
@@ -33,7 +33,7 @@ def play(scene: Scene, *, kube_version: str = "1.35") -> None:
             Sandbox(Settings(controllers=False, kube_version=kube_version)) as sandbox,
             Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
         ):
-            await scene(client, WebhookRegistration(WebhookController(client)))
+            await scene(client, WebhookRegistration(ConfigurationWriter(client)))
 
     asyncio.run(run())
 
@@ -76,7 +76,7 @@ def test_a_policy_that_is_refused_stops_no_other() -> None:
 def test_what_was_refused_is_not_tried_again_and_again() -> None:
     """Rounds come every few seconds."""
 
-    class Counting(WebhookController):
+    class Counting(ConfigurationWriter):
         trials = 0
 
         async def trial(self, wanted: JSONObject, hooks: Sequence[JSONObject]) -> str:

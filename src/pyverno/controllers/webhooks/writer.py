@@ -16,7 +16,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 
-__all__ = ["REFUSALS", "WebhookController"]
+__all__ = ["REFUSALS", "ConfigurationWriter"]
 
 REFUSALS: Final = (400, 413, 422)
 """What an API server says to what it will not take, however often it is sent."""
@@ -38,7 +38,7 @@ _FILLED_IN: Final[Mapping[str, JSON]] = {
 """What the API server writes where a webhook says nothing."""
 
 
-class WebhookController:
+class ConfigurationWriter:
     """Writes webhook configurations; one of them may run at a time."""
 
     def __init__(self, client: Client) -> None:

@@ -11,8 +11,8 @@ from kubesandbox.sandbox import Settings as SandboxSettings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.webhooks.configurations import configurations
-from pyverno.controllers.webhooks.reconciler import WebhookController
 from pyverno.controllers.webhooks.sources import Endpoint, Settings, Sources
+from pyverno.controllers.webhooks.writer import ConfigurationWriter
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
@@ -39,7 +39,7 @@ def wanted(*, authority: bytes = AUTHORITY, general: Configuration | None = None
     return configurations(sources)[0]
 
 
-def play(scene: Callable[[Client, WebhookController], Awaitable[None]]) -> None:
+def play(scene: Callable[[Client, ConfigurationWriter], Awaitable[None]]) -> None:
     """Play a scene in a fresh cluster."""
 
     async def run() -> None:
@@ -47,7 +47,7 @@ def play(scene: Callable[[Client, WebhookController], Awaitable[None]]) -> None:
             Sandbox(SandboxSettings(controllers=False)) as sandbox,
             Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
         ):
-            await scene(client, WebhookController(client))
+            await scene(client, ConfigurationWriter(client))
 
     asyncio.run(run())
 
@@ -55,7 +55,7 @@ def play(scene: Callable[[Client, WebhookController], Awaitable[None]]) -> None:
 def test_what_is_as_it_should_be_is_not_written() -> None:
     """The API server fills in defaults, which are no difference."""
 
-    async def scene(client: Client, controller: WebhookController) -> None:
+    async def scene(client: Client, controller: ConfigurationWriter) -> None:
         assert [True, False] == [await controller.apply(wanted()) for _ in range(2)]
         assert [True, False] == [await controller.apply(wanted(general=ANNOTATED)) for _ in range(2)]
         metadata = (await client.get(VALIDATING, NAME))["metadata"]
@@ -67,7 +67,7 @@ def test_what_is_as_it_should_be_is_not_written() -> None:
 def test_annotations_are_replaced_and_what_was_added_by_others_goes() -> None:
     """Theirs too: they could switch something off."""
 
-    async def scene(client: Client, controller: WebhookController) -> None:
+    async def scene(client: Client, controller: ConfigurationWriter) -> None:
         await controller.apply(wanted(general=ANNOTATED))
         found = await client.get(VALIDATING, NAME)
         found["metadata"]["annotations"]["x"] = "y"
@@ -83,7 +83,7 @@ def test_annotations_are_replaced_and_what_was_added_by_others_goes() -> None:
 def test_what_is_fixed_follows_the_authority_only() -> None:
     """Whatever else was changed there stays."""
 
-    async def scene(client: Client, controller: WebhookController) -> None:
+    async def scene(client: Client, controller: ConfigurationWriter) -> None:
         await controller.apply(wanted(updates=False), is_fixed=True)
         found = await client.get(VALIDATING, NAME)
         found["webhooks"][0]["timeoutSeconds"] = 3
@@ -101,7 +101,7 @@ def test_what_is_fixed_follows_the_authority_only() -> None:
 def test_all_of_ours_are_taken_away() -> None:
     """By their label, however many there are."""
 
-    async def scene(client: Client, controller: WebhookController) -> None:
+    async def scene(client: Client, controller: ConfigurationWriter) -> None:
         await controller.apply(wanted())
         await controller.remove_all()
         await controller.remove_all()
