@@ -12,7 +12,7 @@ from typing import Final
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.followup import Followup
-from pyverno.controllers.admission.leader import Leader
+from pyverno.controllers.admission.leader import AdmissionLeader
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.admissionpolicies.reconciler import check_mutating
 from pyverno.controllers.certificates.handshake import OwnHandshake
@@ -68,7 +68,9 @@ class AdmissionController:
             tell=self._tell,
         )
         self._world = ClusterState(self._client, settings.state, self._surroundings, self._parts.start, metrics)
-        self._leader = Leader(self._client, settings, self._world, metrics, (self._surroundings.status.lead,))
+        self._leader = AdmissionLeader(
+            self._client, settings.leader, self._world, metrics, (self._surroundings.status.controller,)
+        )
         self._events = Events(
             self._events_client,
             settings.events,
@@ -77,7 +79,13 @@ class AdmissionController:
             on_drop=metrics.dropped_event,
         )
         self._aftermath = Followup(
-            self._client, settings, self._world, self._events, observer, host=self._surroundings.host, metrics=metrics
+            self._client,
+            settings.followup,
+            self._world,
+            self._events,
+            observer,
+            host=self._surroundings.host,
+            metrics=metrics,
         )
         self._server: WebhookServer | None = None
         self._handshake = OwnHandshake(settings.certificates.asked_name, lambda: self._leader.certificates.bundle)
@@ -136,8 +144,6 @@ class AdmissionController:
             self._parts.start(self._aftermath.run())
             if self._metrics.settings.refresh_seconds:
                 self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
-            if self._settings.resync_seconds:
-                self._parts.start(self._world.resync(self._settings.resync_seconds))
             self._parts.start(self._leader.certificates.follow())
             await self._parts.wait(stop)
             # at once not ready, and the lease is free long before the pod's grace period ends

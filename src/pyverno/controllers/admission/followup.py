@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pyverno.cluster.client import Client
-from pyverno.controllers.admission.auditpass import AuditPass
-from pyverno.controllers.admission.reports import AdmissionReports
-from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.admission.auditpass import AuditPass, AuditSettings
+from pyverno.controllers.admission.reports import AdmissionReports, ReportSettings
 from pyverno.controllers.admission.updaterequestwriter import UpdateRequestSettings, UpdateRequestWriter
 from pyverno.controllers.runtime.events import Event, Events
 from pyverno.controllers.state.clusterstate import ClusterState
@@ -22,16 +21,26 @@ from pyverno.engine.host import Host
 from pyverno.engine.result import ResourceRef
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.telemetry.observer import AdmissionOutcome, Observer, Observers
+from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     from pyverno.telemetry.metrics import Metrics
 
-__all__ = ["Followup"]
+__all__ = ["Followup", "FollowupSettings"]
 
 _WORK: Final = "update-requests"
 _AUDIT: Final = "audit"
 
 log = logging.getLogger("pyverno.handover")
+
+
+@dataclass(frozen=True, slots=True)
+class FollowupSettings:
+    """What follows a response: reports, UpdateRequests, and policies evaluated afterwards."""
+
+    reports: ReportSettings
+    updates: UpdateRequestSettings
+    audit: AuditSettings
 
 
 class Followup:
@@ -40,7 +49,7 @@ class Followup:
     def __init__(
         self,
         client: Client,
-        settings: AdmissionSettings,
+        settings: FollowupSettings,
         world: ClusterState,
         events: Events,
         *told: Observer,
@@ -63,7 +72,7 @@ class Followup:
         self._handover = UpdateRequestWriter(
             client,
             world,
-            UpdateRequestSettings(settings.namespace, settings.background_account),
+            settings.updates,
             host=host,
             lost=self._tell_lost,
         )

@@ -6,9 +6,12 @@ This module must never read a flag or the environment itself: the command line d
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 
 from pyverno.controllers.admission.auditpass import AuditSettings
+from pyverno.controllers.admission.followup import FollowupSettings
 from pyverno.controllers.admission.reports import ReportSettings
+from pyverno.controllers.admission.updaterequestwriter import UpdateRequestSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.state.clusterstate import StateSettings
@@ -19,7 +22,28 @@ from pyverno.webhook.policyreviews import ExceptionSettings
 from pyverno.webhook.server import Limits
 from pyverno.webhook.tls import Clients
 
-__all__ = ["AdmissionSettings"]
+__all__ = ["AdmissionSettings", "LeaderSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderSettings:
+    """What only the leader needs to know; the fields are those of `AdmissionSettings`."""
+
+    namespace: str
+    identity: str
+    deployment: str
+    lease_retry: float
+    service: str
+    service_port: int
+    server: str
+    resync_seconds: float
+    webhooks: Settings
+    removes_webhooks: bool
+    certificates: CertificateSettings
+    clients: Clients
+    generates_validating: bool
+    generates_mutating: bool
+    reports_account: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +90,18 @@ class AdmissionSettings:
     reports: ReportSettings = field(default_factory=ReportSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     shares_port: bool = False
+
+    @property
+    def followup(self) -> FollowupSettings:
+        """What follows a response."""
+        updates = UpdateRequestSettings(self.namespace, self.background_account)
+        return FollowupSettings(self.reports, updates, self.audit)
+
+    @property
+    def leader(self) -> LeaderSettings:
+        """What the leader works by."""
+        names = (each.name for each in fields(LeaderSettings))
+        return LeaderSettings(**{name: getattr(self, name) for name in names})
 
     @property
     def state(self) -> StateSettings:

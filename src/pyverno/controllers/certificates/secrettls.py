@@ -32,7 +32,7 @@ class SecretTls:
             await certificates.start()
             if certificates.tls is None:
                 raise HostError("there is no certificate for the metrics")
-            tasks = [asyncio.create_task(certificates.follow()), asyncio.create_task(certificates.lead())]
+            tasks = [asyncio.create_task(certificates.follow()), asyncio.create_task(certificates.controller.run())]
             try:
                 yield certificates.tls.listening
             finally:

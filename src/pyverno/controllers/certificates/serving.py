@@ -7,7 +7,6 @@ being trusted until all replicas had time to change. This module must never writ
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
@@ -23,21 +22,20 @@ from pyverno.controllers.certificates.secrets import (
     is_good_leaf,
     read_pair,
 )
-from pyverno.errors import HostError
-from pyverno.kube.status import StatusError
+from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSettings
+from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.tls import Clients, ServerTls
 
 __all__ = ["ServingCertificates"]
 
 _LOOK_SECONDS: Final = 12 * 3600.0
-_RETRY_SECONDS: Final = 5.0
+_BACKOFF: Final = Backoff(first=1.0, longest=30.0)
+_KEY: Final = "certificates"
 _OVERLAP_SECONDS: Final = 60.0
 _CONTROLLER: Final = "certmanager-controller"
 _PUBLISH_SECONDS: Final = 1.0
 """How long an API server may take to hear of a new bundle."""
-
-log = logging.getLogger("pyverno.admission")
 
 
 class ServingCertificates:
@@ -60,7 +58,6 @@ class ServingCertificates:
         self._metrics.instruments.gauge(
             "kyverno_certificate_end_timestamp_seconds", "When certificates end.", ("secret",), self._ends
         )
-        self._failures = 0
         self._settings = settings
         self._controller = CertificateController(client, settings)
         self._publish = publish
@@ -69,8 +66,14 @@ class ServingCertificates:
         self._previous = b""
         self._previous_until = 0.0
         self._changed = asyncio.Event()
-        self._due = asyncio.Event()
-        self._leads = False
+        self.controller: Controller[str] = Controller(
+            _CONTROLLER,
+            self._renew,
+            keys=lambda: (_KEY,),
+            settings=LoopSettings(backoff=_BACKOFF),
+            metrics=self._metrics,
+        )
+        """Renews certificates while it runs, when a Secret changes and every few hours; in one replica only."""
         self._secrets = [
             (Informer(client, SECRETS, namespace=settings.namespace, fields=f"metadata.name={name}"), name)
             for name in (settings.ca_name, settings.tls_name)
@@ -104,41 +107,14 @@ class ServingCertificates:
                 group.create_task(informer.run())
             group.create_task(self._adopt_for_ever())
 
-    async def lead(self) -> None:
-        """Renew what is missing or ends soon: when a Secret changes, and every few hours."""
-        self._due.set()
-        self._leads = True
-        try:
-            while True:
-                await self._wait_until_due()
-                self._due.clear()
-                self._metrics.reconciled(_CONTROLLER)
-                try:
-                    await self._renew()
-                    self._failures = 0
-                except (HostError, StatusError) as error:
-                    self._failures += 1
-                    self._metrics.requeued(_CONTROLLER, self._failures)
-                    log.warning("the certificates can not be renewed", extra={"fields": {"error": str(error)}})
-                    self._due.set()
-                    await asyncio.sleep(_RETRY_SECONDS)
-        finally:
-            self._leads = False
-
-    async def _renew(self) -> None:
+    async def _renew(self, _key: str) -> Again:
+        """Renew what is missing or ends soon, and return when to look again."""
         _, leaf = await self._controller.reconcile(publish=self._trust)
         self._serve(leaf)
         if self._previous and time.monotonic() >= self._previous_until:
             self._previous = b""
             await self._publish()
-
-    async def _wait_until_due(self) -> None:
-        seconds = self._previous_until - time.monotonic() if self._previous else _LOOK_SECONDS
-        try:
-            async with asyncio.timeout(max(seconds, 0)):
-                await self._due.wait()
-        except TimeoutError:
-            return
+        return Again(self._previous_until - time.monotonic() if self._previous else _LOOK_SECONDS)
 
     async def _trust(self, authority: KeyPair) -> None:
         """Let the API server trust an authority, and for a while the one before it, before its leaf is made."""
@@ -151,13 +127,13 @@ class ServingCertificates:
 
     def _wake(self) -> None:
         self._changed.set()
-        self._due.set()
+        self.controller.add(_KEY)
 
     async def _adopt_for_ever(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if self._leads:  # then `lead` sees to it
+            if self.controller.is_running:  # it serves what it renews
                 continue
             authority, leaf = (
                 self._read(informer, name, is_authority=name == self._settings.ca_name)

@@ -6,15 +6,14 @@ anybody: that lease is another one.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LEASES
-from pyverno.errors import HostError
+from pyverno.controllers.runtime.reconcile import Again, Controller, LoopMetrics, LoopSettings
+from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.webhook.heartbeat import HEALTH_LEASE, LAST_REQUEST
@@ -25,8 +24,6 @@ _BEAT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 100.0
 _LABELS: Final = {"app.kubernetes.io/name": "kyverno"}
 _START_LEASE: Final = "kyvernopre-lock"
-
-log = logging.getLogger("pyverno.admission")
 
 
 class Heartbeat:
@@ -46,15 +43,20 @@ class Heartbeat:
         self._seconds = seconds
         self._now = now
 
-    async def run(self, told: Callable[[], None]) -> None:
-        """Beat until cancelled and call `told` after every beat, whether or not the lease could be written."""
-        while True:
+    def controller(self, notify: Callable[[], None], metrics: LoopMetrics | None = None) -> Controller[str]:
+        """Return what writes the lease again and again; `notify` is called each time, written or not."""
+
+        async def reconcile(_key: str) -> Again:
             try:
                 await self.beat()
-            except (HostError, StatusError) as error:
-                log.warning("the heartbeat can not be written", extra={"fields": {"error": str(error)}})
-            told()
-            await asyncio.sleep(self._seconds)
+            finally:
+                notify()
+            return Again(self._seconds)
+
+        settings = LoopSettings(backoff=Backoff(first=min(self._seconds, 1.0), longest=self._seconds))
+        return Controller(
+            "heartbeat-controller", reconcile, keys=lambda: (HEALTH_LEASE,), settings=settings, metrics=metrics
+        )
 
     async def beat(self) -> None:
         """Write the lease once. Raises StatusError and HostError."""

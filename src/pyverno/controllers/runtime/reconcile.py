@@ -201,10 +201,13 @@ class Controller(Generic[Key]):
         """The keys whose last reconcile failed, those that were given up included."""
         return self._failing
 
-    def add(self, key: Key) -> None:
-        """Have a key reconciled soon. Without effect while the controller does not run: a run begins with all keys."""
-        queue = self._queue
-        if queue is not None and not queue.add_after(key, self._settings.settle_seconds, is_pending=True):
+    def add(self, key: Key, *, after: float | None = None) -> None:
+        """Have a key reconciled after some seconds, by default when it has settled.
+
+        Without effect while the controller does not run: a run begins with all keys.
+        """
+        queue, seconds = self._queue, self._settings.settle_seconds if after is None else after
+        if queue is not None and not queue.add_after(key, seconds, is_pending=True):
             self._count_dropped()
             log.warning(
                 "a key found no room in the queue", extra={"fields": {"controller": self.name, "key": str(key)}}

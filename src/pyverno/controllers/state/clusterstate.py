@@ -82,10 +82,7 @@ class StateSettings:
 
 
 class ClusterState:
-    """The cluster in memory (`webhook.admission.World`), and the informers that feed it.
-
-    `changed` is set whenever something changed from which webhook configurations or status follow.
-    """
+    """The cluster in memory (`webhook.admission.ClusterFacts`), and the informers that feed it."""
 
     def __init__(
         self,
@@ -105,10 +102,8 @@ class ClusterState:
             forces_ignore=settings.forces_ignore,
             background_account=settings.background_account,
         )
-        self.changed = asyncio.Event()
-        self.touched = asyncio.Event()
-        """Set when something of a policy changed that is not what it asks for: its status."""
-        self._touched: set[Identity] = set()
+        self._listeners: list[Callable[[], None]] = []
+        self._status_listeners: list[Callable[[Identity], None]] = []
         self._client = client
         self._settings = settings
         self._surroundings = surroundings
@@ -186,7 +181,7 @@ class ClusterState:
     @property
     def is_settled(self) -> bool:
         """Tell whether nothing is known that has still to be looked at."""
-        return not self.changed.is_set() and not self._definitions_changed.is_set()
+        return not self._definitions_changed.is_set()
 
     def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:
         """Tell whether the watches have brought an object in this version or a later one, or with "" that it is gone.
@@ -223,11 +218,13 @@ class ClusterState:
         found = None if gvr is None else self.watched(gvr, metadata["name"], metadata.get("namespace") or "")
         return body if found is None else found
 
-    def take_touched(self) -> set[Identity]:
-        """Return the policies that were touched since the last time."""
-        self.touched.clear()
-        found, self._touched = self._touched, set()
-        return found
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call the listener whenever something changed from which webhook configurations or status follow."""
+        self._listeners.append(listener)
+
+    def listen_to_status(self, listener: Callable[[Identity], None]) -> None:
+        """Call the listener with every policy of which only the status or other metadata changed."""
+        self._status_listeners.append(listener)
 
     # ------------------------------------------------------------------------------------------------------ the watches
 
@@ -270,12 +267,6 @@ class ClusterState:
                     break
                 await asyncio.sleep(_CATCH_UP_SECONDS)
 
-    async def resync(self, seconds: float) -> None:
-        """Have everything looked at again after so many seconds, again and again."""
-        while True:
-            await asyncio.sleep(seconds)
-            self.changed.set()
-
     async def follow_definitions(self) -> None:
         """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
         bound = self._settings.stale_seconds
@@ -297,7 +288,11 @@ class ClusterState:
             await self._leave_what_is_gone()
             if was_told or has_changed:
                 self._wake()
-                self.changed.set()
+                self._note_change()
+
+    def _note_change(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _wake(self) -> None:
         """Let everything that could not be followed try again: what was missing may be served now."""
@@ -394,7 +389,7 @@ class ClusterState:
             return
         self.configuration = Configuration.read({} if notice is Notice.DELETED else body.get("data") or {})
         tell_problems(self.configuration.problems)
-        self.changed.set()
+        self._note_change()
 
     def _take_policy(self, notice: Notice, body: JSONObject) -> None:
         before = self.store.policies
@@ -406,10 +401,10 @@ class ClusterState:
                 fields = {"policy": body["metadata"]["name"], "error": f"{error.path}: {error.message}"}
                 log.error("a policy is not valid", extra={"fields": fields})
         if self.store.policies is before:
-            self._touched.add(identity_of(body))
-            self.touched.set()
+            for listener in self._status_listeners:
+                listener(identity_of(body))
         else:
-            self.changed.set()
+            self._note_change()
             if log.isEnabledFor(logging.DEBUG):
                 log.debug("a policy has changed", extra={"fields": self._told(notice, body)})
             if compiled is not None and self._info is not None:

@@ -6,8 +6,6 @@ of every entry, and writes again what somebody else changed. This module must ne
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -16,9 +14,10 @@ from typing import Final
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Notice
 from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.runtime.reconcile import Controller, LoopSettings
 from pyverno.controllers.runtime.statuspatch import status_patch
+from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.engine.result import ResourceRef
-from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
@@ -29,10 +28,8 @@ __all__ = ["EntryStatus"]
 _SOURCE: Final = "globalcontext-controller"
 _REPEAT_SECONDS: Final = 300.0
 _SETTLE_SECONDS: Final = 0.2
-_RETRY_SECONDS: Final = 2.0
+_BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 _NOT_FOUND: Final = 404
-
-log = logging.getLogger("pyverno.globalcontext")
 
 
 @dataclass(slots=True)
@@ -46,7 +43,7 @@ class _State:
 
 
 class EntryStatus:
-    """Keeps the state of every entry; `lead` writes it while this replica leads."""
+    """Keeps the state of every entry; its `controller` writes it, in the leader only."""
 
     def __init__(
         self, client: Client, resource: Callable[[], GVR | None], tell: Callable[[Event], None] = lambda _event: None
@@ -56,15 +53,19 @@ class EntryStatus:
         self._resource = resource
         self._tell = tell
         self._states: dict[str, _State] = {}
-        self._unwritten: set[str] = set()
-        self._changed = asyncio.Event()
+        self.controller: Controller[str] = Controller(
+            _SOURCE,
+            self._reconcile,
+            keys=lambda: self._states,
+            settings=LoopSettings(settle_seconds=_SETTLE_SECONDS, backoff=_BACKOFF),
+        )
+        """Writes the status of every entry, and again whenever it differs from the state, while it runs."""
 
     def take(self, notice: Notice, body: JSONObject) -> None:
         """Take an entry that was made, changed or deleted: its status may differ from the state."""
         name = body["metadata"]["name"]
         if notice is Notice.DELETED:
             self._states.pop(name, None)
-            self._unwritten.discard(name)
             return
         self._states.setdefault(name, _State()).written = body.get("status") or {}
         self._mark(name)
@@ -92,30 +93,15 @@ class EntryStatus:
             if state.problem is not None:
                 yield (name,), float(bool(state.problem))
 
-    async def lead(self) -> None:
-        """Write the status of every entry, and again whenever it differs from the state, until cancelled."""
-        self._unwritten.update(self._states)
-        while True:
-            if not self._unwritten:
-                self._changed.clear()
-                await self._changed.wait()
-            await asyncio.sleep(_SETTLE_SECONDS)
-            names, self._unwritten = self._unwritten, set()
-            for name in sorted(names):
-                try:
-                    await self._write(name)
-                except (HostError, StatusError) as error:
-                    if isinstance(error, StatusError) and error.status == _NOT_FOUND:
-                        continue  # the watch tells of its end
-                    fields = {"entry": name, "error": error.message}
-                    log.warning("the status of a global context entry could not be written", extra={"fields": fields})
-                    self._unwritten.add(name)
-            if self._unwritten & names:
-                await asyncio.sleep(_RETRY_SECONDS)
+    async def _reconcile(self, name: str) -> None:
+        try:
+            await self._write(name)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:  # the watch brings its end
+                raise
 
     def _mark(self, name: str) -> None:
-        self._unwritten.add(name)
-        self._changed.set()
+        self.controller.add(name)
 
     async def _write(self, name: str) -> None:
         state, gvr = self._states.get(name), self._resource()

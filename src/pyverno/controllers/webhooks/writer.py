@@ -7,6 +7,7 @@ of us go. A configuration is never emptied because something could not be read. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from pyverno.cluster.client import Client
@@ -86,12 +87,10 @@ class ConfigurationWriter:
             return error.message
         return ""
 
-    def informers(self, told: Callable[[], None]) -> Iterator[Informer]:
-        """Yield what watches the configurations of ours, for somebody to run; `told` is called when one changes."""
+    def informers(self) -> Iterator[Callable[[], Informer]]:
+        """Yield what makes the watches of our configurations."""
         for gvr in _RESOURCES.values():
-            informer = Informer(self._client, gvr, selector=_MANAGED)
-            informer.listen(lambda _notice, _body: told())
-            yield informer
+            yield partial(Informer, self._client, gvr, selector=_MANAGED)
 
     async def remove_all(self) -> None:
         """Take away every configuration of ours, so that a cluster without us admits requests again."""

@@ -13,7 +13,7 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
 from pyverno.cluster.leases import LEASES
-from pyverno.controllers.admission.leader import Leader
+from pyverno.controllers.admission.leader import AdmissionLeader
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.runtime.heartbeat import Heartbeat
 from pyverno.controllers.runtime.tasks import Tasks
@@ -187,7 +187,7 @@ def test_a_configuration_is_changed_and_never_made_anew() -> None:
 
 
 @asynccontextmanager
-async def leaving(server: str = "") -> AsyncIterator[tuple[Client, Leader]]:
+async def leaving(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLeader]]:
     """Make a replica of the Deployment `us` that has never led, with webhooks and a heartbeat in its cluster."""
     parts, given = Tasks(), AdmissionSettings(namespace="default", deployment="us", server=server)
     async with (
@@ -205,7 +205,7 @@ async def leaving(server: str = "") -> AsyncIterator[tuple[Client, Leader]]:
             }
             await ConfigurationWriter(client).apply({**body, "webhooks": []})
             await ConfigurationWriter(client).apply({**body, "metadata": {"name": "foreign"}, "webhooks": []})
-        yield client, Leader(client, given, world, Metrics())
+        yield client, AdmissionLeader(client, given.leader, world, Metrics())
         await surroundings.close()
 
 

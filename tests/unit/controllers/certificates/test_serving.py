@@ -49,7 +49,7 @@ def play(scene: Callable[[Client, _Replica, _Replica], Awaitable[None]]) -> None
             for each in (leader, follower):
                 await each.certificates.start()
             tasks = [asyncio.create_task(each.certificates.follow()) for each in (leader, follower)]
-            tasks.append(asyncio.create_task(leader.certificates.lead()))
+            tasks.append(asyncio.create_task(leader.certificates.controller.run()))
             try:
                 async with asyncio.timeout(30):
                     await scene(client, leader, follower)

@@ -73,14 +73,14 @@ def test_a_lease_is_young_for_a_hundred_seconds() -> None:
     play(scene)
 
 
-def test_whoever_waits_is_told_after_every_beat_also_one_that_failed() -> None:
+def test_its_controller_notifies_after_every_beat_also_one_that_failed() -> None:
     """Webhooks must be looked after then, too."""
 
     async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
         lost = Heartbeat(client, "nowhere", seconds=0.01, now=clock)
         for each in (heartbeat, lost):
             told = asyncio.Event()
-            running = asyncio.create_task(each.run(told.set))
+            running = asyncio.create_task(each.controller(told.set).run())
             await asyncio.wait_for(told.wait(), 10)
             told.clear()
             await asyncio.wait_for(told.wait(), 10)

@@ -43,7 +43,7 @@ async def replica(client: Client, events: list[Event]) -> AsyncIterator[EntrySta
 @asynccontextmanager
 async def leading(status: EntryStatus) -> AsyncIterator[None]:
     """Let a replica lead for a while."""
-    running = asyncio.create_task(status.lead())
+    running = asyncio.create_task(status.controller.run())
     try:
         yield
         assert not running.done()

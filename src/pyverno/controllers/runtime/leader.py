@@ -1,0 +1,66 @@
+"""Runs a list of controllers while this replica holds a lease.
+
+They start when the lease is won and are cancelled before it could be another replica's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from pyverno.cluster.leases import LeaderElection
+
+__all__ = ["Leader", "Runs"]
+
+log = logging.getLogger("pyverno.controllers")
+
+
+class Runs(Protocol):
+    """What a leader runs (`controllers.runtime.reconcile.Controller`)."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+
+class Leader:
+    """Waits for the lease, and runs the controllers while it has it; without the lease nothing is written."""
+
+    def __init__(
+        self,
+        election: LeaderElection,
+        controllers: Sequence[Runs],
+        *,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+        retry_seconds: float = 2.0,
+    ) -> None:
+        """Take the election and the controllers; `prepare` is awaited at the start of every term, before they run."""
+        self._election = election
+        self._controllers = tuple(controllers)
+        self._prepare = prepare
+        self._retry_seconds = retry_seconds
+
+    @property
+    def is_leader(self) -> bool:
+        """Tell whether this replica leads."""
+        return self._election.is_leader
+
+    async def campaign(self) -> None:
+        """Lead whenever the lease can be had, until cancelled."""
+        while True:
+            await self._election.run(self._lead)
+            log.warning("the lease is lost")
+            await asyncio.sleep(self._retry_seconds)
+
+    async def release(self) -> None:
+        """Give the lease back, so that another replica need not wait for its end."""
+        await self._election.release()
+
+    async def _lead(self) -> None:
+        if self._prepare is not None:
+            await self._prepare()
+        async with asyncio.TaskGroup() as group:
+            for each in self._controllers:
+                group.create_task(each.run())
