@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from scripts.reference_pages.cel_libraries import cel_libraries
 from scripts.reference_pages.commands import commands
 from scripts.reference_pages.error_codes import error_codes
 from scripts.reference_pages.functions import functions
@@ -29,6 +30,7 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "patterns.md": ("anchors and pattern operators", patterns),
     "condition-operators.md": ("operators of conditions", operators),
     "jmespath-functions.md": ("functions of expressions", functions),
+    "cel-libraries.md": ("functions of CEL expressions by library", cel_libraries),
     "pod-security.md": ("controls of the Pod Security Standards by version", pod_security),
     "command-line.md": ("commands and flags", commands),
     "errors.md": ("exceptions and codes", error_codes),
