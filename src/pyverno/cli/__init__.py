@@ -1,5 +1,5 @@
-"""The command line: arguments become a Host and an engine, reviews become text and an exit code.
+"""The command line: arguments become a session, and reviews become text and an exit code.
 
-One file per command (with `command_*` files beside it), all imported only when they are called. This package must never
-judge a resource itself: only the engine does, through `evaluate`.
+A command is a module or a package, imported when it is called. Commands review resources only through
+`offline.session`.
 """

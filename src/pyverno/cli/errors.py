@@ -1,6 +1,6 @@
-"""What the command line does with an exception: one line `Error: ...` on stderr and exit code 1.
+"""Exceptions of the command line: one line `Error: ...` on stderr and exit code 1; tracebacks only for bugs.
 
-A traceback is shown only for a bug. This module must never print to stdout, nor import click (see `argument_errors`).
+This module must never import click, because plain command lines run without it (see `args.errors`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyverno.errors import PyvernoError, UsageError
 __all__ = ["Exit", "closed_pipe", "guarded", "report_error", "report_warning", "unknown_command"]
 
 
-class Exit(Exception):  # noqa: N818 - not an error: the code that a command ends with after it said everything
+class Exit(Exception):  # noqa: N818 - not an error: the exit code of a command that has printed everything
     """Ends a command with an exit code."""
 
     def __init__(self, code: int) -> None:
@@ -43,7 +43,7 @@ def unknown_command(name: str, path: str) -> UsageError:
 
 
 def guarded(command: Callable[[], object]) -> int:
-    """Call a command and turn whatever happens into an exit code."""
+    """Call a command and turn its outcome into an exit code."""
     try:
         result = command()
         sys.stdout.flush()
@@ -72,6 +72,6 @@ def _flushed(code: int) -> int:
 
 
 def closed_pipe() -> int:
-    """The reader of stdout went away (`pyverno ... | head`): stop quietly, also when Python flushes at its end."""
+    """Handle a closed pipe at stdout (`pyverno ... | head`): stop quietly, also in the final flush of Python."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141

@@ -1,4 +1,4 @@
-"""Bugs that rules ran into, on stderr: names and lines for a bug report, never values."""
+"""Report bugs in rules on stderr: names and lines for a bug report, never values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["report_faults"]
 
 
 def report_faults(results: Iterable[RuleResult]) -> None:
-    """Write which rules ended with a bug, and where; their results are errors already."""
+    """Write the rules that ended with a bug and its location; their results are errors already."""
     for result in results:
         fault = result.detail
         if type(fault) is Fault:

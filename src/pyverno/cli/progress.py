@@ -1,7 +1,4 @@
-"""Progress of long work: one line on a terminal that counts, nothing anywhere else.
-
-This module must never write to stdout.
-"""
+"""Progress of long work: a counter on stderr if it is a terminal, otherwise nothing."""
 
 from __future__ import annotations
 

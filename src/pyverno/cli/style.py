@@ -1,7 +1,4 @@
-"""Colours of the terminal: only where a person looks, never in a pipe or a file.
-
-This module must never decide what is printed.
-"""
+"""Colours: only on a terminal, never in a pipe or a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `pyverno version` says, for people, JSON and YAML.
+"""The output of `pyverno version` as text, JSON and YAML.
 
 Imported by the fastest way through the command line: this module must never import click or anything heavy.
 """

@@ -25,7 +25,7 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
 
 class ObjectFiles:
-    """Writes objects below a path; raises UsageError when the path can not be used."""
+    """Writes objects below a path; raises UsageError when the path cannot be used."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

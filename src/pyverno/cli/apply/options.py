@@ -1,7 +1,4 @@
-"""What `pyverno apply` was asked to do: its flags as one value, checked against each other.
-
-This module must never read a file.
-"""
+"""The flags of `pyverno apply` as one value, and the checks of their combinations."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from pyverno.value import dataclass
 __all__ = ["FORMATS", "ApplyOptions", "check_options"]
 
 FORMATS = ("text", "json", "yaml", "sarif", "junit", "github")
-"""Forms of the results; all but `text` are for machines."""
+"""Formats of the results; all but `text` are for machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
-    """All flags; names as on the command line, lists merged from both names of a pair.
+    """All flags that have an effect.
 
     `ttl` is in nanoseconds. `output` is a path ("" = stdout). `workers` is a number of processes.
     """
@@ -74,7 +71,7 @@ class ApplyOptions:
 
 
 def check_options(options: ApplyOptions) -> tuple[str, ...]:
-    """Raise UsageError for flags that do not fit together; returns warnings about flags that have no effect."""
+    """Raise UsageError for flags that cannot be combined; returns warnings about flags without effect."""
     given = bool(options.resources) or options.cluster
     payloads = options.json_payloads or options.http_payloads or options.envoy_payloads
     checks: tuple[tuple[bool, str], ...] = (
@@ -98,7 +95,7 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
         ),
         (options.cluster, "cluster mode is not available in this version of pyverno"),
         (options.workers < 1, f"--workers must be at least 1, got {options.workers}"),
-        (bool(options.output and options.stdin), "--output and --stdin can not be used together, use one or the other"),
+        (bool(options.output and options.stdin), "--output and --stdin cannot be used together, use one or the other"),
     )
     for wrong, message in checks:
         if wrong:

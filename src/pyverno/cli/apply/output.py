@@ -1,7 +1,7 @@
-"""What `pyverno apply` prints: header, changed and generated objects, violations, table, reports, summary.
+"""The output of `pyverno apply`: header, changed and generated objects, violations, table, reports, summary.
 
-stdout is the answer and stderr the log; where stdout is for a machine nothing else goes there. Texts are those of
-Kyverno's command line. This module must never decide what a result means.
+Results go to stdout and everything else to stderr if the output is for machines. Texts are those of Kyverno's command
+line.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Output:
 
     @property
     def refused(self) -> int:
-        """How many documents are no valid policy; they count as errors and are not asked."""
+        """Number of documents that are not valid policies; they count as errors and are not used."""
         return len(self._refused)
 
     def header(self, resources: int) -> None:
-        """Say what is about to be applied to how much."""
+        """Print the numbers of rules and resources."""
         if self._options.is_machine_output:
             return
         session = self._session
@@ -69,7 +69,7 @@ class Output:
         self._line(f"\nApplying {rules} policy rule(s) to {resources} resource(s){with_exceptions}...")
 
     def changes(self, item: JudgedResource) -> None:
-        """Print or write the objects that mutate and generate rules made of a resource."""
+        """Print or write the objects that mutate and generate rules made from a resource."""
         if not self._has_objects:
             return
         path = _path(item.ref)
@@ -89,10 +89,10 @@ class Output:
             self._yaml(item.resource)
 
     def _mutated(self, policy: PolicyInfo, path: str, results: Sequence[RuleResult], current: JSON) -> JSON:
-        """Show the object as a policy left it, changed or not, and the targets that it patched; return the object.
+        """Show the object as a policy left it, changed or not, and the targets it patched; return the object.
 
-        Kyverno: rules are told of every object, policies in CEL of those that they are about. One that errs leaves
-        nothing that could be used.
+        Kyverno shows the object for policies with rules even without a match, for CEL policies only with one, and for
+        neither after an error.
         """
         passed = [result for result in results if result.status is Status.PASS]
         patched = (result.patched for result in reversed(passed) if result.target is None)
@@ -101,15 +101,15 @@ class Output:
         has_failed = any(result.status is Status.ERROR for result in results)
         if not results and policy.kind not in RULE_KINDS:
             return own
-        is_told = not has_failed
+        is_shown = not has_failed
         if self._files is not None:
-            if is_told:
+            if is_shown:
                 for document in [own, *targets]:
                     self._files.write_mutated(document)
         elif self._options.stdin:
             for target in targets:
                 self._yaml(target)
-        elif is_told and not self._options.is_machine_output:
+        elif is_shown and not self._options.is_machine_output:
             self._line(f"\npolicy {policy.name} applied to {path}:\n{_yaml_text(own)}\n---")
             if targets:
                 self._line("patched targets: ")
@@ -130,7 +130,7 @@ class Output:
             self._stream.write("\n\nGenerate:\nGeneration completed successfully.")
 
     def results(self, judged: Sequence[JudgedResource], summary: Summary) -> None:
-        """Print what the rules said, in the form that was asked for."""
+        """Print the results in the selected format."""
         options = self._options
         self._invalid_policies()
         if options.policy_report or options.generate_exceptions:
@@ -185,7 +185,7 @@ class Output:
             yield f"{number} - {result.rule_name} {result.message or 'validation failed'}\n"
 
     def _errors(self, judged: Iterable[JudgedResource]) -> None:
-        """Say on stderr why rules could not be judged: upstream only counts them."""
+        """Print errors of rules on stderr; Kyverno only counts them."""
         for item in judged:
             for result in item.results:
                 if result.status is Status.ERROR and (result.rule.type, result.status) not in _PROBLEMS:

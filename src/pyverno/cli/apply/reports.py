@@ -1,6 +1,6 @@
 """Results of `pyverno apply` for machines: policy reports, exceptions, and findings in several formats.
 
-This module must never decide what stands in them; the texts are made by `pyverno.report`.
+`pyverno.report` makes their contents.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def print_exceptions(options: ApplyOptions, judged: Sequence[JudgedResource], st
 
 
 def print_findings(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO) -> None:
-    """Print every result with the places that it is about, in the format that was asked for."""
+    """Print every result with its locations, in the selected format."""
     stream.write(FORMATTERS[options.format](_findings(judged, audit_warn=options.audit_warn)))
 
 

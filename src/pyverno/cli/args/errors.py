@@ -1,6 +1,6 @@
 """What click raises, as this command line's own exceptions.
 
-Texts of wrong arguments are those of Kyverno's command line, so that scripts that look at them keep working.
+Texts about wrong arguments are those of Kyverno's command line, so that scripts that parse them keep working.
 """
 
 from __future__ import annotations

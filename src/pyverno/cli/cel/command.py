@@ -46,7 +46,7 @@ def _print(text: str) -> None:
 
 
 def _writer(output: str) -> Callable[[JSON], str] | None:
-    """Return what writes results for programs; None for people. Raises UsageError for an unknown format."""
+    """Return the writer of a machine format, None for text; raises UsageError for an unknown format."""
     if output not in ("text", "json", "yaml"):
         raise UsageError(f'invalid output format "{output}", must be one of text, json, yaml')
     if output == "text":
@@ -103,7 +103,7 @@ def _eval(
 
 
 def _refused(text: str, error: PyvernoError) -> JSONObject:
-    """Report what does not compile, and return it for programs."""
+    """Report an expression that does not compile, and return the errors as JSON."""
     if not isinstance(error, CompileError):
         report_error(error)
         return {"expression": text, "errors": [{"message": str(error)}]}
@@ -136,7 +136,7 @@ def _text(row: Row) -> str:
 
 
 def _values(row: Row, printer: Printer) -> str:
-    """Return what a sub-expression was, one text per visit until there is no room."""
+    """Return the values of a sub-expression, one per visit, as far as there is room."""
     if not row.visits:
         return "(not evaluated)"
     shown = ""
@@ -241,7 +241,7 @@ def _expressions() -> click.Argument:
 eval_command = command(
     "eval",
     "Evaluate CEL expressions with documents of your own as variables.\n\n"
-    "The world is closed: what asks a cluster, a registry or the network is an error.",
+    "There is no cluster, registry or network: functions that need one are errors.",
     _eval,
     EVAL,
     _expressions(),
@@ -256,7 +256,7 @@ eval_command = command(
 
 check = command(
     "check",
-    "Compile CEL expressions and print their types, or what is wrong with them.\n\n"
+    "Compile CEL expressions and print their types, or their errors.\n\n"
     "With --policy, check the expressions of policies against the schemas of the kinds that they match, as Kubernetes "
     "does for `status.typeChecking` of a ValidatingAdmissionPolicy.",
     _check,

@@ -79,7 +79,7 @@ def _authz(version: Version, *, mode: str) -> Environment:
 
 
 def _with_admission(environment: Environment, names: Mapping[str, Type]) -> Environment:
-    """Declare what every policy of a kind has; `variables` has fields of any name, as no policy says which."""
+    """Declare the variables of a policy kind; `variables` has fields of any name, because no policy defines them."""
     from pyverno.compiler.cel.environment import CelCompiler
     from pyverno.compiler.parser import Parser
     from pyverno.kube.yaml.documents import Document
@@ -102,7 +102,7 @@ ENVIRONMENTS: Mapping[str, Callable[[Version], Environment]] = {
 
 
 def authorization_mode(name: str) -> str:
-    """Return the mode of authorization requests that an environment is for, "" when it is for other things.
+    """Return the mode of authorization requests of an environment, "" for any other environment.
 
     >>> authorization_mode("envoy"), authorization_mode("ValidatingPolicy")
     ('Envoy', '')
@@ -111,13 +111,13 @@ def authorization_mode(name: str) -> str:
 
 
 def check_bindings(given: Mapping[str, JSON], mode: str) -> dict[str, JSON]:
-    """Return the variables of an authorization request; raises UsageError when the object is none of the mode."""
+    """Return the variables of an authorization request; raises UsageError for an object that is none."""
     if "object" not in given:
         return {"variables": {}, **given}
     try:
         return {"variables": {}, **given, "object": read_check_request(mode, given["object"])}
     except DocumentError as error:
-        raise UsageError(f"the object is no request of mode {mode}: {error.message}") from error
+        raise UsageError(f"the object is not a request of mode {mode}: {error.message}") from error
 
 
 def parse_kubernetes_version(text: str) -> Version:

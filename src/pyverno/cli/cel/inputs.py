@@ -1,4 +1,4 @@
-"""What the flags of `pyverno cel` name: expressions, documents and variables, read from arguments, files and stdin.
+"""The inputs of `pyverno cel`: expressions, documents and variables, read from arguments, files and stdin.
 
 Documents become the variables that policies have: an object, its predecessor, the request about them. This module must
 never compile an expression.
@@ -35,7 +35,7 @@ def is_variable_name(text: str) -> bool:
 
 
 class Inputs:
-    """Reads what flags name; standard input is read once at most."""
+    """Reads files and standard input, which is read at most once."""
 
     __slots__ = ("_reader",)
 
@@ -43,7 +43,7 @@ class Inputs:
         self._reader = ""
 
     def expressions(self, words: Sequence[str], files: Sequence[str]) -> list[str]:
-        """Return the expressions of arguments, then of files; `-` is standard input. Raises UsageError for none."""
+        """Return the expressions of arguments and files; `-` is standard input. Raises UsageError for none."""
         read = [self._text("-", "an expression") if word == STDIN else word for word in words]
         read += [self._text(path, "an expression") for path in files]
         if not read:
@@ -79,7 +79,7 @@ class Inputs:
         if path != STDIN:
             return read_file(Path(path))
         if self._reader:
-            raise UsageError(f"standard input can not be read for {what}: it was read for {self._reader}")
+            raise UsageError(f"standard input cannot be read for {what}: it was read for {self._reader}")
         self._reader = what
         return read_stdin()
 
@@ -104,7 +104,7 @@ def _recognised(document: JSON) -> dict[str, JSON]:
         return {"object": document}
     wrong = [str(name) for name in document if not is_variable_name(str(name))]
     if wrong:
-        raise UsageError(f"the input has keys that can not be variables: {', '.join(wrong)}")
+        raise UsageError(f"the input has keys that cannot be names of variables: {', '.join(wrong)}")
     return {**document, **_review(document)} if "request" in document else dict(document)
 
 
@@ -119,7 +119,7 @@ def _review(document: JSON) -> dict[str, JSON]:
 
 
 def bindings(given: Mapping[str, JSON], *, is_kyverno: bool = True) -> dict[str, JSON]:
-    """Return the variables of an admission request about the given objects; what was given wins.
+    """Return the variables of an admission request about the given objects; given variables take precedence.
 
     Without a request it is a CREATE, an UPDATE where there is an old object too, a DELETE where there is only that.
     What an object that there is none of looks like differs between Kyverno and Kubernetes.

@@ -24,7 +24,7 @@ __all__ = ["CheckedPolicy", "check_policies", "shown_policy"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedPolicy:
-    """One policy, called `kind/name`, and what checking found."""
+    """One policy, called `kind/name`, and the findings of its check."""
 
     name: str
     found: TypeChecking
@@ -33,7 +33,7 @@ class CheckedPolicy:
 def check_policies(
     sources: Sequence[str], crd_files: Sequence[str], version: tuple[int, int]
 ) -> tuple[list[CheckedPolicy], list[PyvernoError]]:
-    """Check the CEL policies in files and folders; returns them with the errors of what is not a valid policy.
+    """Check the CEL policies in files and folders; returns them with the errors of invalid policies.
 
     Raises UsageError when there is no CEL policy at all.
     """
@@ -65,7 +65,7 @@ def _has_cel(policy: ClusterPolicy) -> bool:
 
 
 def shown_policy(checked: CheckedPolicy) -> Iterator[str]:
-    """Yield the lines for people: the kinds that were checked, and each warning after its place."""
+    """Yield the lines of the text output: the checked kinds, and each warning after its field path."""
     found = checked.found
     if not found.kinds:
         yield f"{checked.name}: not checked, it names no kind with a schema\n"

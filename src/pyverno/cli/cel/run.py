@@ -1,4 +1,4 @@
-"""Runs one expression for `pyverno cel eval`: its value, its cost, and what every sub-expression was.
+"""Run one expression for `pyverno cel eval`: its value, its cost, and the values of its sub-expressions.
 
 The world is closed: no cluster, no network. Clock and randomness answer the second run, which traces, as they answered
 the first. This module must never print.
@@ -29,7 +29,7 @@ _SILENT = (ast.Literal, ast.Entry, ast.Field)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A sub-expression in a trace: how deep it stands, its text and place, its type, and what it was at each visit.
+    """A sub-expression in a trace: its depth, text, location and type, and its value at each visit.
 
     `values` are the first visits, `visits` counts all; none means that it was not evaluated.
     """
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one expression: a value or an error; `rows` is its trace, `hidden` counts what it leaves out."""
+    """The outcome of one expression: a value or an error; `rows` is its trace, `hidden` the number of omitted rows."""
 
     expression: str
     type: str
@@ -57,7 +57,7 @@ class Outcome:
 
 
 class _Recorded:
-    """Clock and randomness of this machine that can be played again; it looks up no names."""
+    """Clock and randomness of this machine, which can be replayed; host names are not resolved."""
 
     def __init__(self) -> None:
         self._system = System()
@@ -66,22 +66,22 @@ class _Recorded:
         self._next = 0
 
     def rewind(self) -> None:
-        """Start again with the first answer."""
+        """Replay from the first value."""
         self._next = 0
 
     def now(self) -> int:
-        """Return the moment of the first question, always."""
+        """Return the time of the first call, always."""
         return self._now
 
     def random_bits(self, bits: int) -> int:
-        """Return the next answer: a recorded one, then new ones."""
+        """Return the next recorded bits, then new ones."""
         if self._next == len(self._drawn):
             self._drawn.append(self._system.random_bits(bits))
         self._next += 1
         return self._drawn[self._next - 1]
 
     def lookup_host(self, name: str) -> tuple[str, ...]:
-        """Raise: there is no network here."""
+        """Raise: there is no network."""
         raise HostUnavailableError("name look-ups are not available here")
 
 
@@ -145,7 +145,7 @@ def _rows(program: Program, traced: tuple[SubExpression, ...]) -> tuple[tuple[Ro
 
 
 def _with_depth(root: ast.Node, spans: Spans) -> Iterator[tuple[ast.Node, int]]:
-    """Yield the nodes that a trace shows: no constants, and nothing that only a macro put there."""
+    """Yield the nodes that a trace shows: no constants, and no nodes that a macro expanded to."""
     waiting: list[tuple[ast.Node, int, Span | None]] = [(root, 0, None)]
     while waiting:
         node, depth, around = waiting.pop()

@@ -1,4 +1,4 @@
-"""CEL values for people: as JSON that is never refused, and as short texts of a bounded length.
+"""CEL values for the output: as JSON, which never fails, and as short texts of bounded length.
 
 This module must never evaluate an expression.
 """

@@ -1,7 +1,4 @@
-"""The flags of `pyverno controller admission`: names, defaults and meanings are Kyverno's where Kyverno has the flag.
-
-This module must never do anything with a value; `admission_run` does.
-"""
+"""The flags of `pyverno controller admission`: names, defaults and meanings as in Kyverno, if it has the flag."""
 
 from __future__ import annotations
 
@@ -16,57 +13,65 @@ _BLOCKED = "169.254.169.254,169.254.169.253,metadata.google.internal,127.0.0.0/8
 
 @dataclass(frozen=True, slots=True)
 class ClusterFlags:
-    """How the cluster is reached."""
+    """Access to the cluster and its rates."""
 
     kubeconfig: str = text(
-        "--kubeconfig", "File with the access to the cluster; without it that of the pod.", metavar="FILE"
+        "--kubeconfig", "Kubeconfig file; by default the service account of the pod.", metavar="FILE"
     )
-    context: str = text("--context", "Context of that file.", metavar="NAME")
+    context: str = text("--context", "Context of the kubeconfig.", metavar="NAME")
     qps: float = number(
-        "--clientRateLimitQPS", "Requests a second to the API server; 0 for the default of clients, 5.", default=100.0
+        "--clientRateLimitQPS",
+        "Requests per second to the API server; 0 means 5, the default of clients.",
+        default=100.0,
     )
-    burst: int = number("--clientRateLimitBurst", "Requests at once; 0 for the default of clients, 10.", default=200)
+    burst: int = number(
+        "--clientRateLimitBurst",
+        "Burst of requests to the API server; 0 means 10, the default of clients.",
+        default=200,
+    )
     events_qps: float = number(
-        "--eventsRateLimitQPS", "Events a second; 0 for the default of clients, 5.", default=1000.0
+        "--eventsRateLimitQPS", "Events per second; 0 means 5, the default of clients.", default=1000.0
     )
     events_burst: int = number(
-        "--eventsRateLimitBurst", "Events at once; 0 for the default of clients, 10.", default=2000
+        "--eventsRateLimitBurst", "Burst of events; 0 means 10, the default of clients.", default=2000
     )
-    resync: float = seconds(
-        "--resyncPeriod", "How often everything is looked at again without a reason; 0 for never.", default="15m"
+    resync: float = seconds("--resyncPeriod", "Interval of the full resync of all objects; 0 for none.", default="15m")
+    lease_retry: float = seconds(
+        "--leaderElectionRetryPeriod", "Interval between attempts to take or renew a lease.", default="2s"
     )
-    lease_retry: float = seconds("--leaderElectionRetryPeriod", "How often a lease is tried.", default="2s")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFlags:
-    """Where requests are taken, and whose."""
+    """The webhook server and its clients."""
 
-    host: str = text("--webhookServerHost", "Address to listen at; all by default.", metavar="ADDRESS")
-    port: int = number("--webhookServerPort", "Port to listen at.", default=9443)
+    host: str = text("--webhookServerHost", "Address to listen on; all addresses by default.", metavar="ADDRESS")
+    port: int = number("--webhookServerPort", "Port to listen on.", default=9443)
     processes: int = number(
         "--webhookProcesses",
-        "How many processes share the port; each needs the memory of one and can use a core. Not Kyverno's.",
+        "Number of processes that share the port, each with memory of its own. Not a flag of Kyverno.",
         default=1,
     )
-    server: str = text("--serverIP", "HOST:PORT by which the API server reaches us from outside of the cluster.")
+    server: str = text("--serverIP", "HOST:PORT of this server as seen from the API server, outside of a cluster.")
     service_port: int = number("--servicePort", "Port of the service.", default=443)
     shutdown_delay: float = seconds(
-        "--shutdownDelay", "How long requests are still taken after SIGTERM, until everybody knows.", default="5s"
+        "--shutdownDelay",
+        "How long requests are still served after SIGTERM, until endpoints are updated.",
+        default="5s",
     )
     client_ca: str = text(
         "--clientCAFile",
-        "Answer only who shows a certificate of this authority (PEM), as the API server can be told to; not Kyverno's.",
+        "Require client certificates of this authority (PEM file). Not a flag of Kyverno.",
         metavar="FILE",
     )
     client_names: tuple[str, ...] = listed(
         "--clientAllowedNames",
-        "With --clientCAFile: the names that such a certificate may have; any by default.",
+        "With --clientCAFile: allowed names in client certificates; any by default.",
         metavar="NAMES",
     )
     protects_managed: bool = switch(
         "--protectManagedResources",
-        "Refuse changes of what Kyverno manages by anybody else.",
+        "Refuse changes to objects that Kyverno manages, except its own.",
         env="FLAG_PROTECT_MANAGED_RESOURCES",
         is_toggle=True,
     )
@@ -74,36 +79,38 @@ class ServerFlags:
 
 @dataclass(frozen=True, slots=True)
 class WebhookFlags:
-    """What the API server is told about us."""
+    """The webhook configurations."""
 
-    timeout: int = number("--webhookTimeout", "Seconds that the API server waits.", default=10)
-    updates: bool = switch("--autoUpdateWebhooks", "Ask for what policies are about, and nothing else.", default=True)
+    timeout: int = number("--webhookTimeout", "Timeout of the webhooks in seconds.", default=10)
+    updates: bool = switch(
+        "--autoUpdateWebhooks", "Limit webhook rules to the resources that policies match.", default=True
+    )
     excludes_bootstrap: bool = switch(
-        "--excludeBootstrapResources", "Never ask about nodes and certificate requests where an error denies."
+        "--excludeBootstrapResources", "Exclude nodes and certificate requests from webhooks that fail closed."
     )
     forces_ignore: bool = switch(
         "--forceFailurePolicyIgnore",
-        "Let requests through when we can not be reached, whatever policies say.",
+        "Use failurePolicy Ignore for all webhooks, whatever policies set.",
         env="FLAG_FORCE_FAILURE_POLICY_IGNORE",
         is_toggle=True,
     )
-    removes: bool = switch("--removeWebhooks", "Take the webhook configurations away at the end; for development.")
+    removes: bool = switch("--removeWebhooks", "Delete the webhook configurations at shutdown; for development.")
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationFlags:
-    """Which policies the API server judges by itself."""
+    """Policies that become admission policies of the API server."""
 
     validating: bool = switch(
         "--generateValidatingAdmissionPolicy",
-        "Make ValidatingAdmissionPolicies of the policies that ask for it.",
+        "Generate ValidatingAdmissionPolicies from policies that enable it.",
         default=True,
         env="FLAG_GENERATE_VALIDATING_ADMISSION_POLICY",
         is_toggle=True,
     )
     mutating: bool = switch(
         "--generateMutatingAdmissionPolicy",
-        "Need MutatingAdmissionPolicies in the cluster; policies that ask for one get it either way.",
+        "Require MutatingAdmissionPolicies in the cluster; policies that enable them get one either way.",
         env="FLAG_GENERATE_MUTATING_ADMISSION_POLICY",
         is_toggle=True,
     )
@@ -111,128 +118,136 @@ class GenerationFlags:
 
 @dataclass(frozen=True, slots=True)
 class ExceptionFlags:
-    """Which exceptions are used."""
+    """PolicyExceptions."""
 
-    enabled: bool = switch("--enablePolicyException", "Use PolicyExceptions.")
-    namespace: str = text(
-        "--exceptionNamespace", "The only namespace of PolicyExceptions; `*` for any.", metavar="NAME"
-    )
+    enabled: bool = switch("--enablePolicyException", "Apply PolicyExceptions.")
+    namespace: str = text("--exceptionNamespace", "The namespace of PolicyExceptions; `*` for any.", metavar="NAME")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFlags:
-    """What is reported of answers, and by whom."""
+    """Reports about admission requests, audit, and service accounts."""
 
-    of_admission: bool = switch("--admissionReports", "Report on admission requests.", default=True)
+    of_admission: bool = switch("--admissionReports", "Write reports about admission requests.", default=True)
     types: tuple[str, ...] = listed(
         "--enableReporting",
-        "Kinds of rules that are reported on: validate, mutate, mutateExisting, generate, imageVerify.",
+        "Kinds of rules in reports: validate, mutate, mutateExisting, generate, imageVerify.",
         default="validate,mutate,mutateExisting,generate,imageVerify",
         metavar="KINDS",
     )
     statuses: tuple[str, ...] = listed(
         "--allowedResults",
-        "Results that are reported: pass, fail, error, warn, skip.",
+        "Results in reports: pass, fail, error, warn, skip.",
         default="pass,fail,error,warn,skip",
         metavar="RESULTS",
     )
     most: int = number(
-        "--maxAdmissionReports", "Reports on requests that there may be; beyond that none are made.", default=10_000
+        "--maxAdmissionReports", "Limit of reports about requests; beyond it no more are written.", default=10_000
     )
-    audit_workers: int = number("--maxAuditWorkers", "Requests that Audit policies are asked about at once.", default=8)
-    audit_capacity: int = number("--maxAuditCapacity", "Requests that may wait for them.", default=1000)
+    audit_workers: int = number(
+        "--maxAuditWorkers", "Number of requests that Audit policies review concurrently.", default=8
+    )
+    audit_capacity: int = number("--maxAuditCapacity", "Capacity of the audit queue.", default=1000)
     account: str = text(
         "--reportsServiceAccountName",
-        "User that reports are made with; whether it may read what policies are about stands in their status.",
+        "User of the reports controller; the status of policies shows whether it may read their resources.",
         metavar="USER",
     )
     background_account: str = text(
         "--backgroundServiceAccountName",
-        "User that changes existing objects; policies that need more than it may do are refused.",
+        "User of the background controller; policies that need more permissions than it has are rejected.",
         metavar="USER",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionFlags:
-    """What rules may ask of the world."""
+class CallFlags:
+    """Limits of calls that rules make."""
 
     most_bytes: int = number(
-        "--maxAPICallResponseLength", "Bytes of a service's answer; 0 for no limit.", default=10_000_000
+        "--maxAPICallResponseLength",
+        "Largest response of an API or service call in bytes; 0 for no limit.",
+        default=10_000_000,
     )
-    timeout: float = seconds("--apiCallTimeout", "How long a service may take; 0 for no limit.", default="30s")
+    timeout: float = seconds("--apiCallTimeout", "Timeout of a service call; 0 for no limit.", default="30s")
     blocklist: tuple[str, ...] = listed(
         "--httpBlocklist",
-        "Hosts, addresses and ranges that rules may not call, with commas between them.",
+        "Hosts, addresses and CIDR ranges that rules may not call.",
         default=_BLOCKED,
         env="FLAG_HTTP_BLOCKLIST",
     )
     allowlist: tuple[str, ...] = listed(
-        "--httpAllowlist", "URL prefixes that rules may call, and no others.", env="FLAG_HTTP_ALLOWLIST"
+        "--httpAllowlist", "URL prefixes that rules may call; empty for all.", env="FLAG_HTTP_ALLOWLIST"
     )
     allows_http_in_namespaces: bool = switch(
         "--allowHTTPInNamespacedPolicies",
-        "Let expressions of namespaced policies call services.",
+        "Allow CEL expressions of namespaced policies to call services.",
         env="FLAG_ENABLE_HTTP_IN_NAMESPACED_POLICIES",
         is_toggle=True,
     )
-    most_entries: int = number("--maxGlobalContextEntries", "Entries of the global context; 0 for no limit.", default=0)
+    most_entries: int = number(
+        "--maxGlobalContextEntries", "Limit of global context entries; 0 for no limit.", default=0
+    )
     caches_config_maps: bool = switch(
         "--enableConfigMapCaching",
-        "Keep ConfigMaps with the label cache.kyverno.io/enabled in memory.",
+        "Cache ConfigMaps with the label cache.kyverno.io/enabled.",
         default=True,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateFlags:
-    """The certificates of the webhook."""
+    """The certificates of the webhook server."""
 
     ca_secret: str = text(
-        "--caSecretName", "Secret of the certificate authority; named after the service by default.", metavar="NAME"
+        "--caSecretName", "Secret with the certificate authority; derived from the service by default.", metavar="NAME"
     )
     tls_secret: str = text(
-        "--tlsSecretName", "Secret of the server's certificate; named after the service by default.", metavar="NAME"
+        "--tlsSecretName",
+        "Secret with the certificate of the server; derived from the service by default.",
+        metavar="NAME",
     )
-    renew_before: float = seconds("--renewBefore", "How long before its end a certificate is renewed.", default="360h")
-    algorithm: str = text("--tlsKeyAlgorithm", "ECDSA, RSA or Ed25519.", default="ECDSA", metavar="NAME")
-    others_manage: bool = switch("--disableCertManagerController", "Leave the certificates to somebody else.")
+    renew_before: float = seconds(
+        "--renewBefore", "Time before expiry at which a certificate is renewed.", default="360h"
+    )
+    algorithm: str = text("--tlsKeyAlgorithm", "Key algorithm: ECDSA, RSA or Ed25519.", default="ECDSA", metavar="NAME")
+    others_manage: bool = switch("--disableCertManagerController", "Do not create or renew certificates.")
 
 
 @dataclass(frozen=True, slots=True)
 class EventFlags:
     """Events about policies and requests."""
 
-    most_queued: int = number(
-        "--maxQueuedEvents", "How many events may wait to be written; 0 for no events.", default=1000
-    )
-    omitted: tuple[str, ...] = listed(
-        "--omitEvents", "Reasons of events that are left out, with commas.", metavar="REASONS"
-    )
+    most_queued: int = number("--maxQueuedEvents", "Capacity of the event queue; 0 for no events.", default=1000)
+    omitted: tuple[str, ...] = listed("--omitEvents", "Reasons of events to omit.", metavar="REASONS")
 
 
 @dataclass(frozen=True, slots=True)
 class LogFlags:
-    """What the log tells and how."""
+    """The log."""
 
     form: str = text(
-        "--loggingFormat", "Form of log lines: text or json.", default="text", metavar="FORM", choices=("text", "json")
+        "--loggingFormat",
+        "Format of log lines: text or json.",
+        default="text",
+        metavar="FORMAT",
+        choices=("text", "json"),
     )
     time: str = text(
         "--loggingtsFormat",
-        "How moments are written: default, iso8601, rfc3339, millis, nanos, epoch or rfc3339nano.",
+        "Format of timestamps: default, iso8601, rfc3339, millis, nanos, epoch or rfc3339nano.",
         default="default",
-        metavar="FORM",
+        metavar="FORMAT",
         choices=("default", "iso8601", "rfc3339", "millis", "nanos", "epoch", "rfc3339nano"),
     )
-    has_no_color: bool = switch("--disableLogColor", "No colours; there are none but on a terminal, without NO_COLOR.")
-    verbosity: int = number("--v", "Verbosity: 0 for warnings, 2 for denials, 4 for every request.", default=2)
-    dumps_payload: bool = switch(
-        "--dumpPayload", "Log whole requests and answers; what stands in Secrets is taken out."
+    has_no_color: bool = switch(
+        "--disableLogColor", "Never use colours; by default only on a terminal without NO_COLOR."
     )
+    verbosity: int = number("--v", "Verbosity: 0 for warnings, 2 for denials, 4 for every request.", default=2)
+    dumps_payload: bool = switch("--dumpPayload", "Log complete requests and responses, without the data of Secrets.")
     dumps_patches: bool = switch(
         "--dumpPatches",
-        "Log the patches of answers; what is written into Secrets is taken out.",
+        "Log the patches of responses, without the data of Secrets.",
         env="FLAG_DUMP_PATCHES",
         is_toggle=True,
     )
@@ -240,16 +255,16 @@ class LogFlags:
 
 @dataclass(frozen=True, slots=True)
 class MetricFlags:
-    """Where metrics are."""
+    """Metrics."""
 
-    host: str = text("--metricsHost", "Address of the metrics.", metavar="ADDRESS")
-    port: int = number("--metricsPort", "Port of the metrics.", default=8000)
-    disabled: bool = switch("--disableMetrics", "Serve no metrics.")
+    host: str = text("--metricsHost", "Address of the metrics endpoint; all addresses by default.", metavar="ADDRESS")
+    port: int = number("--metricsPort", "Port of the metrics endpoint.", default=8000)
+    disabled: bool = switch("--disableMetrics", "Disable metrics.")
     otel: str = text(
         "--otelConfig",
-        "How metrics are told: prometheus, or grpc to a collector (needs the extra `otel`).",
+        "Metrics exporter: prometheus, or grpc to a collector (needs the extra `otel`).",
         default="prometheus",
-        metavar="FORM",
+        metavar="FORMAT",
         choices=("prometheus", "grpc"),
     )
     collector: str = text(
@@ -260,86 +275,88 @@ class MetricFlags:
     )
     collector_secret: str = text(
         "--transportCreds",
-        "With --otelConfig=grpc: Secret with the authority of the collector (ca.pem); without it there is no TLS.",
+        "With --otelConfig=grpc: Secret with the CA of the collector (ca.pem); without it TLS is off.",
         metavar="NAME",
     )
     exemplars: str = text(
         "--exemplarFilter",
-        "Which measurements become examples: always-off, trace-based or always-on.",
+        "Filter of exemplars: always-off, trace-based or always-on.",
         default="trace-based",
         metavar="NAME",
         has_effect=False,
     )
     ca_secret: str = text(
-        "--metricsCASecretName", "Secret of the certificate authority of the metrics.", metavar="NAME"
+        "--metricsCASecretName", "Secret with the certificate authority of the metrics endpoint.", metavar="NAME"
     )
     tls_secret: str = text(
         "--metricsTLSSecretName",
-        "Secret of the certificate of the metrics; with it they are served by HTTPS.",
+        "Secret with the certificate of the metrics endpoint; enables HTTPS.",
         metavar="NAME",
     )
-    algorithm: str = text("--metricsKeyAlgorithm", "ECDSA, RSA or Ed25519.", default="ECDSA", metavar="NAME")
+    algorithm: str = text(
+        "--metricsKeyAlgorithm", "Key algorithm: ECDSA, RSA or Ed25519.", default="ECDSA", metavar="NAME"
+    )
     renew_before: float = seconds(
-        "--metricsRenewBefore", "How long before its end a certificate of the metrics is renewed.", default="360h"
+        "--metricsRenewBefore", "Time before expiry at which this certificate is renewed.", default="360h"
     )
-    server: str = text(
-        "--metricsServerIP", "Address that the certificate of the metrics is for as well.", metavar="ADDRESS"
-    )
+    server: str = text("--metricsServerIP", "Additional address in this certificate.", metavar="ADDRESS")
 
 
 @dataclass(frozen=True, slots=True)
 class TracingFlags:
-    """Whether and where traces go."""
+    """Traces."""
 
-    enabled: bool = switch(
-        "--enableTracing", "Send a trace of every request to a collector of OpenTelemetry (needs the extra `otel`)."
-    )
-    address: str = text("--tracingAddress", "Host of the collector; this machine by default.", metavar="HOST")
+    enabled: bool = switch("--enableTracing", "Send traces to an OpenTelemetry collector (needs the extra `otel`).")
+    address: str = text("--tracingAddress", "Host of the collector; localhost by default.", metavar="HOST")
     port: int = number("--tracingPort", "Port of the collector.", default=4317)
     secret: str = text(
         "--tracingCreds",
-        "Secret with the authority of the collector (ca.pem); without it there is no TLS.",
+        "Secret with the CA of the collector (ca.pem); without it TLS is off.",
         metavar="NAME",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilingFlags:
-    """Whether and where profiles are made."""
+    """Profiling."""
 
-    enabled: bool = switch("--profile", "Serve profiles over HTTP, for those who look for what costs time or memory.")
-    port: int = number("--profilePort", "Port of the profiles.", default=6060)
-    address: str = text("--profileAddress", "Address of the profiles; this machine only by default.", metavar="ADDRESS")
+    enabled: bool = switch("--profile", "Serve CPU and memory profiles over HTTP.")
+    port: int = number("--profilePort", "Port of the profiling endpoint.", default=6060)
+    address: str = text(
+        "--profileAddress", "Address of the profiling endpoint; localhost by default.", metavar="ADDRESS"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFlags:
-    """How images would be verified: that is not there yet, and a rule that asks for it is an error."""
+    """Image verification, which is not available yet: rules that need it are errors."""
 
-    insecure: bool = switch("--allowInsecureRegistry", "Ask registries without TLS.", has_effect=False)
+    insecure: bool = switch("--allowInsecureRegistry", "Allow registries without TLS.", has_effect=False)
     pull_secrets: str = text(
-        "--imagePullSecrets", "Secrets with the access to registries.", metavar="NAMES", has_effect=False
+        "--imagePullSecrets", "Secrets with credentials for registries.", metavar="NAMES", has_effect=False
     )
     helpers: str = text(
-        "--registryCredentialHelpers", "Providers of credentials for registries.", metavar="NAMES", has_effect=False
+        "--registryCredentialHelpers", "Credential helpers for registries.", metavar="NAMES", has_effect=False
     )
-    caches: bool = switch("--imageVerifyCacheEnabled", "Remember verified images.", default=True, has_effect=False)
-    most_cached: int = number("--imageVerifyCacheMaxSize", "How many.", default=1000, has_effect=False)
-    cached_for: float = seconds("--imageVerifyCacheTTLDuration", "For how long.", default="60m", has_effect=False)
-    has_tuf: bool = switch("--enableTuf", "Trust a sigstore of one's own.", has_effect=False)
-    tuf_mirror: str = text("--tufMirror", "Its address.", metavar="URL", has_effect=False)
-    tuf_root: str = text("--tufRoot", "Where its root is.", metavar="FILE", has_effect=False)
-    tuf_root_raw: str = text("--tufRootRaw", "Its root itself.", metavar="JSON", has_effect=False)
-    logs_cosign: bool = switch("--enableCosignLogging", "Log what the library for signatures says.", has_effect=False)
+    caches: bool = switch("--imageVerifyCacheEnabled", "Cache verified images.", default=True, has_effect=False)
+    most_cached: int = number("--imageVerifyCacheMaxSize", "Size of this cache.", default=1000, has_effect=False)
+    cached_for: float = seconds(
+        "--imageVerifyCacheTTLDuration", "Lifetime of entries of this cache.", default="60m", has_effect=False
+    )
+    has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
+    tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
+    tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
+    tuf_root_raw: str = text("--tufRootRaw", "TUF root as JSON.", metavar="JSON", has_effect=False)
+    logs_cosign: bool = switch("--enableCosignLogging", "Enable the log of cosign.", has_effect=False)
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoredFlags:
-    """Flags that have nothing to act on here."""
+    """Flags of Kyverno without a counterpart."""
 
     loads_late: bool = switch(
         "--enableDeferredLoading",
-        "Load what rules ask for when it is used, which is always done.",
+        "Load context entries when they are used, which is always done.",
         default=True,
         env="FLAG_ENABLE_DEFERRED_LOADING",
         is_toggle=True,
@@ -347,17 +364,20 @@ class IgnoredFlags:
     )
 
     memory_limit: bool = switch(
-        "--autoMemLimitEnabled", "Derive Go's memory limit from the container's.", default=True, has_effect=False
+        "--autoMemLimitEnabled", "Set Go's memory limit from the container's.", default=True, has_effect=False
     )
-    memory_ratio: float = number("--autoMemLimitRatio", "The part of it.", default=0.9, has_effect=False)
+    memory_ratio: float = number("--autoMemLimitRatio", "Ratio of this limit.", default=0.9, has_effect=False)
     runtime_metrics: str = text(
-        "--controllerRuntimeMetricsAddress", "Address of metrics of a Go library.", metavar="ADDRESS", has_effect=False
+        "--controllerRuntimeMetricsAddress",
+        "Address of the metrics of controller-runtime.",
+        metavar="ADDRESS",
+        has_effect=False,
     )
     definitions: bool = switch(
-        "--crdWatcher", "Watch definitions of custom resources, which is always done.", has_effect=False
+        "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
     )
     registration_timeout: float = seconds(
-        "--webhookRegistrationTimeout", "How long webhooks may take to be registered.", default="120s", has_effect=False
+        "--webhookRegistrationTimeout", "Timeout of the registration of webhooks.", default="120s", has_effect=False
     )
     cleanup_host: str = text(
         "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
@@ -379,7 +399,7 @@ class AdmissionFlags:
     generation: GenerationFlags = group_of("Admission policies", GenerationFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
     reports: ReportFlags = group_of("Reports and accounts", ReportFlags)
-    questions: QuestionFlags = group_of("What rules ask", QuestionFlags)
+    calls: CallFlags = group_of("Calls of rules", CallFlags)
     certificates: CertificateFlags = group_of("Certificates", CertificateFlags)
     events: EventFlags = group_of("Events", EventFlags)
     logs: LogFlags = group_of("Logs", LogFlags)

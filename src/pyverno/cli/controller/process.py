@@ -1,7 +1,6 @@
 """One of several processes of `pyverno controller admission`, as `pyverno.controllers.runtime.processes` starts them.
 
-Its only argument is the number of an open socket; flags come from there. This module must never read a command line
-meant for people.
+Its only argument is the number of an open socket; the flags come from there.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ __all__ = ["main"]
 
 
 def main(words: list[str]) -> int:
-    """Run until the process that started this one says so or is gone; returns the exit code."""
+    """Run until the parent process stops this one or is gone; returns the exit code."""
     return guarded(lambda: _run(socket.socket(fileno=int(words[0]))))
 
 
 def _run(end: socket.socket) -> None:
-    errand = _first_message(end)
-    flags = unpacked(AdmissionFlags, errand["flags"])
-    number = int(errand["number"])
+    message = _first_message(end)
+    flags = unpacked(AdmissionFlags, message["flags"])
+    number = int(message["number"])
     begin_log(flags)
     access = access_of(flags, os.environ)
-    settings = settings_of(flags, os.environ).share(number, int(errand["of"]))
+    settings = settings_of(flags, os.environ).share(number, int(message["of"]))
     metrics, companions = Metrics(), Peers(end, number)
     controller, services = assembled(flags, access, settings, metrics, companions)
 
@@ -52,11 +51,11 @@ def _run(end: socket.socket) -> None:
 
 
 def _first_message(end: socket.socket) -> dict[str, Any]:
-    """Return what this process is to do; nothing after it is read."""
+    """Return the first message, which holds flags and number; nothing after it is read."""
     with end.makefile("rb", buffering=0) as stream:
         line = stream.readline()
     if not line:
-        raise HostError("the process that started this one is gone")
+        raise HostError("the parent process is gone")
     found: dict[str, Any] = json.loads(line)
     return found
 

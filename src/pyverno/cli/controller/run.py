@@ -1,7 +1,4 @@
-"""The work of `pyverno controller admission`: settings of flags and environment, and the process that runs by them.
-
-This module must never judge a request.
-"""
+"""The work of `pyverno controller admission`: settings from flags and environment, and the process."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ __all__ = ["REQUIRED", "access_of", "assembled", "begin_log", "metrics_tls", "ru
 _DAY = 86_400
 _MOST_PROCESSES = 64
 _COMMAND = (sys.executable, "-P", "-m", "pyverno.cli.controller.process")
-"""What one of several processes is; with -P no module of the folder where we happen to run is taken for ours."""
+"""The command of one of several processes; -P keeps modules of the working directory out of the import path."""
 _DEFAULT_QPS = 5.0
 _DEFAULT_BURST = 10
 REQUIRED = (
@@ -61,14 +58,14 @@ REQUIRED = (
     "INIT_CONFIG",
     "METRICS_CONFIG",
 )
-"""Variables of the environment that a controller in a cluster does not start without."""
+"""Environment variables that a controller in a cluster requires."""
 
 log = logging.getLogger("pyverno.admission")
 _ALGORITHMS = ("RSA", "ECDSA", "ED25519")
 
 
 def run_admission(flags: AdmissionFlags) -> None:
-    """Run until a signal ends it; raises UsageError for what can not be used, HostError when a part of it breaks."""
+    """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
     begin_log(flags)
     without_effect = ineffective(flags)
     if without_effect:
@@ -85,7 +82,7 @@ def run_admission(flags: AdmissionFlags) -> None:
 
 
 def begin_log(flags: AdmissionFlags) -> None:
-    """Send log lines where and how the flags say."""
+    """Set up the log."""
     given = flags.logs
     colours = style_for(sys.stderr, remove_color=given.has_no_color).is_coloured
     set_up_logging(LogSettings(given.form, given.verbosity, given.time, colours))
@@ -143,7 +140,7 @@ def _namespace(environment: Mapping[str, str]) -> str:
 
 
 def metrics_tls(flags: AdmissionFlags, access: Access, environment: Mapping[str, str]) -> SecretTls | None:
-    """Return where the certificates of the metrics are, None for HTTP; raises UsageError for half of them."""
+    """Return the certificates of the metrics endpoint, None for HTTP; raises UsageError if one Secret is missing."""
     given = flags.metrics
     if not given.tls_secret:
         return None
@@ -170,7 +167,7 @@ def _profiling(flags: AdmissionFlags, number: int) -> Iterator[Service]:
 
 
 def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> AdmissionSettings:
-    """Return the settings of a controller; raises UsageError for a value that is none."""
+    """Return the settings of a controller; raises UsageError for an invalid value."""
     namespace = _namespace(environment)
     service = environment.get("KYVERNO_SVC") or "kyverno-svc"
     server, cluster = flags.server, flags.cluster
@@ -222,20 +219,20 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
 
 
 def _check_processes(count: int, port: int) -> None:
-    """Raise UsageError for processes that can not be."""
+    """Raise UsageError for a number of processes that cannot be run."""
     if not 1 <= count <= _MOST_PROCESSES:
         expected = f"1 to {_MOST_PROCESSES}"
         raise UsageError(f'invalid argument "{count}" for "--webhookProcesses" flag: expected {expected}')
     if count > 1 and not port:
-        raise UsageError("--webhookProcesses needs a --webhookServerPort that all of them can listen at")
+        raise UsageError("--webhookProcesses needs a fixed --webhookServerPort")
     if count > 1 and not can_share_ports():
         raise UsageError("--webhookProcesses needs a system on which processes can share a port")
 
 
 def access_of(flags: AdmissionFlags, environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
-    """Return how the cluster is reached; in a pod, everything that its manifest must say is looked at first.
+    """Return the access to the cluster; in a pod, the required environment variables are checked first.
 
-    Raises UsageError when there is no access, and with the names of all variables that are not set.
+    Raises UsageError without access, and with the names of all missing variables.
     """
     given = flags.cluster
     if given.kubeconfig or given.context or environment.get("KUBECONFIG"):
@@ -243,9 +240,7 @@ def access_of(flags: AdmissionFlags, environment: Mapping[str, str], folder: Pat
     access = in_cluster(folder, environment)
     missing = [name for name in REQUIRED if not environment.get(name)]
     if missing:
-        raise UsageError(
-            f"environment variables are not set, which a controller in a cluster needs: {', '.join(missing)}"
-        )
+        raise UsageError(f"required environment variables are not set: {', '.join(missing)}")
     return access
 
 
@@ -259,7 +254,7 @@ def _clients(flags: AdmissionFlags) -> Clients:
         authority = Path(given.client_ca).read_bytes()
         ssl.create_default_context(cadata=authority.decode("ascii"))
     except (OSError, UnicodeDecodeError, ssl.SSLError) as error:
-        raise UsageError(f"`{given.client_ca}` of --clientCAFile can not be used: {error}") from None
+        raise UsageError(f"`{given.client_ca}` of --clientCAFile cannot be used: {error}") from None
     return Clients(authority, given.client_names)
 
 
@@ -284,7 +279,7 @@ def _algorithm(name: str, given: str) -> str:
 
 
 def _surroundings(flags: AdmissionFlags, environment: Mapping[str, str]) -> HostSettings:
-    given = flags.questions
+    given = flags.calls
     return HostSettings(
         egress=EgressSettings(
             rules=EgressRules.read(given.blocklist, given.allowlist),
@@ -299,7 +294,7 @@ def _surroundings(flags: AdmissionFlags, environment: Mapping[str, str]) -> Host
 
 
 def _known(given: tuple[str, ...], known: frozenset[str], flag: str) -> frozenset[str]:
-    """Return the words of a flag; raises UsageError for one that it does not know."""
+    """Return the words of a flag; raises UsageError for an unknown one."""
     unknown = next((each for each in given if each not in known), None)
     if unknown is not None:
         raise UsageError(f'invalid argument "{unknown}" for "{flag}" flag: expected {", ".join(sorted(known))}')

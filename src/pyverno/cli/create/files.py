@@ -16,7 +16,7 @@ __all__ = ["cluster_role", "exception", "expected_row", "metrics_config", "new_t
 
 
 def _filled(pairs: Mapping[str, JSON]) -> JSONObject:
-    """Leave out the fields that hold nothing."""
+    """Leave out empty fields."""
     return {key: value for key, value in pairs.items() if value not in ("", [], {}, None)}
 
 
@@ -139,7 +139,7 @@ def _filter(text: str, flag: str) -> JSONObject:
             raise UsageError(f"{flag} `{text}`: `{part}` must be KEY=VALUE with a key of {', '.join(_FILTERS)}")
         found.setdefault(_FILTERS[key.strip()], []).append(value.strip())
     if "kinds" not in found:
-        raise UsageError(f"{flag} `{text}`: a kind is needed")
+        raise UsageError(f"{flag} `{text}`: a kind is required")
     return {"resources": {field: found[field] for field in _FILTERS.values() if field in found}}
 
 
@@ -160,7 +160,7 @@ def exception(
             raise UsageError(f"--policy-rules `{text}`: expected POLICY,RULE[,RULE...]")
         listed.append({"policyName": policy, "ruleNames": rules})
     if not any_of and not all_of:
-        raise UsageError("one of --any and --all must say which resources are exempt")
+        raise UsageError("one of --any and --all must select the exempt resources")
     match = _filled(
         {
             "any": [_filter(text, "--any") for text in any_of],
@@ -168,7 +168,7 @@ def exception(
         }
     )
     if len(match) > 1:
-        raise UsageError("--any and --all can not be used together, use one or the other")
+        raise UsageError("--any and --all cannot be used together, use one or the other")
     return {
         "apiVersion": "kyverno.io/v2",
         "kind": "PolicyException",
@@ -178,7 +178,7 @@ def exception(
 
 
 def metrics_config(*, name: str, namespace: str, include: Sequence[str], exclude: Sequence[str]) -> JSONObject:
-    """Return the ConfigMap that says which namespaces metrics are about."""
+    """Return the ConfigMap that selects the namespaces of metrics."""
     namespaces = encode_indent({"include": list(include), "exclude": list(exclude)})
     return {
         "apiVersion": "v1",
@@ -194,7 +194,7 @@ _ALL_VERBS = ("create", "get", "update", "delete", "list", "watch")
 def cluster_role(
     *, name: str, api_groups: str, resources: Sequence[str], verbs: Sequence[str], controllers: Sequence[str]
 ) -> JSONObject:
-    """Return a ClusterRole that Kyverno's controllers aggregate; the verb `all` stands for all that they use."""
+    """Return a ClusterRole that Kyverno's controllers aggregate; the verb `all` stands for all verbs that they use."""
     expanded = [each for verb in verbs for each in (_ALL_VERBS if verb == "all" else (verb,))]
     labels = {f"rbac.kyverno.io/aggregate-to-{controller}": "true" for controller in controllers}
     rule = {

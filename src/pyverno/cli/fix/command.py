@@ -34,7 +34,7 @@ def _print(*lines: str) -> None:
 
 
 def _fix_files(paths: Iterable[Path], fix_document: Fix, *, what: str, save: bool, force: bool) -> None:
-    """Rewrite files one after the other; a file that can not be read is an error, the others are still done."""
+    """Rewrite files one after the other; an unreadable file is an error, the others are still rewritten."""
     failed = 0
     for path in paths:
         _print(f"Processing {what} ({path})...")
@@ -69,12 +69,12 @@ def _fix_file(path: Path, fix_document: Fix, *, force: bool) -> str | None:
 
 def _mapping(document: Document) -> JSONObject:
     if not isinstance(document.value, dict):
-        raise UsageError(f"{document.file}: the document is no object")
+        raise UsageError(f"{document.file}: the document is not an object")
     return document.value
 
 
 def _save(path: Path, text: str) -> None:
-    """Keep the old file as `.bak`, then put the new one in its place at once."""
+    """Keep the old file as `.bak`, then replace it atomically."""
     backup, new = path.with_name(f"{path.name}.bak"), path.with_name(f".{path.name}.new")
     try:
         old, mode = path.read_bytes(), path.stat().st_mode & 0o777
@@ -90,7 +90,7 @@ def _save(path: Path, text: str) -> None:
 
 
 def _make(path: Path, content: bytes, mode: int) -> None:
-    """Write a file that is not there yet; a link that somebody put there is an error."""
+    """Write a file that does not exist yet; an existing link is an error."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
     path.chmod(mode)

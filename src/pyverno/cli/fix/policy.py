@@ -1,4 +1,4 @@
-"""Rewriting policies to the current schema: what is deprecated becomes what it stands for.
+"""Rewrite policies to the current schema: deprecated fields become their successors.
 
 Every step takes a document and returns a new one with what it has to say. Nothing here may change what a policy means.
 """

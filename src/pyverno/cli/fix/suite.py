@@ -1,6 +1,6 @@
-"""Rewriting test suites to the current schema, and joining rows that differ only in their resources.
+"""Rewrite test suites to the current schema, and join rows that differ only in their resources.
 
-Nothing here may change what a test checks.
+No rewrite changes what a test checks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _in_namespace(name: JSON, namespace: JSON) -> JSON:
 
 
 def _compressed(rows: list[JSON], messages: list[str]) -> list[JSON]:
-    """Join rows that are the same but for their resources; rows without resources are about all and stay alone."""
+    """Join rows that differ only in their resources; rows without resources cover all of them and stay as they are."""
     joined: dict[str, JSONObject] = {}
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or not isinstance(row.get("resources"), list) or not row["resources"]:

@@ -1,8 +1,6 @@
 """The work of `pyverno sandbox`: settings from flags, start, wait or run a command, stop.
 
-With `--with-controllers` the admission controller runs beside the server, and what it has to say goes to stderr.
-
-This module must never know what the server does.
+With `--with-controllers` the admission controller runs beside the server and logs to stderr.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ _SERVICE = re.compile(r"(?P<namespace>[^/=]+)/(?P<name>[^/=]+)=(?P<host>\[[^]]+\
 
 
 def run_sandbox(words: Sequence[str], flags: Mapping[str, Any]) -> int:
-    """Run a sandbox until it is told to stop, or as long as a command runs; return the exit code."""
+    """Run a sandbox until a signal, or as long as a command runs; return the exit code."""
     if flags["exec"] and not words:
         raise UsageError("--exec needs a command to run")
     if words and not flags["exec"]:
@@ -45,7 +43,7 @@ def run_sandbox(words: Sequence[str], flags: Mapping[str, Any]) -> int:
 
 
 def settings_of(flags: Mapping[str, Any]) -> Settings:
-    """Return the settings that flags ask for; raises UsageError."""
+    """Return the settings of the flags; raises UsageError."""
     found = _VERSION.fullmatch(flags["kube_version"])
     if found is None or not _OLDEST <= int(found[1]) <= _NEWEST:
         raise UsageError(f"unknown Kubernetes version `{flags['kube_version']}`, must be 1.{_OLDEST} to 1.{_NEWEST}")
@@ -76,7 +74,7 @@ def _log(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """A started sandbox, what waits until a part of it ends by itself, and whether policies are at work in it."""
+    """A started sandbox, a function that waits until a part of it fails, and whether the admission controller runs."""
 
     sandbox: Sandbox
     wait: Callable[[], Awaitable[object]]
@@ -152,7 +150,7 @@ _POLICIES = (
 
 def _greeting(cluster: _Cluster, path: str) -> str:
     settings = cluster.sandbox.settings
-    is_ready = "is ready, with policies at work," if cluster.has_policies else "is ready"
+    is_ready = "is ready, with the admission controller," if cluster.has_policies else "is ready"
     lines = (f"export KUBECONFIG={path}", *(_POLICIES if cluster.has_policies else _WORKLOADS))
     commands = "".join(f"  {line}\n" for line in lines)
     return f"Kubernetes {settings.kube_version} {is_ready} at {cluster.sandbox.url}\n\n{commands}\nCtrl+C stops it.\n"
@@ -163,7 +161,7 @@ async def _exec(words: Sequence[str], kubeconfig: str, stopping: asyncio.Event) 
     try:
         process = await asyncio.create_subprocess_exec(*words, env={**os.environ, "KUBECONFIG": kubeconfig})
     except OSError as error:
-        raise UsageError(f"`{words[0]}` can not be run: {(error.strerror or str(error)).lower()}") from None
+        raise UsageError(f"`{words[0]}` cannot be run: {(error.strerror or str(error)).lower()}") from None
     ended = asyncio.ensure_future(process.wait())
     stopped = asyncio.ensure_future(stopping.wait())
     await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)

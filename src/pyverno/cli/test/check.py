@@ -1,7 +1,7 @@
-"""Rows of `pyverno test`: what was expected, held against what the policies said.
+"""Rows of `pyverno test`: expected results compared with the results of reviews.
 
-Comparing rules are those of Kyverno's command line (compatible mode); rows that say nothing carry the reason in
-`vacuous`, so that strict mode can count them as failures. This module must never evaluate a policy.
+Rows are compared as Kyverno's command line does; rows that prove nothing carry the reason in `vacuous`, and strict mode
+counts them as failures.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from pyverno.value import dataclass
 __all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_named", "subjects_of"]
 
 IGNORED = "Ignored"
-"""The outcome of a row that Kyverno drops without a word."""
+"""The outcome of a row that Kyverno drops silently."""
 
 _LEGEND = "(< only in expected, > only in actual)"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the result table; `outcome` is Pass, Fail, Skip or IGNORED (never shown, but strict mode looks).
+    """One line of the result table; `outcome` is Pass, Fail, Skip or IGNORED (hidden, but checked in strict mode).
 
     `vacuous` says why the row proves nothing ("" = it does).
     """
@@ -65,7 +65,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something that rows may be about: a manifest, or an existing object that a rule patched."""
+    """An object that rows may name: a manifest, or an existing object that a rule patched."""
 
     document: JSONObject
     judged: Judged
@@ -73,7 +73,7 @@ class Subject:
 
     @property
     def ref(self) -> ResourceRef:
-        """Names the object."""
+        """The reference of the object."""
         return ResourceRef.of(self.document)
 
     @property
@@ -86,7 +86,7 @@ class Subject:
 
 
 def check_rows(suite: Suite, judged: Sequence[Judged], rows: Iterable[ExpectedResult]) -> Iterator[Row]:
-    """Check expected results in order; one entry gives a row per resource and rule that it is about."""
+    """Check expected results in order; one entry gives a row per resource and rule that it covers."""
     subjects = list(subjects_of(judged))
     invalid = suite.invalid
     for row in rows:
@@ -105,20 +105,20 @@ def check_rows(suite: Suite, judged: Sequence[Judged], rows: Iterable[ExpectedRe
 
 
 def _refused(row: ExpectedResult, policy: Compiled) -> Iterator[Row]:
-    """Yield the rows of a policy that is not valid: nothing was judged, which upstream counts among what passed."""
+    """Yield the rows of a policy that is not valid; Kyverno counts them as passed."""
     message = "; ".join(str(error) for error in policy.errors)
     for name in row.resources or ("",):
         yield Row(row.policy, row.rule, name, "Skip", "Invalid Policy", message, "the policy is not valid", row)
 
 
 def _policies(suite: Suite, row: ExpectedResult) -> list[CompiledPolicy]:
-    """Return the policies that a row is about; cleanup policies are never asked by `test`."""
+    """Return the policies that a row names; `test` never runs cleanup policies."""
     named = [policy for policy in suite.compilation.policies if policy.info.name == row.policy_name]
     return [policy for policy in named if policy.info.kind not in CLEANUP_KINDS]
 
 
 def subjects_of(judged: Iterable[Judged]) -> Iterator[Subject]:
-    """Yield everything that rows may be about."""
+    """Yield every object that rows may name."""
     for item in judged:
         yield Subject(item.manifest, item)
         for result in item.review.results:
@@ -127,7 +127,7 @@ def subjects_of(judged: Iterable[Judged]) -> Iterator[Subject]:
 
 
 def _selected(subjects: Sequence[Subject], row: ExpectedResult) -> list[Subject]:
-    """Return the subjects that a row names; where its names fit nothing, all of them, as upstream."""
+    """Return the subjects that a row names; all of them if its names match nothing, as in Kyverno."""
     asked = [subject for subject in subjects if _operation_fits(subject, row)]
     triggers = [subject for subject in asked if not subject.is_target]
     if not row.resources:
@@ -207,7 +207,7 @@ def _row(suite: Suite, row: ExpectedResult, resource: str, result: RuleResult, p
 
 
 def _patched(subject: Subject, policy: CompiledPolicy, result: RuleResult) -> JSON:
-    """Return the object as the policy left it: what its last changing rule made, or what came to it."""
+    """Return the object as the policy left it, changed or not."""
     if subject.is_target:
         return subject.document
     if result.target is not None:
@@ -237,7 +237,7 @@ def expected_objects(suite: Suite, name: str) -> list[JSONObject]:
 
 
 def _patched_problem(suite: Suite, row: ExpectedResult, actual: JSON) -> tuple[str, str] | None:
-    """Compare with the object of the same identity in the expected file; none there means there is nothing to say."""
+    """Compare with the object of the same identity in the expected file; `missing` when the file has none."""
     try:
         documents = expected_objects(suite, row.patched_resources)
     except PyvernoError as error:

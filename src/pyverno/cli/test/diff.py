@@ -1,4 +1,4 @@
-"""Comparing an expected object with an actual one the way `test` does, and showing where they differ."""
+"""Comparing an expected object with an actual one as `test` does, and showing the differences."""
 
 from __future__ import annotations
 

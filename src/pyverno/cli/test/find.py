@@ -1,6 +1,6 @@
 """Finding test suites: files of one name below folders, in this machine or in a git repository.
 
-Every document of such a file is one suite, or one error. This module must never load what a suite names.
+Every document of such a file is one suite, or one error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["FoundSuite", "find_suites"]
 
 @dataclass(frozen=True, slots=True)
 class FoundSuite:
-    """One document of a test file, or why it can not be read.
+    """One document of a test file, or the reason why it cannot be read.
 
     `clone` is the temporary folder of a git repository ("" = none), which no output shows.
     """
@@ -40,7 +40,7 @@ class FoundSuite:
 
     @property
     def name(self) -> str:
-        """The path as people see it."""
+        """The path as the output shows it."""
         return self.shown(str(self.path))
 
 

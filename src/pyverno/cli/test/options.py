@@ -1,7 +1,4 @@
-"""What `pyverno test` was asked to do: its flags as one value, and the selector of test cases.
-
-This module must never read a file.
-"""
+"""The flags of `pyverno test` as one value, and the selector of test cases."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ __all__ = ["DEFAULT_FILE", "FORMATS", "Selector", "SuiteOptions", "parse_selecto
 
 DEFAULT_FILE = "kyverno-test.yaml"
 FORMATS = ("json", "yaml", "markdown", "junit")
-"""Forms of the results beside the table."""
+"""Formats of the results beside the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Chooses rows: pairs of a key (policy, rule, resource) and a wildcard, all of which must fit.
+    """Chooses rows: pairs of a key (policy, rule, resource) and a wildcard, all of which must match.
 
     >>> rows = [ExpectedResult("p", "pass", rule="r", resources=("a", "b"))]
     >>> [row.resources for row in Selector((("rule", "r*"), ("resource", "b"))).select(rows)]
@@ -30,7 +27,7 @@ class Selector:
     terms: tuple[tuple[str, str], ...] = ()
 
     def select(self, rows: Iterable[ExpectedResult]) -> tuple[ExpectedResult, ...]:
-        """Return the rows that fit, each about no more resources than were asked for."""
+        """Return the rows that match, each with no other resources than the selected ones."""
         return tuple(self._narrowed(row) for row in rows if all(_FITS[key](row, wanted) for key, wanted in self.terms))
 
     def _narrowed(self, row: ExpectedResult) -> ExpectedResult:

@@ -38,7 +38,7 @@ def _cells(number: int, row: Row, *, detailed: bool) -> list[str]:
 
 
 def render(rows: Sequence[Row], form: str, *, detailed: bool) -> str:
-    """Return rows in the form that `--output-format` names, without a closing newline."""
+    """Return rows in a format of `--output-format`, without a final newline."""
     return _FORMS[form](rows, detailed)
 
 
@@ -107,7 +107,7 @@ def _case(row: Row, detailed: bool) -> list[str]:
 
 
 def _xml(text: str) -> str:
-    """Leave out what no XML document may hold."""
+    """Remove characters that XML does not allow."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -1,7 +1,7 @@
-"""Running the suites of `pyverno test` and saying what came out of them.
+"""Run the suites of `pyverno test` and print the results.
 
 Each suite is run on its own, here or in a worker process, and gives text and rows; they are printed in the order in
-which they were found, so that the output does not depend on the number of workers. This module must never compare.
+which they were found, so that the output does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["SuiteOutcome", "run_suite", "run_tests"]
 
 @dataclass(frozen=True, slots=True)
 class SuiteOutcome:
-    """What one suite gave: lines of its loading, rows, files that could not be read, what ended it ("" = nothing)."""
+    """The outcome of one suite: log lines, rows, unreadable files, and the error that ended it ("" = none)."""
 
     lines: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
@@ -44,7 +44,7 @@ class SuiteOutcome:
 
 @dataclass(slots=True)
 class _Totals:
-    """What is said at the end."""
+    """The totals of a run."""
 
     passed: int = 0
     failed: int = 0

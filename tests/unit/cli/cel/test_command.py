@@ -129,7 +129,7 @@ def test_eval_reads_standard_input_once(cli: Run) -> None:
     assert [3] == _values(cli("cel", "eval", "object.a", "-i", "-", "-o", "json", stdin="object: {a: 3}").out)
     assert [2] == _values(cli("cel", "eval", "-", "-o", "json", stdin="1 + 1\n").out)
     ran = cli("cel", "eval", "-", "-i", "-", stdin="1")
-    assert (1, "Error: standard input can not be read for the input: it was read for an expression\n") == (
+    assert (1, "Error: standard input cannot be read for the input: it was read for an expression\n") == (
         ran.code,
         ran.err,
     )
@@ -188,7 +188,7 @@ def test_trace_shows_errors_and_what_chance_gave(cli: Run) -> None:
         (("1", "--cost-limit", "0"), "--cost-limit and --timeout must be greater than zero"),
         (("resource.Get('v1', 'pods', 'a', 'b')",), "failed to get resource: no cluster is available here"),
         (("http.Get('http://x')",), "HTTP calls are not available here"),
-        (("1", "-i", "-"), "the input has keys that can not be variables: a-b"),
+        (("1", "-i", "-"), "the input has keys that cannot be names of variables: a-b"),
     ],
 )
 def test_eval_says_what_is_wrong(cli: Run, arguments: tuple[str, ...], error: str) -> None:

@@ -175,11 +175,11 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_default(monkeypatch:
     assert (False, False, ()) == (
         flags.server.protects_managed,
         flags.generation.validating,
-        flags.questions.blocklist,
+        flags.calls.blocklist,
     )
     assert read().server.protects_managed
     assert not flags.webhooks.forces_ignore
-    assert ("192.0.2.1",) == read("--httpBlocklist", " 192.0.2.1, ").questions.blocklist
+    assert ("192.0.2.1",) == read("--httpBlocklist", " 192.0.2.1, ").calls.blocklist
 
 
 def test_a_variable_that_can_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +268,7 @@ def test_a_controller_in_a_cluster_names_every_variable_that_is_not_set(tmp_path
     with pytest.raises(UsageError) as raised:
         access_of(read(), {**inside, "KYVERNO_NAMESPACE": "kyverno", "INIT_CONFIG": ""}, tmp_path)
     names = "KYVERNO_SERVICEACCOUNT_NAME, KYVERNO_DEPLOYMENT, KYVERNO_POD_NAME, INIT_CONFIG, METRICS_CONFIG"
-    assert f"environment variables are not set, which a controller in a cluster needs: {names}" == str(raised.value)
+    assert f"required environment variables are not set: {names}" == str(raised.value)
     access = access_of(read(), {**inside, **dict.fromkeys(REQUIRED, "x")}, tmp_path)
     assert "https://192.0.2.1:443" == access.server
     with pytest.raises(UsageError, match="does not run inside of a cluster"):
@@ -325,7 +325,7 @@ def test_flags_go_to_another_process_as_json() -> None:
     [
         (["--webhookProcesses=0"], 'invalid argument "0" for "--webhookProcesses" flag: expected 1 to 64'),
         (["--webhookProcesses=65"], 'invalid argument "65" for "--webhookProcesses" flag: expected 1 to 64'),
-        (["--webhookProcesses=2", "--webhookServerPort=0"], "needs a --webhookServerPort that all of them can listen"),
+        (["--webhookProcesses=2", "--webhookServerPort=0"], "needs a fixed --webhookServerPort"),
     ],
 )
 def test_processes_that_can_not_be(words: list[str], message: str) -> None:

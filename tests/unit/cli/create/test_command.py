@@ -116,7 +116,7 @@ def test_cluster_role_is_aggregated(cli: Run) -> None:
         (("exception", "e"), 'required flag(s) "policy-rules" not set'),
         (("exception",), "accepts 1 arg(s), received 0"),
         (("exception", "e", "--policy-rules", "p"), "--policy-rules `p`: expected POLICY,RULE[,RULE...]"),
-        (("exception", "e", "--policy-rules", "p,r"), "one of --any and --all must say which resources are exempt"),
+        (("exception", "e", "--policy-rules", "p,r"), "one of --any and --all must select the exempt resources"),
         (
             ("exception", "e", "--policy-rules", "p,r", "--any", "kind=Pod,colour=red"),
             "--any `kind=Pod,colour=red`: `colour=red` must be KEY=VALUE "
