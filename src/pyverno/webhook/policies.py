@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.rule import CompiledPolicy, Stage
+from pyverno.kube.names import MAX_NAME
 from pyverno.policy.kinds import CEL_MUTATION_KINDS, POLICY_KINDS, RULE_KINDS, Family, kind_of
 from pyverno.webhook.routes import Route, WebhookType
 
@@ -131,7 +132,8 @@ class Policies:
             found = tuple(place for place in _named(route, namespace) if not self._knows(*place))
             if len(self._missing) >= _MEMO_LIMIT:  # see `on`
                 self._missing = {}
-            self._missing[key] = found
+            if len(namespace) <= MAX_NAME:
+                self._missing[key] = found
         return found
 
     def _has(self, kind: str, namespace: str, name: str) -> bool:

@@ -27,7 +27,6 @@ _REFERENCE: Final = regex(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
 _BYTES_PER_SEARCH: Final = 2048
 _MOST_WORK: Final = 32 * 1024 * 1024
 _WORK_PER_STEP: Final = 1024
-_MEMORY: Final = 4 * 1024 * 1024
 
 
 compile_pattern: Final = lru_cache(maxsize=128)(compile_re2)
