@@ -122,16 +122,12 @@ def _hide_word(text: str, word: str) -> str:
     start = at = 0
     while (at := text.find(word, at)) >= 0:
         end = at + len(word)
-        if not (_joins(text[at - 1 : at], word[0]) or _joins(word[-1], text[end : end + 1])):
+        edges = (text[at - 1 : at] + word[0], word[-1] + text[end : end + 1])
+        if not any(len(edge) > 1 and edge.isalnum() for edge in edges):
             pieces += [text[start:at], _LEFT_OUT]
             start = end
         at = end
     return "".join([*pieces, text[start:]])
-
-
-def _joins(left: str, right: str) -> bool:
-    """Return whether two neighbouring characters belong to the same word."""
-    return left.isalnum() and right.isalnum()
 
 
 def _both_cases(pascal: str, camel: str, *signatures: str) -> Callable[[Implementation], tuple[Declaration, ...]]:
