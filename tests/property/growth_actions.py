@@ -85,16 +85,16 @@ conditions: [{name: a, expression: "object.spec.containers.exists(c, c.name == '
 }
 ACTIONS: Mapping[str, tuple[str, ...]] = {
     "pattern": ("pattern", "any pattern"), "deny": ("deny",), "foreach": ("foreach",), "pod_security": ("baseline",),
-    "cel_validate": ("cel", "ValidatingPolicy"), "cel_mutate": ("MutatingPolicy",), "cel_delete": ("DeletingPolicy",),
+    "cel.validate": ("cel", "ValidatingPolicy"), "cel.mutate": ("MutatingPolicy",), "cel.delete": ("DeletingPolicy",),
     "mutate": ("merge", "foreach merge"), "patches": ("json patch",), "generate": ("generate",),
-    "elements": ("foreach",), "message": ("preconditions",), "cel_annotations": ("ValidatingPolicy",),
+    "elements": ("foreach",), "message": ("preconditions",), "cel.annotations": ("ValidatingPolicy",),
 }  # fmt: skip
 """Which rows go through which module of `engine.actions`."""
 ELSEWHERE: Mapping[str, str] = {
-    "admission": "Kubernetes' own policies: the same expressions as ValidatingPolicy",
-    "cel_authorize": "authorization requests, not admission reviews",
-    "cel_generate": "asks the world: priced by calls",
-    "cel_targets": "asks the world: priced by calls",
+    "cel.admission": "Kubernetes' own policies: the same expressions as ValidatingPolicy",
+    "cel.authorize": "authorization requests, not admission reviews",
+    "cel.generate": "asks the world: priced by calls",
+    "cel.targets": "asks the world: priced by calls",
     "delete": "conditions as of deny",
     "exemption": "no action of its own",
     "unavailable": "an error and nothing else",
@@ -103,7 +103,8 @@ ELSEWHERE: Mapping[str, str] = {
 
 def action_modules() -> frozenset[str]:
     """Return the names of the modules of actions."""
-    return frozenset(each.name for each in pkgutil.iter_modules(actions.__path__))
+    found = pkgutil.walk_packages(actions.__path__, f"{actions.__name__}.")
+    return frozenset(each.name.removeprefix(f"{actions.__name__}.") for each in found if not each.ispkg)
 
 
 def action_subjects() -> Iterator[Subject]:

@@ -296,8 +296,20 @@ _NOT_ASKED = "the protocol has it for exceptions of the other kind"
 _SANDBOX = "asked by the sandbox's admission policies only"
 _LIKE_OTHERS = "no case; its neighbours in the same `try` are sites"
 _PLANNED = "asked while a plan is made, whose candidates are sites"
+_AFTERWARDS = "asked after the answer by `Triggers`, which lets a fault end the work of its rule only"
 _TABLE = "reached through a table that was made on import"
 UNREACHED: Mapping[str, str] = {
+    **{
+        f"pyverno.engine.{name}": _AFTERWARDS
+        for name in (
+            "actions.cel.mutate.MutatingAction.triggered",
+            "actions.cel.mutate.conditions_met",
+            "actions.cel.targets.MutatingTargets.triggered",
+            "actions.unavailable.Unavailable.triggered",
+            "cel.constraints.ConstraintMatcher.names_operation",
+            "match.Matcher.names_operation",
+        )
+    },
     **{f"pyverno.engine.actions.cel.admission.{name}": _SANDBOX for name in ("AdmissionValidation._all_of", "_told")},
     "pyverno.engine.actions.cel.authorize._envoy": _TABLE,
     "pyverno.engine.actions.cel.authorize._http": _TABLE,

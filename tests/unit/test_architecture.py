@@ -1,0 +1,69 @@
+"""The house keeps its plan: rooms and modules stay small, names say what they hold, imports can be seen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+MOST_MODULES = 20
+MOST_LINES = 450
+NAMELESS = frozenset({"utils", "util", "common", "helpers", "helper", "misc", "internal"})
+
+
+def modules() -> Iterator[Path]:
+    """Every module of the product."""
+    return (path for path in sorted(SOURCE.rglob("*.py")) if "__pycache__" not in path.parts)
+
+
+def rooms() -> Iterator[Path]:
+    """Every package of the product."""
+    return (path.parent for path in modules() if path.name == "__init__.py")
+
+
+def test_a_room_holds_at_most_twenty_modules() -> None:
+    """A reader sees a room at a glance; a larger one gets sub-rooms."""
+    sizes = {str(room.relative_to(SOURCE)): len(list(room.glob("*.py"))) - 1 for room in rooms()}
+    assert {} == {room: size for room, size in sizes.items() if size > MOST_MODULES}
+
+
+def test_a_module_has_at_most_450_lines() -> None:
+    """A longer one holds more than one noun."""
+    sizes = {str(path.relative_to(SOURCE)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {} == {module: size for module, size in sizes.items() if size > MOST_LINES}
+
+
+def test_no_module_is_named_for_nothing_in_particular() -> None:
+    """What helps one noun stands beside this noun."""
+    assert [] == [str(path.relative_to(SOURCE)) for path in modules() if NAMELESS & {path.stem, *path.parent.parts}]
+
+
+def test_every_room_has_a_charter() -> None:
+    """The docstring of a package tells what it is, in its first line."""
+    assert [] == [
+        str(room.relative_to(SOURCE))
+        for room in rooms()
+        if not (ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or "").strip()
+    ]
+
+
+def test_no_import_hides_from_type_checker_and_contracts() -> None:
+    """Modules are reached by import statements, which mypy and import-linter see; the public facade alone is a table."""
+    hidden = [
+        str(path.relative_to(SOURCE))
+        for path in modules()
+        if "import_module(" in path.read_text(encoding="utf-8") and path != SOURCE / "pyverno" / "__init__.py"
+    ]
+    assert [] == hidden
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md"])
+def test_the_pages_name_every_top_level_room(page: str) -> None:
+    """A newcomer finds every room on the map."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    tops = sorted(path.name for path in (SOURCE / "pyverno").iterdir() if (path / "__init__.py").exists())
+    assert [] == [name for name in (*tops, "kubesandbox") if name not in text]
