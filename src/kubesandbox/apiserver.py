@@ -7,7 +7,7 @@ one. This module must never know HTTP, nor who may do what.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -27,18 +27,18 @@ from kubesandbox.objects.metadata import (
     metadata_errors,
     metadata_of,
     metadata_update_errors,
-    ordered,
     timestamp,
     with_metadata,
 )
 from kubesandbox.objects.patching import Patch, bad_patch_result, not_converted, undeclared
 from kubesandbox.objects.subresources import is_partial, only_allowed
+from kubesandbox.reads import Reads
 from kubesandbox.schema.schemas import ObjectSchemas
-from kubesandbox.storage import listing, watching
+from kubesandbox.storage import listing
 from kubesandbox.storage.store import Key, Store, Stored
 from kubesandbox.types.converter import Converter
-from kubesandbox.types.definitions import CRDS, Served
-from kubesandbox.types.resources import ResourceTable, ResourceType, builtin_table
+from kubesandbox.types.definitions import CRDS
+from kubesandbox.types.resources import ResourceType
 from kubesandbox.types.strategies import CREATED_BY_UPDATE, UPDATED_BY_VERSION, has_generation
 from kubesandbox.view import StoreView
 from kubesandbox.writes import Outcome, Write
@@ -48,15 +48,7 @@ from pyverno.kube.apply.serverside import check_applied
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import schema_set
-from pyverno.kube.status import (
-    FieldError,
-    StatusError,
-    bad_request,
-    conflict,
-    internal_error,
-    invalid,
-    not_found,
-)
+from pyverno.kube.status import FieldError, StatusError, bad_request, conflict, internal_error, invalid, not_found
 
 __all__ = ["ApiServer", "Make"]
 
@@ -70,7 +62,7 @@ _PINNED = frozenset({"namespaces", CRDS})
 """Resources whose deletion is told to webhooks with the uid of the object that is meant."""
 
 
-class ApiServer:
+class ApiServer(Reads):
     """Objects of all types, and what can be done to them."""
 
     def __init__(
@@ -89,9 +81,7 @@ class ApiServer:
 
         Definitions of custom resources that the store holds are served from the start.
         """
-        self.kube_version = kube_version
-        self.store = store
-        self._served = Served(store, builtin_table(kube_version), schemas)
+        super().__init__(kube_version, store, schemas)
         self.view = StoreView(store, lambda: self.table, self.in_version)
         self.admission = admission(self.view)
         self._converter = Converter(self.definition_of, lambda: self.schemas, self.admission.caller, new_uid)
@@ -107,66 +97,6 @@ class ApiServer:
         for state in store.all(CRDS):
             # what was being deleted when the process ended goes on being deleted
             self._empty_definition(state.key.name)
-
-    @property
-    def table(self) -> ResourceTable:
-        """The types that are served now."""
-        return self._served.table
-
-    @property
-    def schemas(self) -> ObjectSchemas:
-        """How objects of these types look."""
-        return self._served.schemas
-
-    # ── reads ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def get(self, type: ResourceType, namespace: str, name: str) -> Stored:
-        """Return the state of an object; raises StatusError 404."""
-        state = self.store.get(Key(type.key, namespace, name))
-        if state is None:
-            raise not_found(type.group, type.plural, name)
-        return state
-
-    async def in_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
-        """Return an object in the version of a type; raises StatusError 500 where only a webhook could and does not."""
-        return await self._converter.one(type, body)
-
-    async def list(self, type: ResourceType, namespace: str, options: ListOptions) -> listing.Page:
-        """Return the objects that are asked for, as they are stored; raises StatusError.
-
-        Custom objects are in the version that is asked for.
-        """
-        chosen = self._selection(type, options)
-        return await listing.list_page(self.store, type, namespace, options, chosen, convert=self._converting(type))
-
-    def watch(self, type: ResourceType, namespace: str, options: ListOptions) -> AsyncGenerator[watching.Events, None]:
-        """Yield what happens to objects, as they are stored, in groups; the first group comes at once.
-
-        Custom objects are in the version that is asked for. Raises StatusError for what can not be watched, at the
-        latest in place of the first group.
-        """
-        chosen = self._selection(type, options)
-        return watching.watch_events(self.store, type, namespace, options, chosen, convert=self._converting(type))
-
-    def _converting(self, type: ResourceType) -> listing.Convert | None:
-        """Return what brings states into the version of a type, None where they differ in their names at most."""
-        is_alone = type.version == type.storage and len(self.table.versions_of(type.key)) == 1
-        return partial(self._converted, type) if type.is_custom and not is_alone else None
-
-    async def _converted(self, type: ResourceType, states: Sequence[Stored]) -> Sequence[Stored]:
-        bodies = await self._converter.all(type, [state.body for state in states])
-        return [
-            state if state.body is body else Stored(state.key, body, state.revision)
-            for state, body in zip(states, bodies, strict=True)
-        ]
-
-    def definition_of(self, type: ResourceType) -> JSONObject | None:
-        """Return the CustomResourceDefinition that a type comes from, None for built-in ones."""
-        return self._served.definition_of(type)
-
-    def _selection(self, type: ResourceType, options: ListOptions) -> listing.Selection:
-        fields = self._served.selectable_fields(type) if options.field_selector else ()
-        return listing.selection(type, options, fields)
 
     # ── create ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -487,22 +417,6 @@ class ApiServer:
             raise invalid(type.group, type.kind, metadata_of(body).get("name", ""), errors)
 
     # ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _kept(self, type: ResourceType, body: JSONObject) -> JSONObject:
-        """Return an object as it is kept: custom ones in the version that their definition names."""
-        kept = replace(type, version=type.storage) if type.storage else self.table.versions_of(type.key)[0]
-        found = await self.in_version(kept, body)
-        if kept.is_custom and kept.version != type.version:
-            # upstream fills them in when it reads the object
-            found = self.schemas.default(kept, found)
-        return ordered(found, kept.api_version, kept.kind)
-
-    async def _outcome(self, type: ResourceType, state: Stored, status: int = 200) -> Outcome:
-        return Outcome(await self.in_version(type, state.body), status, state)
-
-    async def _shown(self, type: ResourceType, body: JSONObject) -> JSONObject:
-        """Return what a deletion gave, an object or a Status, in the version that was asked for."""
-        return await self.in_version(type, body) if body.get("kind") == type.kind else body
 
     def _stored(self, type: ResourceType, key: Key, kept: JSONObject) -> Stored:
         state = self.store.put(key, kept)

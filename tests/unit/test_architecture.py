@@ -1,4 +1,4 @@
-"""The house keeps its plan: rooms stay small, names say what they hold, imports can be seen."""
+"""The house keeps its plan: rooms and modules stay small, names say what they hold, imports can be seen."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 MOST_MODULES = 20
+MOST_LINES = 450
 NAMELESS = frozenset({"utils", "util", "common", "helpers", "helper", "misc", "internal"})
 
 
@@ -28,6 +29,12 @@ def test_a_room_holds_at_most_twenty_modules() -> None:
     """A reader sees a room at a glance; a larger one gets sub-rooms."""
     sizes = {str(room.relative_to(SOURCE)): len(list(room.glob("*.py"))) - 1 for room in rooms()}
     assert {} == {room: size for room, size in sizes.items() if size > MOST_MODULES}
+
+
+def test_a_module_has_at_most_450_lines() -> None:
+    """A longer one holds more than one noun."""
+    sizes = {str(path.relative_to(SOURCE)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {} == {module: size for module, size in sizes.items() if size > MOST_LINES}
 
 
 def test_no_module_is_named_for_nothing_in_particular() -> None:
