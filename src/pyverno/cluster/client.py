@@ -40,6 +40,8 @@ __all__ = [
     "resource_path",
 ]
 
+_CHANCE: Final = random.SystemRandom()
+
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
@@ -223,7 +225,7 @@ class Client:
                 continue
             if wait is None or attempt == _ATTEMPTS - 1:
                 break
-            await asyncio.sleep(wait * random.uniform(1.0, 1.3))  # noqa: S311 - spreads load, keeps no secret
+            await asyncio.sleep(wait * _CHANCE.uniform(1.0, 1.3))
         return _answer(method, path, status, answer)
 
     async def _send(self, sent: _Sent, seconds: float, most_bytes: int) -> tuple[int, bytes, float | None]:

@@ -28,6 +28,8 @@ from pyverno.kube.status import StatusError
 
 __all__ = ["STALE_SECONDS", "Informer", "Notice", "slim"]
 
+_CHANCE: Final = random.SystemRandom()
+
 STALE_SECONDS: Final = 30.0
 """How old a cache may become before what it says is no longer true (security.md, R8)."""
 
@@ -176,7 +178,7 @@ class Informer:
                 pause = _FIRST_PAUSE
                 continue  # it worked for a while, and the bound may be near
             with suppress(TimeoutError):
-                async with asyncio.timeout(pause * random.uniform(0.5, 1.5)):  # noqa: S311 - spreads load, no secret
+                async with asyncio.timeout(pause * _CHANCE.uniform(0.5, 1.5)):
                     await self._woken.wait()
             self._woken.clear()
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -229,7 +231,7 @@ class Informer:
         self._mend()
 
     async def _watch(self) -> None:
-        share = random.uniform(*_WATCH_SHARE)  # noqa: S311 - spreads load, keeps no secret
+        share = _CHANCE.uniform(*_WATCH_SHARE)
         query = {
             **self._query,
             "watch": "1",

@@ -19,6 +19,7 @@ from pyverno.kube.status import StatusError
 
 __all__ = ["Outbox"]
 
+_CHANCE: Final = random.SystemRandom()
 _FIRST_PAUSE: Final = 0.5
 _GROWTH: Final = 1.5
 _LONGEST_PAUSE: Final = 10.0
@@ -125,5 +126,5 @@ class Outbox(Generic[Item]):
                 log.exception("an item could not be written")
                 self._lost(item, "an internal error occurred; see the log")
                 return
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
+            await asyncio.sleep(pause * _CHANCE.uniform(0.5, 1.5))
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)

@@ -15,6 +15,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 __all__ = ["Backoff", "Clock", "LoopClock", "Timer", "WorkQueue", "sleep"]
 
+_CHANCE: Final = random.SystemRandom()
 _MAX_DEPTH: Final = 100_000
 _MAX_EXPONENT: Final = 64
 Key = TypeVar("Key", bound=Hashable)
@@ -80,7 +81,7 @@ class Backoff:
         steady = min(self.first * 2.0 ** min(failures - 1, _MAX_EXPONENT), self.longest)
         if not self.jitter:
             return steady
-        return steady * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - spreads load, keeps no secret
+        return steady * _CHANCE.uniform(1 - self.jitter, 1 + self.jitter)
 
 
 @dataclass(slots=True)

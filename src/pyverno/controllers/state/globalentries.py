@@ -26,6 +26,8 @@ from pyverno.policy.globalcontext import ExternalApiCall, KubernetesResource
 
 __all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]
 
+_CHANCE: Final = random.SystemRandom()
+
 Projections: TypeAlias = Mapping[str, Callable[[JSON], JSON]]
 Told: TypeAlias = Callable[[str], None]
 """Takes, on the event loop, the reason why an entry or a projection has no data; the empty text: it has."""
@@ -286,7 +288,7 @@ class PolledEntry:
             except PyvernoError:
                 if not left:
                     raise
-            await asyncio.sleep(pause * random.uniform(1.0, 1.1))  # noqa: S311 - spreads load, keeps no secret
+            await asyncio.sleep(pause * _CHANCE.uniform(1.0, 1.1))
             pause = min(pause * 5, _LONGEST_PAUSE)
         raise AssertionError("the last try returns or raises")
 
