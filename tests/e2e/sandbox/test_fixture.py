@@ -147,7 +147,7 @@ def test_the_command_runs_another_with_a_kubeconfig(tmp_path: Path) -> None:
             ["--map-service", "a=b"],
             "Error: invalid argument `a=b` for `--map-service`: expected NAMESPACE/NAME=HOST:PORT\n",
         ),
-        (["--exec", "/does/not/exist"], "Error: `/does/not/exist` can not be run: no such file or directory\n"),
+        (["--exec", "/does/not/exist"], "Error: `/does/not/exist` cannot be run: no such file or directory\n"),
         (["--load", "/does/not/exist"], "Error: `/does/not/exist` can not be read: no such file or directory\n"),
     ],
 )
