@@ -172,7 +172,7 @@ for rule in rules:
 bad = {"exec", "open", "os.system", "subprocess.Popen", "socket.connect", "socket.bind", "ctypes.dlopen", "os.rename"}
 print(sorted(bad & set(events)))
 """
-TEXTS = ["a\n}\nssl_engine /tmp/x.so;", "http://a/#;\n}\n", "../../etc/passwd", "'); import os #", '"""', "{{ a }}",
+TEXTS = ["a\n}\nssl_engine /opt/x.so;", "http://a/#;\n}\n", "../../etc/passwd", "'); import os #", '"""', "{{ a }}",
          "$(id)", "lua_block { os.execute() }", "${jndi:ldap://a}", "%s%n", "{0.__class__}", "\x00"]  # fmt: skip
 
 

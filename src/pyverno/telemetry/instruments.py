@@ -9,6 +9,7 @@ module must never know what is counted.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -114,7 +115,7 @@ class _Room:
         return True
 
 
-class _Series:
+class _Series(ABC):
     """What all instruments have: a name, labels, and what the settings make of these."""
 
     def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room) -> None:
@@ -136,14 +137,15 @@ class _Series:
         kept = tuple(place for place, label in enumerate(self._labels) if label not in exposure.disabled_labels)
         self._kept = None if len(kept) == len(self._labels) else kept
 
+    @abstractmethod
     def read(self) -> Reading:
         """Return all series."""
-        raise NotImplementedError
 
     def slices(self) -> Iterator[Reading]:
         """Yield all series, some at a time, which other work may change in between; one reading at least."""
         yield self.read()
 
+    @abstractmethod
     def forget(self, departed: Mapping[Labels, Collection[Labels]]) -> None:
         """Drop the series that have these values of these labels."""
 
@@ -214,6 +216,9 @@ class Gauge(_Series):
     def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room, look: Look) -> None:
         super().__init__(name, help, labels, room)
         self._look = look
+
+    def forget(self, departed: Mapping[Labels, Collection[Labels]]) -> None:
+        """Keep nothing to drop: a gauge is computed whenever it is read."""
 
     def read(self) -> Reading:
         """Return all series as they are now."""
