@@ -12,10 +12,12 @@ from pathlib import Path
 
 from scripts.reference_pages.cel_libraries import cel_libraries
 from scripts.reference_pages.commands import commands
+from scripts.reference_pages.controller_flags import controller_flags
 from scripts.reference_pages.error_codes import error_codes
 from scripts.reference_pages.functions import functions
 from scripts.reference_pages.limits import limits
 from scripts.reference_pages.markdown import page
+from scripts.reference_pages.metrics import metrics
 from scripts.reference_pages.operators import operators
 from scripts.reference_pages.patterns import patterns
 from scripts.reference_pages.pod_security import pod_security
@@ -33,6 +35,8 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "cel-libraries.md": ("functions of CEL expressions by library", cel_libraries),
     "pod-security.md": ("controls of the Pod Security Standards by version", pod_security),
     "command-line.md": ("commands and flags", commands),
+    "controllers.md": ("flags of the controllers", controller_flags),
+    "metrics.md": ("metrics of the controllers", metrics),
     "errors.md": ("exceptions and codes", error_codes),
     "limits.md": ("what input and policies may use", limits),
 }

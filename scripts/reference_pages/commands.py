@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from pyverno.cli.root import root
-from scripts.reference_pages.markdown import cell, code, page, table
+from scripts.reference_pages.markdown import anchor, cell, code, page, table
 
-__all__ = ["commands"]
+__all__ = ["commands", "flag_row"]
+
+_CONTROLLERS = "pyverno controller "
 
 
 def commands() -> str:
@@ -33,8 +35,10 @@ def _sections(command: click.Command, context: click.Context) -> list[str]:
 def _section(command: click.Command, context: click.Context) -> str:
     usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
     parts = [f"## {context.command_path}", f"```\n{usage}\n```", _help(command)]
-    rows = [row for parameter in command.get_params(context) if (row := _row(parameter, context))]
-    if rows:
+    rows = [row for parameter in command.get_params(context) if (row := flag_row(parameter, context))]
+    if context.command_path.startswith(_CONTROLLERS):
+        parts.append(f"Flags: [flags of the controllers](controllers.md#{anchor(context.command_path)}).")
+    elif rows:
         parts.append(table(("flag", "value", "what it does"), rows))
     if command.epilog:
         _, *examples = command.epilog.replace("\b\n", "").splitlines()
@@ -47,7 +51,8 @@ def _help(command: click.Command) -> str:
     return "\n".join(line.strip() for line in text.splitlines())
 
 
-def _row(parameter: click.Parameter, context: click.Context) -> tuple[str, str, str] | None:
+def flag_row(parameter: click.Parameter, context: click.Context) -> tuple[str, str, str] | None:
+    """Return the cells of a flag: its names, the form of its value and its help; None for what the help omits."""
     if not isinstance(parameter, click.Option) or parameter.hidden:
         return None
     record = parameter.get_help_record(context)

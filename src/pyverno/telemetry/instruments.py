@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, Literal, TypeVar
 
+from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metricsettings import Exposure, MetricSettings
 
 __all__ = [
@@ -118,10 +119,10 @@ class _Room:
 class _Series(ABC):
     """What all instruments have: a name, labels, and what the settings make of these."""
 
-    def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room) -> None:
-        self.name = name
-        self.help = help
-        self._labels = tuple(labels)
+    def __init__(self, metric: Metric, room: _Room) -> None:
+        self.name = metric.name
+        self._metric = metric
+        self._labels = metric.labels
         self._room = room
         self.is_enabled = True
         self._kept: tuple[int, ...] | None = None
@@ -170,9 +171,8 @@ class _Series(ABC):
 class Counter(_Series):
     """Only grows; `add` takes the values of all labels in their order."""
 
-    def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room, *, is_common: bool = False) -> None:
-        super().__init__(name, help, labels, room)
-        self._is_common = is_common
+    def __init__(self, metric: Metric, room: _Room) -> None:
+        super().__init__(metric, room)
         self._series: dict[Labels, float] = {}
 
     def add(self, labels: Labels = (), by: float = 1) -> None:
@@ -207,14 +207,14 @@ class Counter(_Series):
             self._room.left += 1
 
     def _reading(self, numbers: Mapping[Labels, float]) -> Reading:
-        return Reading(self.name, self.help, "counter", self.labels, numbers, is_common=self._is_common)
+        return Reading(self.name, self._metric.help, "counter", self.labels, numbers, is_common=self._metric.is_common)
 
 
 class Gauge(_Series):
     """Is looked up when somebody asks."""
 
-    def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room, look: Look) -> None:
-        super().__init__(name, help, labels, room)
+    def __init__(self, metric: Metric, room: _Room, look: Look) -> None:
+        super().__init__(metric, room)
         self._look = look
 
     def forget(self, departed: Mapping[Labels, Collection[Labels]]) -> None:
@@ -238,14 +238,14 @@ class Gauge(_Series):
             seen |= part.keys()
 
     def _reading(self, numbers: Mapping[Labels, float]) -> Reading:
-        return Reading(self.name, self.help, "gauge", self.labels, numbers)
+        return Reading(self.name, self._metric.help, "gauge", self.labels, numbers)
 
 
 class Histogram(_Series):
     """Counts values by size."""
 
-    def __init__(self, name: str, help: str, labels: Sequence[str], room: _Room) -> None:
-        super().__init__(name, help, labels, room)
+    def __init__(self, metric: Metric, room: _Room) -> None:
+        super().__init__(metric, room)
         self.bounds: tuple[float, ...] = DEFAULT_BUCKETS
         self._series: dict[Labels, Spread] = {}
 
@@ -283,7 +283,7 @@ class Histogram(_Series):
             self._room.left += 1
 
     def _reading(self, spreads: Mapping[Labels, Spread]) -> Reading:
-        return Reading(self.name, self.help, "histogram", self.labels, {}, spreads, self.bounds)
+        return Reading(self.name, self._metric.help, "histogram", self.labels, {}, spreads, self.bounds)
 
     def _spread(self, labels: Labels) -> Spread | None:
         if not self.is_enabled:
@@ -309,7 +309,7 @@ class Instruments:
     """Makes instruments, and reads them all.
 
     >>> instruments = Instruments()
-    >>> requests = instruments.counter("requests", "Requests.", ("verb",))
+    >>> requests = instruments.counter(Metric("counter", "requests", "Requests.", ("verb",)))
     >>> requests.add(("get",))
     >>> next(instruments.read()).numbers
     {('get',): 1}
@@ -338,17 +338,17 @@ class Instruments:
         """How often something was counted as `_other` because there were too many series."""
         return self._room.refused
 
-    def counter(self, name: str, help: str, labels: Sequence[str] = (), *, is_common: bool = False) -> Counter:
-        """Return a new counter; its name goes without `_total`."""
-        return self._kept(Counter(name, help, labels, self._room, is_common=is_common))
+    def counter(self, metric: Metric) -> Counter:
+        """Return a new counter."""
+        return self._kept(Counter(metric, self._room))
 
-    def gauge(self, name: str, help: str, labels: Sequence[str], look: Look) -> Gauge:
+    def gauge(self, metric: Metric, look: Look) -> Gauge:
         """Return a new gauge."""
-        return self._kept(Gauge(name, help, labels, self._room, look))
+        return self._kept(Gauge(metric, self._room, look))
 
-    def histogram(self, name: str, help: str, labels: Sequence[str] = ()) -> Histogram:
+    def histogram(self, metric: Metric) -> Histogram:
         """Return a new histogram, with the buckets of the settings."""
-        return self._kept(Histogram(name, help, labels, self._room))
+        return self._kept(Histogram(metric, self._room))
 
     def begin(self, settings: MetricSettings) -> None:
         """Forget all series, and show what the settings say: metrics, labels, buckets."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyverno.engine.result import FailureAction, RuleResult, RuleType
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.policy.kinds import POLICY_KINDS
+from pyverno.telemetry.catalog import METRICS, POLICY_WORDS
 from pyverno.telemetry.instruments import Counter, Histogram, Instruments, Reading, Spread
 from pyverno.telemetry.metricsettings import MetricSettings
 from pyverno.telemetry.observer import AdmissionOutcome
@@ -27,39 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Metrics"]
 
-_REQUEST: Final = (
-    "resource_kind",
-    "resource_namespace",
-    "resource_request_operation",
-    "request_allowed",
-    "request_webhook",
-)
-_RESULT: Final = (
-    "policy_validation_mode",
-    "policy_type",
-    "policy_background_mode",
-    "policy_namespace",
-    "policy_name",
-    "resource_kind",
-    "resource_namespace",
-    "resource_request_operation",
-    "rule_name",
-    "rule_result",
-    "rule_type",
-    "rule_execution_cause",
-    "dry_run",
-)
-_CEL_RESULT: Final = (
-    "policy_validation_mode",
-    "policy_background_mode",
-    "policy_name",
-    "policy_namespace",
-    "resource_kind",
-    "resource_namespace",
-    "resource_request_operation",
-    "execution_cause",
-    "result",
-)
 _RULE_TYPES: Final = {
     RuleType.VALIDATION: "validate",
     RuleType.MUTATION: "mutate",
@@ -67,8 +35,6 @@ _RULE_TYPES: Final = {
     RuleType.IMAGE_VERIFY: "imageVerify",
     RuleType.DELETION: "delete",
 }
-_CEL_LEFT_OUT: Final = {"mutating": 1, "generating": 2}
-"""How many of the first labels the results of a family go without."""
 _CAUSE: Final = "admission_request"
 _BACKGROUND: Final = "background_scan"
 _MOST_BATCHES: Final = 256
@@ -133,52 +99,26 @@ class Metrics:
         """Looks up how many threads go on with reviews after their deadline."""
         self._scrapes = Shared(self._write)
         self._exposition: Exposition | None = None
-        self._requests = made.counter("kyverno_admission_requests", "Admission requests.", _REQUEST)
-        self._durations = made.histogram(
-            "kyverno_admission_review_duration_seconds", "Seconds that admission reviews took.", _REQUEST
-        )
+        counter, histogram, gauge = made.counter, made.histogram, made.gauge
+        self._requests = counter(METRICS["kyverno_admission_requests"])
+        self._durations = histogram(METRICS["kyverno_admission_review_duration_seconds"])
         self._rules = _rule_family(made)
-        families = {word: _cel_family(made, word) for word in dict.fromkeys(row.metric for row in POLICY_KINDS) if word}
+        families = {word: _cel_family(made, word) for word in POLICY_WORDS}
         self._cel = {row.kind: families[row.metric] for row in POLICY_KINDS if row.metric}
-        http = ("http_method", "http_url")
-        self._http = made.counter("kyverno_http_requests", "Requests by method and first part of the path.", http)
-        self._http_durations = made.histogram(
-            "kyverno_http_requests_duration_seconds", "Seconds that requests took.", http
-        )
-        self._faults = made.counter(
-            "kyverno_rule_faults", "Rules that a bug ended with an error, by the kind of fault.", ("code",)
-        )
-        self._failures = made.counter("kyverno_http_failures", "Requests that were refused.", ("reason",))
-        made.gauge("kyverno_info", "The version that runs.", ("version",), lambda: (((__version__,), 1),))
-        self._reconciled = made.counter(
-            "kyverno_controller_reconcile", "Rounds that controllers went.", ("controller_name",)
-        )
-        self._requeued = made.counter(
-            "kyverno_controller_requeue",
-            "Rounds that have to be gone again, by how often in a row.",
-            ("controller_name", "num_requeues"),
-        )
-        self._dropped = made.counter("kyverno_controller_drop", "Work that was given up.", ("controller_name",))
-        self._queries = made.counter(
-            "kyverno_client_queries",
-            "Requests to the API server.",
-            ("operation", "client_type", "resource_kind", "resource_namespace"),
-        )
-        self._events = made.counter("kyverno_events_dropped", "Events that could not be written.")
-        self._asked = made.counter("kyverno_breaker_total", "How often a breaker was asked.", ("circuit_name",))
-        self._broken = made.counter("kyverno_breaker_drops", "How often a breaker was open.", ("circuit_name",))
-        made.gauge(
-            "kyverno_metrics_series_refused",
-            "What was counted as _other because there are too many series.",
-            (),
-            lambda: (((), made.refused),),
-        )
-        made.gauge(
-            "kyverno_admission_reviews_overdue",
-            "Reviews that go on in their thread after their deadline.",
-            (),
-            lambda: (((), self.overdue()),),
-        )
+        self._http = counter(METRICS["kyverno_http_requests"])
+        self._http_durations = histogram(METRICS["kyverno_http_requests_duration_seconds"])
+        self._faults = counter(METRICS["kyverno_rule_faults"])
+        self._failures = counter(METRICS["kyverno_http_failures"])
+        gauge(METRICS["kyverno_info"], lambda: (((__version__,), 1),))
+        self._reconciled = counter(METRICS["kyverno_controller_reconcile"])
+        self._requeued = counter(METRICS["kyverno_controller_requeue"])
+        self._dropped = counter(METRICS["kyverno_controller_drop"])
+        self._queries = counter(METRICS["kyverno_client_queries"])
+        self._events = counter(METRICS["kyverno_events_dropped"])
+        self._asked = counter(METRICS["kyverno_breaker_total"])
+        self._broken = counter(METRICS["kyverno_breaker_drops"])
+        gauge(METRICS["kyverno_metrics_series_refused"], lambda: (((), made.refused),))
+        gauge(METRICS["kyverno_admission_reviews_overdue"], lambda: (((), self.overdue()),))
         self._batches: dict[tuple[object, ...], _Batch] = {}
 
     # ------------------------------------------------------------------------------------------------------- answers
@@ -334,23 +274,19 @@ class Metrics:
 
 def _rule_family(made: Instruments) -> _Family:
     return _Family(
-        made.counter("kyverno_policy_results", "Results of rules.", _RESULT),
-        made.histogram("kyverno_policy_execution_duration_seconds", "Seconds that rules took.", _RESULT),
+        made.counter(METRICS["kyverno_policy_results"]),
+        made.histogram(METRICS["kyverno_policy_execution_duration_seconds"]),
         _labels,
     )
 
 
 def _cel_family(made: Instruments, word: str) -> _Family:
-    left_out = _CEL_LEFT_OUT.get(word, 0)
-    names = _CEL_RESULT[left_out:]
+    results = METRICS[f"kyverno_{word}_policy_results"]
     cause = _BACKGROUND if word == "generating" else _CAUSE  # Kyverno: the same in every process
-    what = word.replace("_", " ")
     return _Family(
-        made.counter(f"kyverno_{word}_policy_results", f"Results of {what} policies.", names),
-        made.histogram(
-            f"kyverno_{word}_policy_execution_duration_seconds", f"Seconds that {what} policies took.", names
-        ),
-        lambda result, about: _cel_labels(result, about, cause)[left_out:],
+        made.counter(results),
+        made.histogram(METRICS[f"kyverno_{word}_policy_execution_duration_seconds"]),
+        lambda result, about: _cel_labels(result, about, cause)[-len(results.labels) :],
     )
 
 

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pyverno.telemetry.exposition import written
 from pyverno.telemetry.instruments import Instruments
+from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metrics import Metrics
 from tests.unit.telemetry.test_observer import QUESTION, judged
 
@@ -23,9 +24,9 @@ def test_the_text_is_that_of_prometheus_client() -> None:
     gauge = Gauge("g", "G.", registry=registry)
     histogram = Histogram("h", "H.", ("z", "b"), registry=registry, buckets=(0.1, 1, 2.5))
     made = Instruments()
-    own_counter = made.counter("a", "A.", ("z", "b"))
-    made.gauge("g", "G.", (), lambda: [((), 1.5)])
-    own_histogram = made.histogram("h", "H.", ("z", "b"))
+    own_counter = made.counter(Metric("counter", "a", "A.", ("z", "b")))
+    made.gauge(Metric("gauge", "g", "G.", ()), lambda: [((), 1.5)])
+    own_histogram = made.histogram(Metric("histogram", "h", "H.", ("z", "b")))
     own_histogram.bounds = (0.1, 1, 2.5)
     gauge.set(1.5)
     for word in ODD:
@@ -41,7 +42,7 @@ def test_the_text_is_that_of_prometheus_client() -> None:
 def test_everything_that_is_written_can_be_read() -> None:
     """With the values of labels as they were."""
     made = Instruments()
-    counter = made.counter("a", "A.", ("b",))
+    counter = made.counter(Metric("counter", "a", "A.", ("b",)))
     for word in ODD:
         counter.add((word,))
     [family] = text_string_to_metric_families(written(made.read()))

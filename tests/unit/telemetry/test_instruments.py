@@ -11,6 +11,7 @@ import pytest
 from pyverno.telemetry import instruments as module
 from pyverno.telemetry.exposition import Exposition, written
 from pyverno.telemetry.instruments import GRACE_SECONDS, OTHER, SLICE, Instruments
+from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.snapshots import combined, joined, without
 
@@ -27,7 +28,10 @@ def test_what_finds_no_room_counts_as_other_so_that_sums_stay_right() -> None:
     """Beyond the limit: counters and histograms alike, and it is told once."""
     told: list[bool] = []
     made = Instruments(most_series=2, on_full=lambda: told.append(True))
-    requests, times = made.counter("a", "", ("x", "y")), made.histogram("b", "", ("x",))
+    requests, times = (
+        made.counter(Metric("counter", "a", "", ("x", "y"))),
+        made.histogram(Metric("histogram", "b", "", ("x",))),
+    )
     for word in ("1", "1", "2", "3"):
         requests.add((word, "y"))
         times.observe((word,), 1)
@@ -56,9 +60,9 @@ def test_series_of_what_was_deleted_go_a_while_later() -> None:
     """They are shown for so long, their room is free then, and what is there again keeps them."""
     clock = Clock()
     made = Instruments(most_series=5, clock=clock)
-    results = made.counter("results", "", ("policy", "rule", "namespace"))
-    times = made.histogram("times", "", ("policy",))
-    other = made.counter("other", "", ("controller",))
+    results = made.counter(Metric("counter", "results", "", ("policy", "rule", "namespace")))
+    times = made.histogram(Metric("histogram", "times", "", ("policy",)))
+    other = made.counter(Metric("counter", "other", "", ("controller",)))
     results.add(("p", "a", "n"))
     results.add(("p", "b", "n"))
     results.add(("q", "a", "m"))
@@ -86,7 +90,7 @@ def test_departed_series_make_room_when_there_is_none() -> None:
     """Nobody has to read the metrics for that."""
     clock = Clock()
     made = Instruments(most_series=1, clock=clock)
-    counter = made.counter("a", "", ("namespace",))
+    counter = made.counter(Metric("counter", "a", "", ("namespace",)))
     for number in range(50):
         counter.add((f"n{number}",))
         made.depart((("namespace", f"n{number}"),))
@@ -97,9 +101,12 @@ def test_departed_series_make_room_when_there_is_none() -> None:
 def test_slices_are_small_and_together_are_everything() -> None:
     """Of counters, histograms and gauges; their text is that of whole readings."""
     made = Instruments()
-    counter, histogram = made.counter("a", "A.", ("x",)), made.histogram("b", "B.", ("x",))
-    made.gauge("g", "G.", ("x",), lambda: [((str(number),), number) for number in range(250)])
-    made.counter("nothing", "N.", ("x",))
+    counter, histogram = (
+        made.counter(Metric("counter", "a", "A.", ("x",))),
+        made.histogram(Metric("histogram", "b", "B.", ("x",))),
+    )
+    made.gauge(Metric("gauge", "g", "G.", ("x",)), lambda: [((str(number),), number) for number in range(250)])
+    made.counter(Metric("counter", "nothing", "N.", ("x",)))
     for number in range(250):
         counter.add((str(number),), number)
         histogram.observe((str(number),), number)
@@ -115,7 +122,7 @@ def test_series_that_change_while_slices_are_read_do_no_harm() -> None:
     """Some come, some go."""
     clock = Clock()
     made = Instruments(clock=clock)
-    counter = made.counter("a", "A.", ("x",))
+    counter = made.counter(Metric("counter", "a", "A.", ("x",)))
     for number in range(3 * SLICE):
         counter.add((str(number),))
     slices: Iterator[module.Reading] = made.slices()
@@ -158,10 +165,10 @@ def test_a_scrape_is_made_once_for_all_who_ask_and_lets_others_go_on() -> None:
 def test_processes_that_are_gone_do_not_bring_back_what_was_deleted() -> None:
     """Their last readings go without the series of it."""
     made = Instruments()
-    made.counter("a", "A.", ("policy", "x")).add(("p", "1"), 3)
-    made.counter("a2", "A.", ("x",)).add(("1",), 3)
-    made.histogram("b", "B.", ("policy",)).observe(("p",), 1)
-    made.counter("c", "C.").add()
+    made.counter(Metric("counter", "a", "A.", ("policy", "x"))).add(("p", "1"), 3)
+    made.counter(Metric("counter", "a2", "A.", ("x",))).add(("1",), 3)
+    made.histogram(Metric("histogram", "b", "B.", ("policy",))).observe(("p",), 1)
+    made.counter(Metric("counter", "c", "C.")).add()
     gone = without(combined([made.read()]), [(("policy", "p"),), (("policy", "q"), ("x", "1"))])
     assert [{}, {("1",): 3}, {}, {(): 1}] == [dict(each.numbers) for each in gone]
     assert [{}] * 4 == [dict(each.spreads) for each in gone]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from pyverno.telemetry.instruments import Histogram, Instruments, Reading
+from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.snapshots import combined, packed, unpacked
 
 
@@ -13,10 +14,10 @@ def read(
 ) -> list[Reading]:
     """Return what one process counted."""
     made = Instruments()
-    made.counter("asked", "Asked.", ("who", "what")).add(("a", "\ud800"), asked)
-    made.counter("changed", "Changed.", is_common=True).add((), common)
-    made.gauge("rules", "Rules.", (), lambda: [((), value)])
-    histogram: Histogram = made.histogram("took", "Took.", ("who",))
+    made.counter(Metric("counter", "asked", "Asked.", ("who", "what"))).add(("a", "\ud800"), asked)
+    made.counter(Metric("counter", "changed", "Changed.", is_common=True)).add((), common)
+    made.gauge(Metric("gauge", "rules", "Rules.", ()), lambda: [((), value)])
+    histogram: Histogram = made.histogram(Metric("histogram", "took", "Took.", ("who",)))
     histogram.bounds = bounds
     histogram.observe(("a",), seconds)
     return list(made.read())
@@ -47,8 +48,8 @@ def test_numbers_are_added_and_what_is_common_is_not() -> None:
 def test_series_that_only_one_process_has() -> None:
     """They are there with what it counted."""
     empty = Instruments()
-    empty.counter("asked", "Asked.", ("who", "what"))
-    empty.histogram("took", "Took.", ("who",)).bounds = (1, 2)
+    empty.counter(Metric("counter", "asked", "Asked.", ("who", "what")))
+    empty.histogram(Metric("histogram", "took", "Took.", ("who",))).bounds = (1, 2)
     one = read(asked=1, common=3, value=7, seconds=0.5)
     assert values(one) == values(combined([empty.read(), one]))
     assert [] == combined([])

@@ -24,6 +24,7 @@ from pyverno.controllers.certificates.secrets import (
 )
 from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSettings
 from pyverno.controllers.runtime.workqueue import Backoff
+from pyverno.telemetry.catalog import METRICS
 from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.tls import Clients, ServerTls
 
@@ -55,9 +56,7 @@ class ServingCertificates:
         """Take where the Secrets are, what counts rounds, and who may ask; nothing is read before `start`."""
         self._clients = clients or Clients()
         self._metrics = metrics or Metrics()
-        self._metrics.instruments.gauge(
-            "kyverno_certificate_end_timestamp_seconds", "When certificates end.", ("secret",), self._ends
-        )
+        self._metrics.instruments.gauge(METRICS["kyverno_certificate_end_timestamp_seconds"], self._ends)
         self._settings = settings
         self._controller = CertificateController(client, settings)
         self._publish = publish

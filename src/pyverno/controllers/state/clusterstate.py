@@ -28,6 +28,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
+from pyverno.telemetry.catalog import METRICS
 from pyverno.telemetry.metricsettings import MetricSettings
 from pyverno.value import dataclass, field
 from pyverno.webhook.configuration import Configuration
@@ -119,17 +120,9 @@ class ClusterState:
         self._definitions_changed = asyncio.Event()
         self._info: PolicyInfo | None = None
         if metrics is not None:
+            metrics.instruments.gauge(METRICS["kyverno_cache_stale_seconds"], self.stale_seconds)
             metrics.instruments.gauge(
-                "kyverno_cache_stale_seconds",
-                "For how long what is kept in memory of a resource has not followed the cluster.",
-                ("resource",),
-                self.stale_seconds,
-            )
-            metrics.instruments.gauge(
-                "kyverno_globalcontext_entry_unavailable",
-                "Whether rules get an error from a global context entry (1) or its data (0).",
-                ("entry",),
-                surroundings.status.unavailable,
+                METRICS["kyverno_globalcontext_entry_unavailable"], surroundings.status.unavailable
             )
             self._info = PolicyInfo(
                 metrics.instruments,

@@ -12,29 +12,12 @@ from typing import Final
 from pyverno.compiler.compile import Compiled
 from pyverno.engine.result import FailureAction, RuleType
 from pyverno.engine.rule import CompiledPolicy, CompiledRule
+from pyverno.telemetry.catalog import METRICS
 from pyverno.telemetry.instruments import Instruments
 from pyverno.telemetry.metricsettings import Namespaces
 
 __all__ = ["PolicyInfo"]
 
-_LABELS: Final = (
-    "policy_name",
-    "policy_namespace",
-    "policy_type",
-    "policy_validation_mode",
-    "policy_background_mode",
-    "status_ready",
-    "rule_name",
-    "rule_type",
-)
-_CHANGED: Final = (
-    "policy_validation_mode",
-    "policy_type",
-    "policy_background_mode",
-    "policy_namespace",
-    "policy_name",
-    "policy_change_type",
-)
 _TYPES: Final = {
     RuleType.VALIDATION: "validate",
     RuleType.MUTATION: "mutate",
@@ -57,10 +40,8 @@ class PolicyInfo:
         self._namespaces = namespaces
         self._instruments = instruments
         self._known: dict[tuple[str, str], frozenset[str]] = {}
-        self._changes = instruments.counter(
-            "kyverno_policy_changes", "How often policies changed.", _CHANGED, is_common=True
-        )
-        instruments.gauge("kyverno_policy_rule_info_total", "The rules that there are.", _LABELS, self._rules)
+        self._changes = instruments.counter(METRICS["kyverno_policy_changes"])
+        instruments.gauge(METRICS["kyverno_policy_rule_info_total"], self._rules)
 
     def note(self, item: Compiled, change: str) -> None:
         """Count that a policy was `created`, `updated` or `deleted`; series of what is gone go a while later."""

@@ -16,6 +16,7 @@ from pyverno.controllers.runtime.peers import Peers
 from pyverno.controllers.runtime.processes import Processes
 from pyverno.errors import HostError
 from pyverno.telemetry.instruments import Instruments
+from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.snapshots import packed
 from tests.unit.controllers.state.test_clusterstate import until
@@ -108,8 +109,8 @@ def test_one_that_ends_comes_back_and_what_it_counted_stays(
     """The second process has the first one's place and counts from nothing; the sum never gets smaller."""
     monkeypatch.setattr(processes, "_PAUSES", (0.01,))
     instruments = Instruments()
-    instruments.counter("asked", "").add((), 5)
-    instruments.counter("changed", "", is_common=True).add((), 2)
+    instruments.counter(Metric("counter", "asked", "")).add((), 5)
+    instruments.counter(Metric("counter", "changed", "", is_common=True)).add((), 2)
     readings = packed(instruments.read())
     running = made(COUNTING, readings=readings, marker=f"{tmp_path}/marker")
 

@@ -7,6 +7,7 @@ from pyverno.controllers.state.policyinfo import PolicyInfo
 from pyverno.kube.yaml.documents import Document
 from pyverno.telemetry.exposition import written
 from pyverno.telemetry.instruments import GRACE_SECONDS, Instruments
+from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metricsettings import Namespaces
 
 POLICY = {
@@ -89,7 +90,7 @@ def test_series_of_a_policy_and_of_a_rule_go_when_these_are_deleted() -> None:
     """A rule that an update leaves out, and then the policy; one that comes back in time keeps its series."""
     now = [0.0]
     instruments = Instruments(clock=lambda: now[0])
-    results = instruments.counter("results", "", ("policy_namespace", "policy_name", "rule_name"))
+    results = instruments.counter(Metric("counter", "results", "", ("policy_namespace", "policy_name", "rule_name")))
     info = PolicyInfo(instruments, lambda: (), Namespaces)
     rule = POLICY["spec"]["rules"][0]  # type: ignore[index]
     two = {**POLICY, "spec": {"background": False, "rules": [rule, {**rule, "name": "s"}]}}

@@ -1,0 +1,24 @@
+"""The declaration of one metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Metric"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a metric is called and measures, and the labels of its series, in the order in which values are given.
+
+    The name of a counter stands without `_total`. A counter that `is_common` is the same in every process of a
+    replica, because each of them sees the event. Kyverno does not have a metric that `is_addition`.
+    """
+
+    kind: Literal["counter", "gauge", "histogram"]
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    is_common: bool = False
+    is_addition: bool = False
