@@ -14,7 +14,8 @@ PyvernoError
 │   └── SubstitutionError         a variable or reference in a template cannot be resolved
 ├── HostError                 the world answered with an error
 │   ├── NotFoundError             an object does not exist
-│   └── HostUnavailableError      nothing answers this kind of question here
+│   ├── HostUnavailableError      nothing answers this kind of question here
+│   └── QuarantinedError          a rule changed one object too often (`controllers/writeguard.py`)
 ├── StatusError               an API server refused a request (`kube/status.py`)
 └── BudgetExceededError       a review used up its time, steps, bytes or calls
 

@@ -1,20 +1,22 @@
-"""A sandbox in which policies are at work: the API server and the admission controller, in one event loop.
+"""A sandbox in which policies are at work: the API server and controllers, in one event loop.
 
 It is a cluster with an installation, on this machine and without images: the definitions and the ConfigMap are those of
-`manifests`, the controller is the same that a Deployment runs. This module must never judge a request.
+`manifests`, the controllers are the same that Deployments run. This module must never evaluate a request.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Protocol, Self
 
 from kubesandbox.sandbox import Sandbox
-from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client, resource_path
 from pyverno.cluster.discovery import discover
 from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
+from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
 from pyverno.errors import HostError
 from pyverno.install.definitions import definitions
 from pyverno.install.manifests import InstallSettings, manifests
@@ -22,39 +24,112 @@ from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.telemetry.observer import Observer
-from pyverno.value import replace
+from pyverno.value import dataclass, replace
 
-__all__ = ["PolicySandbox", "install_definitions"]
+__all__ = ["BACKGROUND", "CONTROLLERS", "FurtherController", "PolicySandbox", "install_definitions"]
 
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
+_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 _LOOPBACK: Final = "127.0.0.1"
 _APPLIED: Final = ("Namespace", "ConfigMap")
 _READY_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.02
 _ARRIVAL_SECONDS: Final = 0.2
 """How long a change needs at most to reach the watches of a controller in the same event loop."""
 
 
-class PolicySandbox:
-    """Starts both parts and stops them in order; an async context manager.
+class RunsBeside(Protocol):
+    """A controller that runs beside the admission controller."""
 
-    `sandbox.kubeconfig` is for kubectl; `controller.ready` is set when the webhooks are in place. The controller
-    listens on a free port, so that several sandboxes find room on one machine.
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether the controller works and has nothing left to do."""
+        ...
+
+    def run(self, stop: asyncio.Event) -> Coroutine[Any, Any, None]:
+        """Work until `stop` is set."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherController:
+    """A controller to run beside the admission controller: its part of Kyverno, and what makes it.
+
+    It works as the service account `kyverno-PART-controller`.
     """
 
-    def __init__(self, sandbox: Sandbox, observer: Observer, settings: AdmissionSettings | None = None) -> None:
-        """Take a sandbox that has not started, who is told of answers, and the settings of the controller."""
+    part: str
+    make: Callable[[Access, AdmissionSettings], RunsBeside]
+
+    def user(self, namespace: str) -> str:
+        """Return the user name of its service account."""
+        return f"system:serviceaccount:{namespace}:{self.account}"
+
+    @property
+    def account(self) -> str:
+        """The name of its service account."""
+        return f"kyverno-{self.part}-controller"
+
+
+def _make_background(access: Access, settings: AdmissionSettings) -> BackgroundController:
+    return BackgroundController(
+        access,
+        BackgroundSettings(
+            namespace=settings.namespace,
+            config_map=settings.config_map,
+            metrics_config_map=settings.metrics_config_map,
+            account=settings.background_account,
+            exceptions=settings.exceptions,
+            hosts=settings.surroundings,
+            lease_retry=settings.lease_retry,
+            qps=0,
+        ),
+    )
+
+
+BACKGROUND: Final = FurtherController("background", _make_background)
+CONTROLLERS: Final = (BACKGROUND,)
+"""All controllers that can run beside the admission controller."""
+
+
+class PolicySandbox:
+    """Starts all parts and stops them in order; an async context manager.
+
+    `sandbox.kubeconfig` is for kubectl; `controller.ready` is set when the webhooks are in place. The controller
+    listens on a free port, so that several sandboxes find room on one machine. `further` are the controllers that run
+    beside it; their service accounts may do everything.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        observer: Observer,
+        settings: AdmissionSettings | None = None,
+        *,
+        further: Sequence[FurtherController] = (),
+    ) -> None:
+        """Take a sandbox that has not started, an observer of answers, and the settings of the admission controller."""
         self.sandbox = sandbox
         self.controller: AdmissionController
+        self.running: dict[str, RunsBeside] = {}
+        """The controllers that run beside the admission controller, by their part."""
         self._observer = observer
         self._settings = settings or AdmissionSettings()
+        if BACKGROUND in further and not self._settings.background_account:
+            account = BACKGROUND.user(self._settings.namespace)
+            self._settings = replace(self._settings, background_account=account)
+        self._further = tuple(further)
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         await self.sandbox.start()
         try:
             await self._install()
             await self._run_controller()
+            await self._run_further()
         except BaseException:
             await self._end()
             raise
@@ -75,6 +150,9 @@ class PolicySandbox:
                     if info is None:
                         raise HostError(f"the sandbox does not serve {body['kind']}")
                     await _create(client, info.gvr, body)
+            for each in self._further:
+                for gvr, body in _identity(each, self._settings.namespace):
+                    await _create(client, gvr, body)
 
     async def _run_controller(self) -> None:
         access = load_kubeconfig(self.sandbox.kubeconfig)
@@ -97,26 +175,70 @@ class PolicySandbox:
         if not self.controller.ready.is_set():
             raise HostError("the admission controller did not get ready within a minute")
 
+    async def _run_further(self) -> None:
+        """Start the other controllers, each with its own identity."""
+        access = load_kubeconfig(self.sandbox.kubeconfig)
+        for each in self._further:
+            groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._settings.namespace}"]
+            own = replace(access, impersonate={"as": each.user(self._settings.namespace), "as-groups": groups})
+            self.running[each.part] = controller = each.make(own, self._settings)
+            self._beside.append(asyncio.create_task(controller.run(self._stop)))
+        async with asyncio.timeout(_READY_SECONDS):
+            while not all(each.is_idle for each in self.running.values()):
+                self._check_further()
+                await asyncio.sleep(_POLL_SECONDS)
+
+    def _check_further(self) -> None:
+        for task in self._beside:
+            if task.done():
+                task.result()
+
     async def wait(self) -> None:
-        """Wait until the controller ends by itself, which it does when something is wrong; raises what that was."""
+        """Wait until a controller ends by itself, which it does when something is wrong; raises the reason."""
         if self._running is not None:
-            await asyncio.shield(self._running)
+            tasks = [self._running, *self._beside]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
 
     async def settle(self) -> None:
-        """Wait until policies that were written a moment ago are at work; raises HostError after a minute."""
+        """Wait until policies that were written a moment ago are at work; raises HostError after a minute.
+
+        What the other controllers do about them may take longer.
+        """
         await asyncio.sleep(_ARRIVAL_SECONDS)
         try:
             async with asyncio.timeout(_READY_SECONDS):
                 while not self.controller.is_settled:
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
             raise HostError("the webhooks did not follow the policies within a minute") from None
 
     async def _end(self) -> None:
         self._stop.set()
         if self._running is not None:
-            await asyncio.gather(self._running, return_exceptions=True)
+            await asyncio.gather(self._running, *self._beside, return_exceptions=True)
         await self.sandbox.stop()
+
+
+def _identity(controller: FurtherController, namespace: str) -> Iterator[tuple[GVR, JSONObject]]:
+    """Yield the service account of a controller, and a binding that lets it do everything."""
+    account = {"kind": "ServiceAccount", "name": controller.account, "namespace": namespace}
+    yield _ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _without_kind(account)}
+    yield (
+        _BINDINGS,
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"pyverno:sandbox:{controller.part}-controller"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [account],
+        },
+    )
+
+
+def _without_kind(account: JSONObject) -> JSONObject:
+    return {key: value for key, value in account.items() if key != "kind"}
 
 
 async def install_definitions(client: Client) -> None:

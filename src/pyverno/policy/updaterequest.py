@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
+from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.policy.document import PolicyDocument
@@ -17,6 +19,7 @@ from pyverno.value import dataclass, field
 
 __all__ = [
     "UPDATE_REQUEST",
+    "UPDATE_REQUESTS",
     "AdmissionContext",
     "RequestType",
     "RuleContext",
@@ -26,6 +29,7 @@ __all__ = [
     "labels_of",
 ]
 
+UPDATE_REQUESTS: Final = GVR("kyverno.io", "v2", "updaterequests")
 _NAME_LENGTH = 63
 _NOT_IN_LABELS = regex("[^A-Za-z0-9._-]")
 

@@ -93,7 +93,7 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     from pyverno.controllers.admission.controller import AdmissionSettings
     from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
     from pyverno.telemetry.observer import Observers
-    from pyverno.testing import PolicySandbox
+    from pyverno.testing import CONTROLLERS, PolicySandbox
     from pyverno.webhook.policyreviews import ExceptionSettings
 
     set_up_logging(
@@ -101,11 +101,12 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     )
     exceptions = ExceptionSettings(flags["enablepolicyexception"], flags["exceptionnamespace"])
     alone = dataclasses.replace(settings, load=())  # what is loaded may be policies, which need their definitions
-    both = PolicySandbox(Sandbox(alone), Observers(AnswerLog()), AdmissionSettings(exceptions=exceptions))
-    async with both:
-        await both.sandbox.load(settings.load)
-        await both.settle()
-        yield _Cluster(both.sandbox, both.wait, has_policies=True)
+    admission = AdmissionSettings(exceptions=exceptions)
+    cluster = PolicySandbox(Sandbox(alone), Observers(AnswerLog()), admission, further=CONTROLLERS)
+    async with cluster:
+        await cluster.sandbox.load(settings.load)
+        await cluster.settle()
+        yield _Cluster(cluster.sandbox, cluster.wait, has_policies=True)
 
 
 async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[str], kubeconfig: Path | None) -> int:

@@ -30,11 +30,10 @@ from pyverno.engine.result import ResourceRef
 from pyverno.engine.triggers import Trigger, Triggers
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.admissionreview import AdmissionRequest
-from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS, Family, kind_of
-from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
+from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass
@@ -43,7 +42,6 @@ from pyverno.webhook.routes import Route, WebhookType, read_route
 
 __all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
 
-UPDATE_REQUESTS: Final = GVR("kyverno.io", "v2", "updaterequests")
 _SECONDS: Final = 30.0
 _MEMO_LIMIT: Final = 1024
 _GONE: Final = 404

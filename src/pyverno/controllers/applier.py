@@ -1,0 +1,282 @@
+"""The one place that performs effects: creates, changes and deletes objects for the rules of all controllers.
+
+Performing an effect again changes nothing: the stored object decides what has to be written, never what was written
+before. Every change carries a precondition, so that an object that changed since it was read is not overwritten. This
+module must never write an object without its guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from enum import StrEnum
+from typing import Final
+
+import orjson
+
+from pyverno.cluster.client import APPLY_PATCH, Client
+from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
+from pyverno.engine.effects import CreateEffect, DeleteEffect, Effect, PatchEffect
+from pyverno.engine.result import ResourceRef
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.status import StatusError
+from pyverno.value import dataclass
+
+__all__ = ["CAUSE_ANNOTATION", "Applied", "Cause", "Change", "EffectApplier"]
+
+CAUSE_ANNOTATION: Final = "pyverno.io/last-change"
+"""On generated objects: policy, rule and trigger of the last change, and its reason, as JSON."""
+
+FIELD_MANAGER: Final = "generate"
+_ATTEMPTS: Final = 5
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
+_SERVER_FIELDS: Final = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generateName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+"""Metadata that the API server sets."""
+
+
+class Change(StrEnum):
+    """What performing an effect changed."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why an object is written, as its annotation, events and the log show it."""
+
+    policy: ResourceRef
+    rule: str
+    trigger: ResourceRef | None = None
+    reason: str = ""
+
+    def annotation(self) -> str:
+        """Return the value of the annotation.
+
+        >>> trigger = ResourceRef("v1", "Namespace", "", "team")
+        >>> Cause(ResourceRef("kyverno.io/v1", "ClusterPolicy", "", "copy"), "secret", trigger, "created").annotation()
+        '{"policy":"ClusterPolicy/copy","rule":"secret","trigger":"Namespace/team","reason":"created"}'
+        """
+        parts = {
+            "policy": str(self.policy),
+            "rule": self.rule,
+            "trigger": "" if self.trigger is None else str(self.trigger),
+            "reason": self.reason,
+        }
+        return orjson.dumps({key: value for key, value in parts.items() if value}).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A performed effect: what changed, of which object, and the object as it is stored now (None = gone)."""
+
+    effect: Effect
+    change: Change
+    target: ResourceRef
+    body: JSONObject | None = None
+
+
+class EffectApplier:
+    """Performs effects with one client; used by everything that runs in the event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        kinds: Callable[[], KindTable],
+        *,
+        guard: WriteGuard | None = None,
+        on_applied: Callable[[Applied, Cause], None] = lambda _applied, _cause: None,
+    ) -> None:
+        """Take the client, the kinds that the cluster serves, the guard, and a receiver of performed effects."""
+        self._client = client
+        self._kinds = kinds
+        self._guard = guard or WriteGuard()
+        self._on_applied = on_applied
+
+    async def apply(self, effect: Effect, cause: Cause, *, current: JSONObject | None = None) -> Applied:
+        """Bring the target to what the effect describes.
+
+        `current` is the target as a watch brought it last, if it is known; without it, an object is created without
+        being read first. Raises StatusError with the API server's reason, HostError without an answer, and
+        QuarantinedError for a target that the rule has changed too often. A conflict of a patch or a deletion is for
+        the caller, who has to evaluate the rule on the changed object.
+        """
+        match effect:
+            case CreateEffect():
+                applied = await self._create(effect, cause, current)
+            case PatchEffect():
+                applied = await self._patch(effect, cause)
+            case DeleteEffect():
+                applied = await self._delete(effect, cause, current)
+        self._on_applied(applied, cause)
+        return applied
+
+    # ------------------------------------------------------------------------------------------------------- creation
+
+    async def _create(self, effect: CreateEffect, cause: Cause, current: JSONObject | None) -> Applied:
+        gvr, body = self._placed(effect.resource, cause)
+        namespace, name = body["metadata"].get("namespace") or "", body["metadata"]["name"]
+        target = ResourceRef.of(body)
+        key = WriteKey(target, cause.policy, cause.rule)
+        for _ in range(_ATTEMPTS):
+            try:
+                if effect.server_side_apply:
+                    return await self._apply_on_server(effect, gvr, body, key)
+                if current is None:
+                    made = await self._write(key, self._client.create(gvr, body, namespace))
+                    return Applied(effect, Change.CREATED, target, made)
+                if not effect.synchronize:
+                    return Applied(effect, Change.UNCHANGED, target, current)
+                return await self._update(effect, gvr, body, current, key)
+            except StatusError as error:
+                # a 404 of a creation is about the namespace, one of an update about an object that is gone since
+                if error.status != _CONFLICT and (error.status != _NOT_FOUND or current is None):
+                    raise
+                current = await self._read(gvr, name, namespace)
+            if current is not None and current["metadata"].get("deletionTimestamp"):
+                raise HostError(f"{target} is being deleted, and can be created again when it is gone")
+        raise HostError(f"{target} changed {_ATTEMPTS} times while it was written")
+
+    async def _update(
+        self, effect: CreateEffect, gvr: GVR, body: JSONObject, current: JSONObject, key: WriteKey
+    ) -> Applied:
+        wanted = _merged(current, body)
+        if _essence(wanted) == _essence(current):
+            return Applied(effect, Change.UNCHANGED, key.target, current)
+        namespace = body["metadata"].get("namespace") or ""
+        stored = await self._write(key, self._client.update(gvr, wanted, namespace))
+        return self._compared(effect, key, current, stored)
+
+    async def _apply_on_server(self, effect: CreateEffect, gvr: GVR, body: JSONObject, key: WriteKey) -> Applied:
+        name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
+        current = await self._read(gvr, name, namespace)
+        if current is not None and not effect.synchronize:
+            return Applied(effect, Change.UNCHANGED, key.target, current)
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        stored = await self._write(key, self._client.patch(gvr, name, body, namespace, kind=APPLY_PATCH, query=query))
+        if current is None:
+            return Applied(effect, Change.CREATED, key.target, stored)
+        return self._compared(effect, key, current, stored)
+
+    def _placed(self, resource: JSONObject, cause: Cause) -> tuple[GVR, JSONObject]:
+        """Return the resource of an object, and the object with its namespace and annotation."""
+        info = self._info(ResourceRef.of(resource))
+        metadata = {key: value for key, value in resource["metadata"].items() if key not in _SERVER_FIELDS}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), CAUSE_ANNOTATION: cause.annotation()}
+        if info.namespaced:
+            metadata["namespace"] = metadata.get("namespace") or "default"
+        else:
+            metadata.pop("namespace", None)
+        return info.gvr, {**resource, "metadata": metadata}
+
+    # ---------------------------------------------------------------------------------------------- patch and deletion
+
+    async def _patch(self, effect: PatchEffect, cause: Cause) -> Applied:
+        target, before, after = effect.target, effect.before, effect.after
+        if not isinstance(before, dict) or not isinstance(after, dict):
+            raise HostError(f"a patch of {target} is not of an object")
+        if before == after:
+            return Applied(effect, Change.UNCHANGED, target, before)
+        info = self._info(target)
+        version = before["metadata"].get("resourceVersion")
+        body = {**after, "metadata": {**after["metadata"], "resourceVersion": version}}
+        key = WriteKey(target, cause.policy, cause.rule)
+        sent = self._client.update(info.gvr, body, target.namespace, subresource=effect.subresource)
+        stored = await self._write(key, sent)
+        return self._compared(effect, key, before, stored)
+
+    async def _delete(self, effect: DeleteEffect, cause: Cause, current: JSONObject | None) -> Applied:
+        target = effect.target
+        gvr = self._info(target).gvr
+        found = current if current is not None else await self._read(gvr, target.name, target.namespace)
+        if found is None or found["metadata"].get("deletionTimestamp"):
+            return Applied(effect, Change.UNCHANGED, target, found)
+        judged = {key: found["metadata"][key] for key in ("uid", "resourceVersion") if found["metadata"].get(key)}
+        options: JSONObject = {"preconditions": judged}
+        if effect.propagation_policy:
+            options["propagationPolicy"] = effect.propagation_policy
+        key = WriteKey(target, cause.policy, cause.rule)
+        try:
+            await self._write(key, self._client.delete(gvr, target.name, target.namespace, options=options))
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return Applied(effect, Change.UNCHANGED, target)
+        return Applied(effect, Change.DELETED, target)
+
+    # ---------------------------------------------------------------------------------------------------------- parts
+
+    async def _write(self, key: WriteKey, sending: Coroutine[None, None, JSONObject]) -> JSONObject:
+        """Send one write if the guard allows it; one that the API server refuses does not count."""
+        try:
+            self._guard.enter(key)
+        except QuarantinedError:
+            sending.close()
+            raise
+        try:
+            return await sending
+        except StatusError:
+            self._guard.leave(key)
+            raise
+
+    def _compared(self, effect: Effect, key: WriteKey, before: JSONObject, stored: JSONObject) -> Applied:
+        """Return what a write changed: the API server keeps the version of an object that stays the same."""
+        if stored["metadata"].get("resourceVersion") == before["metadata"].get("resourceVersion"):
+            self._guard.leave(key)
+            return Applied(effect, Change.UNCHANGED, key.target, stored)
+        return Applied(effect, Change.UPDATED, key.target, stored)
+
+    async def _read(self, gvr: GVR, name: str, namespace: str) -> JSONObject | None:
+        try:
+            return await self._client.get(gvr, name, namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+
+    def _info(self, target: ResourceRef) -> KindInfo:
+        info = self._kinds().find(GVK(*parse_api_version(target.api_version), target.kind))
+        if info is None:
+            raise HostError(f"the cluster does not serve {target.api_version} {target.kind}")
+        return info
+
+
+def _merged(current: JSONObject, wanted: JSONObject) -> JSONObject:
+    """Return the object to send: what the rule wants, with the labels, annotations and owners that others set.
+
+    >>> current = {"metadata": {"name": "a", "labels": {"team": "x"}, "resourceVersion": "7"}, "data": {"a": "1"}}
+    >>> _merged(current, {"metadata": {"name": "a", "labels": {"app": "y"}}, "data": {"b": "2"}})["data"]
+    {'b': '2'}
+    """
+    old, new = current["metadata"], wanted["metadata"]
+    metadata = {**old, **new}
+    for key in ("labels", "annotations"):
+        if old.get(key) or new.get(key):
+            metadata[key] = {**(old.get(key) or {}), **(new.get(key) or {})}
+    body = {**wanted, "metadata": metadata}
+    if "status" in current:
+        body["status"] = current["status"]
+    return body
+
+
+def _essence(body: JSONObject) -> JSONObject:
+    """Return an object without what says when and why it was written."""
+    metadata = {key: value for key, value in body["metadata"].items() if key not in _SERVER_FIELDS}
+    annotations = dict((metadata.pop("annotations", None) or {}).items())
+    annotations.pop(CAUSE_ANNOTATION, None)
+    return {**body, "metadata": {**metadata, "annotations": annotations}}

@@ -1,0 +1,56 @@
+"""What handlers and policy controllers of the background controller work with."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyverno.cluster.client import Client
+from pyverno.cluster.host import ClusterHost
+from pyverno.controllers.applier import EffectApplier
+from pyverno.controllers.background.settings import BackgroundSettings
+from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.phases import Phase
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Request
+from pyverno.policy.updaterequest import UPDATE_REQUESTS, UpdateRequestSpec
+from pyverno.telemetry.metrics import Metrics
+from pyverno.value import dataclass
+
+__all__ = ["BackgroundContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundContext:
+    """The cluster, the applier and the engine; all methods belong to the event loop's thread.
+
+    `notify` queues an event. `state` is followed by watches, and may be a moment old.
+    """
+
+    client: Client
+    settings: BackgroundSettings
+    state: ClusterState
+    host: Callable[[], ClusterHost]
+    applier: EffectApplier
+    notify: Callable[[Event], None]
+    metrics: Metrics
+    pool: ThreadPoolExecutor
+
+    async def review(self, policies: PolicySet, request: Request, phases: Sequence[Phase]) -> Review:
+        """Evaluate policies on a request in a thread, within `review_seconds`; raises nothing that a policy causes."""
+        deadline = time.monotonic() + self.settings.review_seconds
+        host = self.host().for_request(request.user, deadline)
+
+        def evaluate() -> Review:
+            return Engine(policies, host).review(request, phases, deadline=deadline)
+
+        return await asyncio.get_running_loop().run_in_executor(self.pool, evaluate)
+
+    async def submit(self, spec: UpdateRequestSpec) -> None:
+        """Create an UpdateRequest, which is then worked on by one of the replicas; raises HostError, StatusError."""
+        namespace = self.settings.namespace
+        await self.client.create(UPDATE_REQUESTS, spec.to_json(namespace), namespace)

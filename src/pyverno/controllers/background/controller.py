@@ -1,0 +1,120 @@
+"""The background controller: watches that feed it, and the work that one of its replicas does.
+
+It puts the parts together and keeps them running. This module must never evaluate a policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LeaderElection, LeaseTimes
+from pyverno.controllers.applier import EffectApplier
+from pyverno.controllers.background.context import BackgroundContext
+from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS
+from pyverno.controllers.background.requests import UpdateRequestReconciler
+from pyverno.controllers.background.settings import BackgroundSettings
+from pyverno.controllers.runtime.events import Event, Events
+from pyverno.controllers.runtime.leader import Leader
+from pyverno.controllers.runtime.metricslifecycle import begin_metrics, refresh_metrics, tell_queries
+from pyverno.controllers.runtime.tasks import Tasks
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.controllers.state.hosts import HostFactory
+from pyverno.controllers.writeguard import WriteGuard
+from pyverno.errors import UsageError
+from pyverno.policy.updaterequest import UPDATE_REQUESTS
+from pyverno.telemetry.metrics import Metrics
+
+__all__ = ["BackgroundController", "BackgroundSettings"]
+
+_LEASE: Final = "kyverno-background-controller"
+
+
+class BackgroundController:
+    """Runs until it is stopped, or until one of its parts ends by itself."""
+
+    def __init__(self, access: Access, settings: BackgroundSettings, metrics: Metrics | None = None) -> None:
+        """Take the access to the cluster, the settings, and the metrics to count in."""
+        self._settings = settings
+        self._metrics = metrics = metrics or Metrics()
+        on_query = tell_queries(metrics)
+        self._client = Client(access, qps=settings.qps, burst=settings.burst, tell=on_query)
+        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, tell=on_query)
+        self._parts = Tasks()
+        self._hosts = HostFactory(self._client, settings.hosts, lambda: self._state.kinds, tell=self._notify)
+        self._state = ClusterState(self._client, settings.state, self._hosts, self._parts.start, metrics)
+        self._events = Events(
+            self._events_client,
+            settings.events,
+            configuration=lambda: self._state.configuration,
+            uid_of=self._state.store.uid_of,
+            on_drop=metrics.dropped_event,
+        )
+        self._pool = ThreadPoolExecutor(max(settings.workers, 1), thread_name_prefix="background")
+        guard = WriteGuard(settings.guard)
+        context = BackgroundContext(
+            client=self._client,
+            settings=settings,
+            state=self._state,
+            host=self._hosts.host,
+            applier=EffectApplier(self._client, lambda: self._state.kinds, guard=guard),
+            notify=self._notify,
+            metrics=metrics,
+            pool=self._pool,
+        )
+        handlers = {kind: make(context) for kind, make in HANDLERS.items()}
+        self._requests = UpdateRequestReconciler(self._client, settings, handlers, metrics)
+        self._leader = Leader(
+            LeaderElection(
+                self._client, _LEASE, settings.namespace, settings.identity, LeaseTimes.of_retry(settings.lease_retry)
+            ),
+            (self._requests.controller, *(make(context) for make in LEADER_CONTROLLERS)),
+            retry_seconds=settings.lease_retry,
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether this replica works and has nothing left to do; what waits or is retried later is left."""
+        return self._requests.controller.is_idle
+
+    def problem(self) -> str:
+        """Return which cache is not there yet or stale; the empty text when none is."""
+        return self._state.problem()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Start, work until `stop` is set, end in order.
+
+        Raises UsageError when the cluster lacks a definition, HostError when it cannot be reached at the start or when
+        a part ends by itself.
+        """
+        settings = self._settings
+        try:
+            await begin_metrics(self._client, settings.metrics_config_map, settings.namespace, self._metrics)
+            await self._state.learn()
+            if self._state.kinds.by_resource(UPDATE_REQUESTS) is None:
+                raise UsageError(
+                    "the cluster does not serve updaterequests.kyverno.io: "
+                    "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
+                )
+            leading = self._parts.start(self._leader.campaign())
+            self._parts.start(self._state.follow_definitions())
+            self._parts.start(self._events.run())
+            if self._metrics.settings.refresh_seconds:
+                self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
+            await self._parts.wait(stop)
+            leading.cancel()
+            await asyncio.gather(leading, return_exceptions=True)
+            await self._leader.release()
+        finally:
+            await self._parts.end()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            await self._hosts.close()
+            await self._events_client.close()
+            await self._client.close()
+        self._parts.check()
+
+    def _notify(self, event: Event) -> None:
+        self._events.tell(event)

@@ -1,0 +1,20 @@
+"""The tables of the background controller: what works on each type of request, and what runs in the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from pyverno.controllers.background.context import BackgroundContext
+from pyverno.controllers.background.work import Handler
+from pyverno.controllers.runtime.leader import Runs
+from pyverno.policy.updaterequest import RequestType
+
+__all__ = ["HANDLERS", "LEADER_CONTROLLERS"]
+
+HANDLERS: Final[Mapping[RequestType, Callable[[BackgroundContext], Handler]]] = MappingProxyType({})
+"""What makes the handler of a type of request; a request without one fails with a message that says so."""
+
+LEADER_CONTROLLERS: Final[tuple[Callable[[BackgroundContext], Runs], ...]] = ()
+"""What makes the controllers that only the leader runs: those that follow policies and generated objects."""
