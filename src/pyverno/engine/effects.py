@@ -18,7 +18,9 @@ class CreateEffect:
     """An object that a generate rule wants to exist.
 
     `source` names the object it was cloned from. With `synchronize` it is kept equal to what the rule says; without,
-    an existing object is left as it is. `server_side_apply` asks for apply instead of create or replace.
+    an existing object is left as it is. With `orphan_on_policy_delete` it stays when the rule is gone.
+    `server_side_apply` asks for apply instead of create or replace. Without `adopts` an object of that name that no
+    rule generated is left as it is.
     """
 
     resource: JSONObject
@@ -26,6 +28,7 @@ class CreateEffect:
     server_side_apply: bool = False
     orphan_on_policy_delete: bool = False
     source: ResourceRef | None = None
+    adopts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

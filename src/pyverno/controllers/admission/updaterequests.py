@@ -9,23 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final
 
 from pyverno.cluster.informer import slim
+from pyverno.engine.origin import CLONE_SOURCE, KYVERNO, MANAGED_BY, POLICY_LABELS, Origin, copy_labels
 from pyverno.engine.request import Request
 from pyverno.engine.rule import PolicyInfo
 from pyverno.engine.triggers import Trigger as SetInMotion
-from pyverno.kube.gvk import parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.policy.updaterequest import AdmissionContext, RequestType, RuleContext, Trigger, UpdateRequestSpec
 
 __all__ = ["is_made_or_copied", "of_downstream", "source_selector", "update_requests"]
-
-_PREFIX: Final = "generate.kyverno.io/"
-_CLONE_SOURCE: Final = f"{_PREFIX}clone-source"
-_POLICY: Final = f"{_PREFIX}policy-name"
-_MANAGED: Final = "app.kubernetes.io/managed-by"
 
 
 def update_requests(
@@ -80,28 +74,21 @@ def _of_cel(policy: PolicyInfo, trigger: SetInMotion, request: Request, context:
 def is_made_or_copied(request: Request) -> bool:
     """Tell whether the object was made by a generate rule, or is one that such a rule copies."""
     labels = _labels(request.old)
-    return _CLONE_SOURCE in labels or bool(labels.get(_POLICY))
+    return CLONE_SOURCE in labels or bool(labels.get(POLICY_LABELS[0]))
 
 
 def source_selector(request: Request) -> Mapping[str, str]:
     """Return the labels of the copies of a source; empty for an object that was made itself.
 
-    >>> from pyverno.engine.request import Request
-    >>> made = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "kyverno"}}}
-    >>> source_selector(Request.from_manifest({"kind": "Secret"}, old=made))
-    {}
+        >>> from pyverno.engine.origin import CLONE_SOURCE, KYVERNO, MANAGED_BY, POLICY_LABELS, Origin, copy_labels
+    from pyverno.engine.request import Request
+        >>> made = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "kyverno"}}}
+        >>> source_selector(Request.from_manifest({"kind": "Secret"}, old=made))
+        {}
     """
-    if _labels(request.old).get(_MANAGED) == "kyverno":
+    if _labels(request.old).get(MANAGED_BY) == KYVERNO or not isinstance(request.old, dict):
         return {}
-    source = _trigger(request.old)
-    group, version = parse_api_version(source.api_version)
-    return {
-        f"{_PREFIX}source-group": group,
-        f"{_PREFIX}source-version": version,
-        f"{_PREFIX}source-kind": source.kind,
-        f"{_PREFIX}source-namespace": source.namespace,
-        f"{_PREFIX}source-uid": source.uid,
-    }
+    return copy_labels(request.old)
 
 
 def of_downstream(labels: Mapping[str, str], *, deletes: bool) -> UpdateRequestSpec | None:
@@ -109,18 +96,13 @@ def of_downstream(labels: Mapping[str, str], *, deletes: bool) -> UpdateRequestS
 
     `deletes`: the source that it was copied from is gone.
     """
-    rule = labels.get(f"{_PREFIX}rule-name")
-    name = labels.get(_POLICY)
-    if not rule or not name:
+    origin = Origin.of(labels)
+    if origin is None or not origin.rule:
         return None
-    namespace = labels.get(f"{_PREFIX}policy-namespace")
-    group, version = (labels.get(f"{_PREFIX}trigger-{part}", "") for part in ("group", "version"))
-    trigger = Trigger(
-        f"{group}/{version}" if group else version,
-        *(labels.get(f"{_PREFIX}trigger-{part}", "") for part in ("kind", "namespace", "name", "uid")),
-    )
-    context = RuleContext(rule, trigger, delete_downstream=deletes)
-    key = f"{namespace}/{name}" if namespace else name
+    found = origin.trigger
+    trigger = Trigger(found.api_version, found.kind, found.namespace, found.name, origin.trigger_uid)
+    context = RuleContext(origin.rule, trigger, delete_downstream=deletes)
+    key = f"{origin.policy_namespace}/{origin.policy}" if origin.policy_namespace else origin.policy
     return UpdateRequestSpec(RequestType.GENERATE, key, rule_context=(context,))
 
 

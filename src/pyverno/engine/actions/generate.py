@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.effects import CreateEffect, Effect
+from pyverno.engine.origin import copy_labels, rule_labels
 from pyverno.engine.redaction import as_written, asked
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSONObject
 from pyverno.lang.template import Template
 from pyverno.value import dataclass, replace
 
 __all__ = ["CloneListSource", "CloneSource", "DataSource", "GenerateElements", "GenerateRule", "Source"]
 
-_PREFIX = "generate.kyverno.io/"
 _DROPPED = ("uid", "selfLink", "creationTimestamp", "managedFields", "resourceVersion")
 
 
@@ -54,7 +54,8 @@ class CloneSource:
         if source is None:
             text = f"source resource {api_version} {kind}/{namespace}/{name} not found"
             raise EvaluationError(as_written(text, self.document, value))
-        return (_cloned(source, target, run),)
+        # Kyverno: the copy of one named object stays when the rule is gone
+        return (replace(_cloned(source, target, run), orphan_on_policy_delete=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class GenerateRule:
                 effect,
                 synchronize=self.synchronize,
                 server_side_apply=self.server_side_apply,
-                orphan_on_policy_delete=self.orphan_on_policy_delete,
+                orphan_on_policy_delete=self.orphan_on_policy_delete or effect.orphan_on_policy_delete,
             )
             for effect in made
         ]
@@ -169,7 +170,10 @@ def _placed(data: JSONObject, target: JSONObject, run: Run) -> JSONObject:
     if namespace:
         metadata["namespace"] = namespace
     labels = metadata.get("labels")
-    metadata["labels"] = {**(labels if isinstance(labels, dict) else {}), **_origin_labels(run)}
+    metadata["labels"] = {
+        **(labels if isinstance(labels, dict) else {}),
+        **rule_labels(run.rule.info.policy, run.rule.info.name, run.request),
+    }
     placed = {**data, "apiVersion": target.get("apiVersion") or "", "kind": target.get("kind") or ""}
     placed["metadata"] = metadata
     return placed
@@ -186,38 +190,6 @@ def _cloned(source: JSONObject, target: JSONObject, run: Run) -> CreateEffect:
     identity = {**target, "apiVersion": target.get("apiVersion") or origin.api_version}
     placed = _placed(copy, identity, run)
     labels = dict(placed["metadata"]["labels"])
-    labels.update(_source_labels(source, origin))
+    labels.update(copy_labels(source))
     placed["metadata"] = {**placed["metadata"], "labels": labels}
     return CreateEffect(placed, source=origin)
-
-
-def _origin_labels(run: Run) -> Mapping[str, str]:
-    trigger = run.request.subject
-    ref = ResourceRef.of(trigger)
-    gvk = run.request.gvk
-    metadata = trigger.get("metadata") if isinstance(trigger, dict) else None
-    uid: JSON = metadata.get("uid") if isinstance(metadata, dict) else None
-    policy = run.rule.info.policy
-    return {
-        "app.kubernetes.io/managed-by": "kyverno",
-        f"{_PREFIX}policy-name": policy.name,
-        f"{_PREFIX}policy-namespace": policy.namespace,
-        f"{_PREFIX}rule-name": run.rule.info.name,
-        f"{_PREFIX}trigger-uid": uid if isinstance(uid, str) else "",
-        f"{_PREFIX}trigger-namespace": ref.namespace,
-        f"{_PREFIX}trigger-kind": gvk.kind,
-        f"{_PREFIX}trigger-version": gvk.version,
-        f"{_PREFIX}trigger-group": gvk.group,
-    }
-
-
-def _source_labels(source: JSONObject, origin: ResourceRef) -> Mapping[str, str]:
-    group, _, version = origin.api_version.rpartition("/")
-    uid = (source.get("metadata") or {}).get("uid")
-    return {
-        f"{_PREFIX}source-uid": uid if isinstance(uid, str) else "",
-        f"{_PREFIX}source-namespace": origin.namespace,
-        f"{_PREFIX}source-kind": origin.kind,
-        f"{_PREFIX}source-version": version,
-        f"{_PREFIX}source-group": group,
-    }

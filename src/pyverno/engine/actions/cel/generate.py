@@ -8,6 +8,7 @@ from pyverno.engine.actions.cel.annotations import annotation_detail
 from pyverno.engine.actions.cel.validate import exempted, no_exceptions
 from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.effects import CreateEffect
+from pyverno.engine.origin import cel_labels, uid_of
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PyvernoError
@@ -17,8 +18,6 @@ from pyverno.lang.cel import Program
 from pyverno.value import dataclass
 
 __all__ = ["GeneratingAction", "TemplateSource"]
-
-_PREFIX = "generate.kyverno.io/"
 
 TemplateSource = Callable[[CelSession], Sequence[JSONObject]]
 
@@ -68,6 +67,7 @@ class GeneratingAction:
                 raise EvaluationError(f"failed to generate resources: an object to generate has no {required}")
         known = run.broker.host.kinds.is_namespaced(GVK(*parse_api_version(ref.api_version), ref.kind))
         metadata = dict(document.get("metadata") or {})
+        is_copy = bool(uid_of(document))  # an object that has a uid was read from the cluster
         own = run.rule.info.policy.namespace
         if known is False:
             if own:
@@ -82,28 +82,15 @@ class GeneratingAction:
         labels = metadata.get("labels") or {}
         if not isinstance(labels, dict):
             raise EvaluationError("failed to generate resources: the labels of an object to generate must be a map")
-        metadata["labels"] = {**labels, **_origin_labels(run)}
+        metadata["labels"] = {**labels, **cel_labels(run.rule.info.policy, run.request, uid_of(document))}
         placed = {key: value for key, value in document.items() if key != "status"}
         placed["metadata"] = metadata
         return CreateEffect(
             placed,
             synchronize=self.synchronize,
             server_side_apply=self.server_side_apply,
-            orphan_on_policy_delete=self.orphan_on_policy_delete,
+            # Kyverno: copies stay when the policy is gone
+            orphan_on_policy_delete=self.orphan_on_policy_delete or is_copy,
+            source=ref if is_copy else None,
+            adopts=False,
         )
-
-
-def _origin_labels(run: Run) -> dict[str, str]:
-    ref, gvk = ResourceRef.of(run.request.subject), run.request.gvk
-    metadata = run.request.subject.get("metadata") if isinstance(run.request.subject, dict) else None
-    uid = metadata.get("uid") if isinstance(metadata, dict) else ""
-    return {
-        "app.kubernetes.io/managed-by": "kyverno",
-        f"{_PREFIX}policy-name": run.rule.info.policy.name,
-        f"{_PREFIX}trigger-name": ref.name,
-        f"{_PREFIX}trigger-namespace": ref.namespace,
-        f"{_PREFIX}trigger-uid": uid if isinstance(uid, str) else "",
-        f"{_PREFIX}trigger-kind": gvk.kind,
-        f"{_PREFIX}trigger-group": gvk.group,
-        f"{_PREFIX}trigger-version": gvk.version,
-    }

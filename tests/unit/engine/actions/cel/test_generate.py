@@ -102,3 +102,15 @@ def test_conditions_that_fail_are_errors(written, expected):
     """A GeneratingPolicy has no failurePolicy."""
     text = f"generator.Apply('x', [{cm('a')}])"
     assert expected == said(generated(text, matchConditions=conditions(*written)))
+
+
+def test_a_copy_names_its_source_and_outlives_the_policy():
+    """An object with a uid was read from the cluster; an object that exists already is not taken over."""
+    read = cm("a").replace("{'name'", "{'uid': 'u', 'name'")
+    (copy,) = generated(f"generator.Apply('x', [{read}])").effects
+    (made,) = generated(f"generator.Apply('x', [{cm('a')}])").effects
+    assert ("u", None) == tuple(
+        each.resource["metadata"]["labels"].get("generate.kyverno.io/source-uid") for each in (copy, made)
+    )
+    assert (True, False) == (copy.orphan_on_policy_delete, made.orphan_on_policy_delete)
+    assert (False, False) == (copy.adopts, made.adopts)
