@@ -247,13 +247,15 @@ def _compiled(
     old: AnyPolicy | None = None,
     kinds: KindTable | None = None,
 ) -> Compiled:
+    from pyverno.compiler.autogen.expansion import with_copies
     from pyverno.compiler.validation.rules import validate
 
     row = find_kind(written.api_version.partition("/")[0], written.kind)
     lower = None if row is None else _LOWERINGS.get(row.family)
-    if lower is None:
+    if row is None or lower is None:
         # what decodes but has no lowering is refused: it must never be passed over in silence
         return Compiled(document, errors=(_unsupported(document.value, document),), warnings=warnings)
+    written = with_copies(written, row.family)
     if kinds is None:
         found = validate(written, old=old)
     else:

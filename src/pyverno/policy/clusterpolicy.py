@@ -74,9 +74,13 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPolicy(PolicyDocument):
-    """A ClusterPolicy, or with a namespace a Policy; `document` locates everything in it."""
+    """A ClusterPolicy, or with a namespace a Policy; `document` locates everything in it.
+
+    `expanded` are the rules with their autogen copies, once the policy is compiled.
+    """
 
     spec: Spec = field(default_factory=Spec)
+    expanded: tuple[Rule, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_namespaced(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar, cast
 
 from pyverno.errors import PolicyError
 from pyverno.kube.gvk import join_api_version
@@ -17,17 +17,17 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.policy.cel.blocks import Autogen
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
+from pyverno.policy.cel.copies import AutogenConfig, Target
 from pyverno.policy.cel.imagepolicy import IMAGE_VALIDATING_SPEC, ImageValidatingPolicy
-from pyverno.policy.cel.policies import MUTATING_SPEC, MutatingPolicy, ValidatingPolicy, ValidatingSpec
+from pyverno.policy.cel.policies import MUTATING_SPEC, CelPolicy, MutatingPolicy, ValidatingPolicy, ValidatingSpec
 from pyverno.policy.schema import Cursor, Problems, Record, locate
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
-from pyverno.value import dataclass, replace
+from pyverno.value import replace
 
 __all__ = [
     "POD_CONTROLLERS",
-    "AutogenConfig",
-    "Target",
     "constraints_for",
+    "copies_of",
     "expand_cel",
     "guarded_conditions",
     "is_about_pods",
@@ -43,16 +43,6 @@ CRON_JOBS = "cronjobs"
 _TEMPLATES = {DEFAULTS: ("template",), CRON_JOBS: ("jobTemplate", "spec", "template")}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Target:
-    """A resource that a copy is about."""
-
-    group: str
-    version: str
-    resource: str
-    kind: str
-
-
 POD_CONTROLLERS: dict[str, Target] = {
     "daemonsets": Target("apps", "v1", "daemonsets", "DaemonSet"),
     "deployments": Target("apps", "v1", "deployments", "Deployment"),
@@ -64,21 +54,15 @@ POD_CONTROLLERS: dict[str, Target] = {
 """The controllers that copies are made for, by the names that policies select them with."""
 
 
-@dataclass(frozen=True, slots=True)
-class AutogenConfig(Generic[P]):
-    """One copy: `defaults` or `cronjobs`, what it is about, and the policy with the rewritten spec."""
-
-    name: str
-    targets: tuple[Target, ...]
-    policy: P
-
-
 def expand_cel(policy: P) -> tuple[AutogenConfig[P], ...]:
     """Return the copies of a policy, `defaults` first; none when autogen does not apply or is switched off.
 
-    The policy itself is not among them. Values of a copy keep the paths of their origin. Raises `PolicyError` when a
-    copy does not decode, which text replacement can not cause in a policy that does.
+    The policy itself is not among them. Values of a copy keep the paths of their origin. A compiled policy knows its
+    copies already. Raises `PolicyError` when a copy does not decode, which text replacement cannot cause in a policy
+    that does.
     """
+    if policy.copies is not None:
+        return cast("tuple[AutogenConfig[P], ...]", policy.copies)
     spec = policy.spec
     if spec.match_constraints is None or not is_about_pods(spec.match_constraints):
         return ()
@@ -90,6 +74,18 @@ def expand_cel(policy: P) -> tuple[AutogenConfig[P], ...]:
         for name, (found, selected) in constraints.items()
         if selected is not None
     )
+
+
+def copies_of(policy: CelPolicy) -> tuple[AutogenConfig[CelPolicy], ...]:
+    """Return the copies of a policy of any kind; kinds without autogen have none."""
+    match policy:
+        case ValidatingPolicy():
+            return expand_cel(policy)
+        case MutatingPolicy():
+            return expand_cel(policy)
+        case ImageValidatingPolicy():
+            return expand_cel(policy)
+    return ()
 
 
 def is_about_pods(constraints: MatchConstraints) -> bool:

@@ -79,8 +79,11 @@ def autogen_controllers(policy: ClusterPolicy) -> tuple[str, ...]:
 def expand(policy: ClusterPolicy) -> tuple[Rule, ...]:
     """Return the rules of a policy and their copies, in upstream's order: first all written rules, then all copies.
 
-    Copies keep the path of their origin. Written rules whose names look like copies give way when there are copies.
+    Copies keep the path of their origin. Written rules whose names look like copies give way when there are copies. A
+    compiled policy knows its rules already.
     """
+    if policy.expanded is not None:
+        return policy.expanded
     controllers = autogen_controllers(policy)
     if not controllers:
         return policy.spec.rules

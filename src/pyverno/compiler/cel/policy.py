@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pyverno.compiler.autogen.cel import expand_cel
+from pyverno.compiler.autogen.cel import copies_of
 from pyverno.compiler.cel.authorization import ANSWERING, lower_authorization
 from pyverno.compiler.cel.environment import CelCompiler, environment_of_kind
 from pyverno.compiler.cel.matching import lower_constraints
@@ -41,7 +41,7 @@ from pyverno.engine.rule import (
 from pyverno.errors import Location, PolicyError
 from pyverno.lang.cel import Program, types
 from pyverno.lang.cel.types import Type, list_of, map_of, struct
-from pyverno.policy.cel.blocks import Evaluation, EvaluationMode, Mutation, ValidationAction
+from pyverno.policy.cel.blocks import EvaluationMode, Mutation, ValidationAction
 from pyverno.policy.cel.exception import CelException, ReportResult
 from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
 from pyverno.policy.cel.policies import (
@@ -69,17 +69,16 @@ _TYPES = {
 _IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
 
 T = TypeVar("T")
-AnyPolicy = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy
 
 
-def lower_cel_policy(policy: AnyPolicy) -> tuple[CompiledPolicy, tuple[PolicyError, ...]]:
+def lower_cel_policy(policy: CelPolicy) -> tuple[CompiledPolicy, tuple[PolicyError, ...]]:
     """Compile a policy; returns it with everything that does not compile (then its rules err when they run)."""
     info = _info(policy)
     errors: dict[tuple[str, Location | None], list[PolicyError]] = {}
     rules = []
     for each in (policy, *_copies(policy)):
         parser = Parser(policy.document)
-        rules.append(_lowered(each, info, parser))
+        rules.append(_LOWERINGS[type(policy)](each, info, parser))
         # what is wrong with a copy at a place where its origin is wrong too is the same mistake
         known = frozenset(errors)
         for error in parser.errors:
@@ -89,32 +88,14 @@ def lower_cel_policy(policy: AnyPolicy) -> tuple[CompiledPolicy, tuple[PolicyErr
     return CompiledPolicy(info, tuple(rules)), tuple(chain.from_iterable(errors.values()))
 
 
-def _copies(policy: AnyPolicy) -> tuple[AnyPolicy, ...]:
-    """Return what autogen makes of a policy."""
-    match policy:
-        case ValidatingPolicy() if policy.spec.evaluation.mode not in ANSWERING:
-            return tuple(copy.policy for copy in expand_cel(policy))
-        case MutatingPolicy():
-            return tuple(mutating.policy for mutating in expand_cel(policy))
-    return ()
+def _copies(policy: CelPolicy) -> tuple[CelPolicy, ...]:
+    """Return the autogen copies of a policy that are rules of their own."""
+    if isinstance(policy, ImageValidatingPolicy) or policy.spec.evaluation.mode in ANSWERING:
+        return ()
+    return tuple(copy.policy for copy in copies_of(policy))
 
 
-def _lowered(policy: AnyPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
-    match policy:
-        case ValidatingPolicy():
-            return _validating(policy, info, parser)
-        case MutatingPolicy():
-            return _mutating(policy, info, parser)
-        case GeneratingPolicy():
-            return _generating(policy, info, parser)
-        case DeletingPolicy():
-            return _deleting(policy, info, parser)
-        case ImageValidatingPolicy():
-            action = Unavailable(_IMAGES_UNAVAILABLE)
-            return _rule(policy, info, parser, Stage.VALIDATE, action, name=policy.name)
-
-
-def _info(policy: AnyPolicy) -> PolicyInfo:
+def _info(policy: CelPolicy) -> PolicyInfo:
     evaluation = policy.spec.evaluation
     row = find_kind("policies.kyverno.io", policy.kind)
     return PolicyInfo(
@@ -168,14 +149,9 @@ def _rule(
         action=action,
         failure_action=failure_action,
         mutates_existing=isinstance(policy, MutatingPolicy) and policy.spec.evaluation.mutate_existing,
-        skips_background_requests=_evaluation(policy).skip_background_requests,
+        skips_background_requests=policy.spec.evaluation.skip_background_requests,
         fast_tier=fast_tier,
     )
-
-
-def _evaluation(policy: CelPolicy) -> Evaluation:
-    evaluation: Evaluation = policy.spec.evaluation  # type: ignore[attr-defined]  # every kind has one
-    return evaluation
 
 
 def _once(make: Callable[[], T]) -> Callable[[], T]:
@@ -191,7 +167,7 @@ def _once(make: Callable[[], T]) -> Callable[[], T]:
 
 
 def _matcher(policy: CelPolicy, info: PolicyInfo, parser: Parser, stage: Stage) -> RequestMatcher:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    spec = policy.spec
     if info.answers:
         return CheckRequestMatcher(info.answers)
     if spec.evaluation.mode is EvaluationMode.JSON:
@@ -335,6 +311,19 @@ def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> Compi
     propagation = spec.deletion_propagation_policy.value if spec.deletion_propagation_policy else ""
     action = DeletingAction(compiler.conditions(spec.conditions), variables, propagation)
     return _rule(policy, info, parser, Stage.CLEANUP, action, name=policy.name)
+
+
+def _verifying(policy: ImageValidatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
+    return _rule(policy, info, parser, Stage.VALIDATE, Unavailable(_IMAGES_UNAVAILABLE), name=policy.name)
+
+
+_LOWERINGS: Mapping[type[CelPolicy], Callable[[Any, PolicyInfo, Parser], CompiledRule]] = {
+    ValidatingPolicy: _validating,
+    MutatingPolicy: _mutating,
+    GeneratingPolicy: _generating,
+    DeletingPolicy: _deleting,
+    ImageValidatingPolicy: _verifying,
+}
 
 
 def lower_cel_exception(exception: CelException) -> tuple[CompiledCelException, tuple[PolicyError, ...]]:

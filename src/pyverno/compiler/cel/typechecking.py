@@ -271,7 +271,7 @@ def _matched_kinds(written: Iterable[str], kinds: KindTable) -> tuple[GVK, ...]:
 
 
 def _kinds(policy: CelPolicy, schemas: Schemas) -> tuple[GVK, ...]:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    spec = policy.spec
     if spec.evaluation.mode is not EvaluationMode.KUBERNETES:
         return ()
     if isinstance(policy, MutatingPolicy) and policy.spec.target_match_constraints is not None:

@@ -6,9 +6,9 @@ They are only a sieve before the engine, which judges all conditions again. This
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from pyverno.compiler.autogen.cel import AutogenConfig, Target, expand_cel, guarded_conditions, is_about_pods
+from pyverno.compiler.autogen.cel import copies_of, guarded_conditions, is_about_pods
 from pyverno.compiler.cel.environment import CelCompiler
 from pyverno.compiler.parser import Parser
 from pyverno.kube.labelsyntax import label_key_problems
@@ -16,8 +16,8 @@ from pyverno.kube.yaml.documents import Document
 from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.presets import kubernetes_environment
-from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
-from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.copies import Target
+from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy
 from pyverno.policy.validate import NamedExpression
 from pyverno.value import replace
 
@@ -34,18 +34,18 @@ def webhook_conditions(policy: CelPolicy) -> tuple[NamedExpression, ...] | None:
     which a webhook's conditions never know, are left out. A policy about Pods has each condition once for every set of
     kinds that it is about.
     """
-    written = policy.spec.match_conditions  # type: ignore[attr-defined]  # every kind has one
+    written = policy.spec.match_conditions
     own = _judged_there(written)
     if own is None:
         return None
     if isinstance(policy, GeneratingPolicy) and policy.spec.evaluation.synchronize:
         # a trigger that stops to match must still be seen, because what it made goes then
         own = tuple(replace(each, expression=f"request.operation != 'CREATE' || ({each.expression})") for each in own)
-    constraints = policy.spec.match_constraints  # type: ignore[attr-defined]  # as above
+    constraints = policy.spec.match_constraints
     if constraints is None or not is_about_pods(constraints):
         return own
     found = [*guarded_conditions(own, [_POD])]
-    for copy in sorted(_copies(policy), key=lambda each: each.name):
+    for copy in sorted(copies_of(policy), key=lambda each: each.name):
         found += guarded_conditions(
             _judged_there(copy.policy.spec.match_conditions) or (), copy.targets, config=copy.name
         )
@@ -68,13 +68,6 @@ def _judged_there(conditions: Iterable[NamedExpression]) -> tuple[NamedExpressio
         if "namespaceObject" not in program.variables:
             found.append(each)
     return tuple(found)
-
-
-def _copies(policy: CelPolicy) -> Iterable[AutogenConfig[ValidatingPolicy]]:
-    if not isinstance(policy, ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy):
-        return ()
-    expand: Callable[..., Iterable[AutogenConfig[ValidatingPolicy]]] = expand_cel
-    return expand(policy)
 
 
 def _for_no_object(conditions: Iterable[NamedExpression]) -> Iterator[NamedExpression]:

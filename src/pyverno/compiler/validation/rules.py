@@ -35,7 +35,6 @@ __all__ = ["Problems", "validate"]
 
 def validate(
     policy: AnyPolicy,
-    rules: tuple[Rule, ...] | None = None,
     *,
     old: AnyPolicy | None = None,
     kinds: KindTable = KNOWN_KINDS,
@@ -43,14 +42,14 @@ def validate(
 ) -> Problems:
     """Return all errors and warnings of a decoded policy.
 
-    `rules` are the expanded rules of a ClusterPolicy or Policy (expanded here when not given), `old` the policy that
-    an update replaces. `kinds` says which kinds are cluster-scoped; only with `kinds_are_complete` (a table that came
-    from a cluster) are unknown kinds warned about. Never raises for a bad policy.
+    `old` is the policy that an update replaces. `kinds` says which kinds are cluster-scoped; only with
+    `kinds_are_complete` (a table that came from a cluster) are unknown kinds warned about. Never raises for a bad
+    policy.
     """
     findings = Findings(policy.document)
     match policy:
         case ClusterPolicy():
-            expanded = expand(policy) if rules is None else rules
+            expanded = expand(policy)
             for warning in lint(policy, expanded):
                 findings.warn(warning)
             check_variables(policy, expanded, findings)

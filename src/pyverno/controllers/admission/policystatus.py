@@ -6,10 +6,10 @@ differs. This module must never change a spec.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
-from pyverno.compiler.autogen.cel import AutogenConfig, expand_cel
+from pyverno.compiler.autogen.cel import copies_of
 from pyverno.compiler.autogen.patterns import expand, is_autogen_name
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.state.permissions import ScannedPolicy
@@ -112,7 +112,6 @@ def _condition(name: str, holds: bool, message: str) -> JSONObject:
 
 
 def _autogen(policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) -> JSONObject:
-    expand_any: Callable[..., Iterable[AutogenConfig[Any]]] = expand_cel
     configs = {
         config.name: {
             "targets": [
@@ -121,6 +120,6 @@ def _autogen(policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) 
             ],
             "spec": config.policy.spec.raw,
         }
-        for config in expand_any(policy)
+        for config in copies_of(policy)
     }
     return {"configs": configs} if configs else {}

@@ -6,10 +6,10 @@ module must never build the copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from pyverno.compiler.autogen.cel import expand_cel
+from pyverno.compiler.autogen.cel import copies_of
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.policy.cel.exception import CelException
 from pyverno.policy.cel.policies import MutatingPolicy, ValidatingPolicy
@@ -58,8 +58,7 @@ def _reasons(policy: Convertible, exceptions: Sequence[PolicyException | CelExce
         return
     if not policy.spec.autogen.admission_policy:
         yield "not enabled"
-    expand: Callable[..., Sequence[object]] = expand_cel
-    if expand(policy):
+    if copies_of(policy):
         yield "pod controllers autogen is enabled"
     evaluation = policy.spec.evaluation
     if policy.spec.match_constraints is None or not evaluation.admission or evaluation.mode.value != "Kubernetes":

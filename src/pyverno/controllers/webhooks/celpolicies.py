@@ -7,17 +7,17 @@ This module must never talk to a cluster.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from pyverno.compiler.autogen.cel import expand_cel
+from pyverno.compiler.autogen.cel import copies_of
 from pyverno.compiler.cel.webhookconditions import webhook_conditions
 from pyverno.controllers.webhooks.rules import ALL_OPERATIONS, constraint_rules, sorted_rules
 from pyverno.controllers.webhooks.sources import FAILURES, Hook, Sources, key_of
 from pyverno.kube.json import JSONObject, encode
 from pyverno.policy.cel.constraints import MatchConstraints
 from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
-from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy
 from pyverno.value import dataclass
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.routes import CEL_ROUTES, Route
@@ -50,10 +50,12 @@ def cel_hooks(sources: Sources) -> Iterator[Hook]:
 
 
 def _is_asked(policy: CelPolicy, prefix: str) -> bool:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    spec = policy.spec
     if not spec.evaluation.admission or spec.match_constraints is None or spec.evaluation.mode.value != "Kubernetes":
         return False
-    return not (prefix.endswith("/mutate") and not spec.validation_configurations.mutate_digest)
+    if prefix.endswith("/mutate") and isinstance(policy, ImageValidatingPolicy):
+        return policy.spec.validation_configurations.mutate_digest
+    return True
 
 
 def _base_name(prefix: str) -> str:
@@ -89,7 +91,7 @@ def _cel_hooks(route: Route, base: str, policies: Sequence[CelPolicy], sources: 
 
 
 def _own_hook(route: Route, base: str, policy: CelPolicy, conditions: tuple[JSONObject, ...], sources: Sources) -> Hook:
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    spec = policy.spec
     failure = _cel_failure(policy, sources)
     selectors = _selectors(policy, sources.configuration)
     place = f"{policy.namespace}-{policy.name}" if policy.is_namespaced else policy.name
@@ -109,13 +111,13 @@ def _own_hook(route: Route, base: str, policy: CelPolicy, conditions: tuple[JSON
 
 
 def _is_exact(policy: CelPolicy) -> bool:
-    match_policy = policy.spec.match_constraints.match_policy  # type: ignore[attr-defined]  # `_is_asked` saw to that
+    match_policy = _selected(policy).match_policy
     return match_policy is not None and match_policy.value == "Exact"
 
 
 def _has_wishes(policy: CelPolicy) -> bool:
     """Tell whether a policy asks for what a shared webhook can not give it."""
-    return policy.spec.timeout_seconds is not None or _is_exact(policy)  # type: ignore[attr-defined]  # as above
+    return policy.spec.timeout_seconds is not None or _is_exact(policy)
 
 
 def _conditions(policy: CelPolicy, sources: Sources) -> tuple[JSONObject, ...] | None:
@@ -123,7 +125,7 @@ def _conditions(policy: CelPolicy, sources: Sources) -> tuple[JSONObject, ...] |
 
     What is left out here is judged by the engine all the same: conditions only spare questions.
     """
-    spec = policy.spec  # type: ignore[attr-defined]  # every kind has one
+    spec = policy.spec
     if not spec.match_conditions or key_of(policy) in sources.unconditional:
         return None
     found = sources.memo.get("conditions", policy, partial(webhook_conditions, policy))
@@ -139,8 +141,7 @@ def _cel_failure(policy: CelPolicy, sources: Sources) -> str:
         return "Ignore"
     if isinstance(policy, GeneratingPolicy):
         return "Ignore"
-    failure: str = policy.spec.failure_policy.value  # type: ignore[attr-defined]  # every judging kind has one
-    return failure
+    return policy.spec.failure_policy.value
 
 
 def _cel_rules(policies: Iterable[CelPolicy], sources: Sources) -> tuple[JSONObject, ...]:
@@ -156,15 +157,19 @@ def _rules_of(policy: CelPolicy) -> tuple[JSONObject, ...]:
 
 def _constraints(policy: CelPolicy) -> Iterator[MatchConstraints]:
     """Yield what the copies for pod controllers are about, then what the policy itself is about."""
-    if isinstance(policy, ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy):
-        expand: Callable[..., Iterable[object]] = expand_cel
-        for copy in expand(policy):
-            yield copy.policy.spec.match_constraints  # type: ignore[attr-defined]  # an AutogenConfig
-    yield policy.spec.match_constraints  # type: ignore[attr-defined]  # `_is_asked` saw to that
+    for copy in copies_of(policy):
+        yield _selected(copy.policy)
+    yield _selected(policy)
+
+
+def _selected(policy: CelPolicy) -> MatchConstraints:
+    constraints = policy.spec.match_constraints
+    assert constraints is not None  # noqa: S101  # `_is_asked` saw to that
+    return constraints
 
 
 def _selectors(policy: CelPolicy, configuration: Configuration) -> _Selectors:
-    constraints: MatchConstraints = policy.spec.match_constraints  # type: ignore[attr-defined]  # see `_is_asked`
+    constraints = _selected(policy)
     namespace = constraints.namespace_selector
     if policy.is_namespaced:
         own = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [policy.namespace]}

@@ -158,7 +158,7 @@ def _policies(sources: Sources) -> tuple[ClusterPolicy | CelPolicy, ...]:
 
 
 def _written(policy: ClusterPolicy | CelPolicy) -> str:
-    return _digest(policy.spec.raw)  # type: ignore[union-attr]  # every kind has one
+    return _digest(policy.spec.raw)
 
 
 def _is_own(hook: JSONObject, key: PolicyKey) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyverno.kube.json import JSONObject
 from pyverno.policy.cel.blocks import (
@@ -39,6 +39,9 @@ from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.policy.cel.copies import AutogenConfig
 
 __all__ = [
     "COMMON_FIELDS",
@@ -179,7 +182,10 @@ class DeletingSpec(CelSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CelPolicy(PolicyDocument):
-    """A document of a CEL kind; `document` locates everything in it."""
+    """A document of a CEL kind; `document` locates everything in it, `copies` are those of autogen, once compiled."""
+
+    spec: CelSpec
+    copies: tuple[AutogenConfig[CelPolicy], ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_namespaced(self) -> bool:
