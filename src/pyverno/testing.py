@@ -81,7 +81,7 @@ def _make_background(access: Access, settings: AdmissionSettings) -> BackgroundC
             metrics_config_map=settings.metrics_config_map,
             account=settings.background_account,
             exceptions=settings.exceptions,
-            hosts=settings.surroundings,
+            hosts=settings.hosts,
             lease_retry=settings.lease_retry,
             qps=0,
         ),

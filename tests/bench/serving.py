@@ -92,7 +92,7 @@ class _Sound:
 
 async def _full(tls: ServerTls, policies: Policies) -> int:
     observer = Observers(Metrics(), AnswerLog())
-    server = WebhookServer(world=_World(policies), host=NO_HOST, tls=tls, health=_Sound(), observer=observer)
+    server = WebhookServer(cluster=_World(policies), host=NO_HOST, tls=tls, health=_Sound(), observer=observer)
     await server.start("127.0.0.1", 0)
     return server.port
 

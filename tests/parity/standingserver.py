@@ -34,7 +34,7 @@ class StandingServer:
         threading.Thread(target=self._loop.run_forever, daemon=True, name="webhook").start()
         self._recorded = Recorded()
         self._server = make_server(
-            certificate, world=MemoryWorld(), host=NO_HOST, observer=self._recorded, limits=_LIMITS
+            certificate, cluster=MemoryWorld(), host=NO_HOST, observer=self._recorded, limits=_LIMITS
         )
         self._run(self._server.start("127.0.0.1", 0))
         self._connection = http.client.HTTPSConnection(

@@ -135,7 +135,7 @@ def _routes(policies: Sequence[CompiledPolicy]) -> Iterator[Route]:
         if route.kinds & kinds
     ]
     for door in (WebhookType.MUTATE, WebhookType.VALIDATE):
-        yield from (route for route in (*_LEGACY, *cel) if route.door is door)
+        yield from (route for route in (*_LEGACY, *cel) if route.webhook_type is door)
 
 
 # ------------------------------------------------------------------------------------------------------- the command

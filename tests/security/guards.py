@@ -424,11 +424,11 @@ _LIMITED: Final = (
     ),
     _guard(
         "I9", "bodies of requests have a size", "admission::test_a_body_beyond_the_limit_is_never_held",
-        (_BODIES, "if size > self._most_bytes:", "if False:"),
+        (_BODIES, "if size > self._max_bytes:", "if False:"),
     ),
     _guard(
         "I9", "bodies without a length have a size", "admission::test_a_body_beyond_the_limit_is_never_held",
-        (_BODIES, "if len(found) + len(part) > self._most_bytes:", "if False:"),
+        (_BODIES, "if len(found) + len(part) > self._max_bytes:", "if False:"),
     ),
     _guard(
         "I9", "encoded bodies are refused",
@@ -454,7 +454,7 @@ _LIMITED: Final = (
     ),
     _guard(
         "I9", "connections are counted", "admission::test_connections_beyond_the_limit_are_closed_and_the_others_served",
-        ("webhook/connections.py", "if len(self.connections) > self._most_connections:", "if False:"),
+        ("webhook/connections.py", "if len(self.connections) > self._max_connections:", "if False:"),
     ),
     _guard(
         "I9", "handshakes have a time", "admission::test_who_begins_with_tls_and_does_not_go_on_is_sent_away",

@@ -104,9 +104,11 @@ class Recorded:
         self.answers: list[tuple[str, AdmissionOutcome]] = []
         self.failures: list[tuple[str, BaseException]] = []
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Keep an answer."""
-        self.answers.append((path, judged))
+        self.answers.append((path, outcome))
 
     def failed(self, path: str, error: BaseException) -> None:
         """Keep a failure."""
@@ -128,7 +130,7 @@ def make_server(
     if policies:
         world.policies = Policies(compile_policies(policies))
     return WebhookServer(
-        world=world,
+        cluster=world,
         host=host,
         tls=ServerTls(certificate.certificate, certificate.key),
         health=health or Sound(),

@@ -12,7 +12,7 @@ from unicodedata import category
 __all__ = ["warning_headers"]
 
 _MOST: Final = 4 * 1024
-_MOST_EACH: Final = 256
+_MAX_EACH: Final = 256
 """How many characters all texts may have together, and each where they have more."""
 
 
@@ -35,7 +35,7 @@ def _cut(texts: Sequence[str]) -> list[str]:
     for text in texts:
         if written >= _MOST:
             break
-        found.append(text[:_MOST_EACH])
+        found.append(text[:_MAX_EACH])
         written += len(found[-1])
     return found
 

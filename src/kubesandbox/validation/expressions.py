@@ -24,7 +24,7 @@ from pyverno.policy.validate import NamedExpression
 
 __all__ = ["Expressions", "match_conditions"]
 
-_MOST_CONDITIONS = 64
+_MAX_CONDITIONS = 64
 _TYPES: Mapping[Result, tuple[Type, ...]] = {
     Result.CONDITION: (types.BOOL,),
     Result.MESSAGE: (types.STRING,),
@@ -81,8 +81,8 @@ def _shown(found: Type) -> str:
 def match_conditions(value: JSON, path: str, errors: Errors, expressions: Expressions, form: Form) -> None:
     """Check the match conditions of a webhook or policy."""
     conditions: list[JSONObject] = value or []
-    if len(conditions) > _MOST_CONDITIONS:
-        errors.append(too_many(path, len(conditions), _MOST_CONDITIONS))
+    if len(conditions) > _MAX_CONDITIONS:
+        errors.append(too_many(path, len(conditions), _MAX_CONDITIONS))
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         place, name = f"{path}[{index}]", str(condition.get("name") or "")

@@ -27,7 +27,7 @@ __all__ = [
     "secret_update",
 ]
 
-_MOST_BYTES: Final = 1024 * 1024
+_MAX_BYTES: Final = 1024 * 1024
 _IMMUTABLE_SET: Final = "field is immutable when `immutable` is set"
 _REDACTED: Final = "<secret contents redacted>"
 
@@ -44,8 +44,8 @@ def config_map(body: JSON, path: str, errors: Errors) -> None:
     for key, value in binary.items():
         form(config_key_problems)(key, f"binaryData[{key}]", errors)
         size += len(str(value)) * 3 // 4
-    if size > _MOST_BYTES:
-        errors.append(too_long("[]", _MOST_BYTES))
+    if size > _MAX_BYTES:
+        errors.append(too_long("[]", _MAX_BYTES))
 
 
 def config_map_update(body: JSONObject, old: JSONObject, subresource: str, errors: Errors) -> bool:
@@ -77,8 +77,8 @@ def secret(body: JSON, path: str, errors: Errors) -> None:
     data = body.get("data") or {}
     for key in data:
         form(config_key_problems)(key, f"data[{key}]", errors)
-    if sum(len(str(value)) * 3 // 4 for value in data.values()) > _MOST_BYTES:
-        errors.append(too_long("data", _MOST_BYTES))
+    if sum(len(str(value)) * 3 // 4 for value in data.values()) > _MAX_BYTES:
+        errors.append(too_long("data", _MAX_BYTES))
     kind = body.get("type") or ""
     if kind == "kubernetes.io/service-account-token":
         name = "kubernetes.io/service-account.name"

@@ -115,13 +115,13 @@ class Client:
         qps: float = 100,
         burst: int = 200,
         agent: str = "pyverno",
-        tell: Callable[[str, str], None] = lambda _method, _path: None,
+        on_request: Callable[[str, str], None] = lambda _method, _path: None,
     ) -> None:
         """Take the access, the limits, and who is told of each request (method, or `WATCH`, and path).
 
         The session is opened with the first request.
         """
-        self._tell = tell
+        self._on_request = on_request
         self.access = access
         self._credentials = Credentials(access)
         self._budget = RequestBudget(qps, burst)
@@ -208,19 +208,19 @@ class Client:
         content_type: str = JSON_TYPE,
         accept: str = JSON_TYPE,
         seconds: float = 30.0,
-        most_bytes: int = MAX_ANSWER_BYTES,
+        max_bytes: int = MAX_ANSWER_BYTES,
     ) -> Any:
-        """Send one request and return the decoded answer, which may have `most_bytes`, inflated.
+        """Send one request and return the decoded answer, which may have `max_bytes`, inflated.
 
         A server that asks to come back later (429, or 503 with Retry-After) is asked again, a few times. Raises
         StatusError for what it refuses, HostError for what has no answer.
         """
-        self._tell(method, path)
+        self._on_request(method, path)
         data = None if body is None else orjson.dumps(body)
         sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
         for attempt in range(_ATTEMPTS):
             await self._budget.take()
-            status, answer, wait = await self._send(sent, seconds, most_bytes)
+            status, answer, wait = await self._send(sent, seconds, max_bytes)
             if status == 401 and attempt == 0 and self._credentials.forget():
                 continue
             if wait is None or attempt == _ATTEMPTS - 1:
@@ -228,7 +228,7 @@ class Client:
             await asyncio.sleep(wait * _CHANCE.uniform(1.0, 1.3))
         return _answer(method, path, status, answer)
 
-    async def _send(self, sent: _Sent, seconds: float, most_bytes: int) -> tuple[int, bytes, float | None]:
+    async def _send(self, sent: _Sent, seconds: float, max_bytes: int) -> tuple[int, bytes, float | None]:
         what = f"{sent.method} {sent.path}"
         try:
             async with asyncio.timeout(seconds):
@@ -236,7 +236,7 @@ class Client:
                 async with self._open().request(
                     sent.method, self.access.server + sent.path, params=sent.query, data=sent.data, **options
                 ) as reply:
-                    return reply.status, await _body(reply, most_bytes, what), _wait(reply)
+                    return reply.status, await _body(reply, max_bytes, what), _wait(reply)
         except TimeoutError:
             raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -256,7 +256,7 @@ class Client:
         Ends when the server ends it. Raises StatusError for a refusal, HostError when the connection breaks or says
         nothing for `idle_seconds`; a line that was cut off is dropped.
         """
-        self._tell(WATCH, path)
+        self._on_request(WATCH, path)
         await self._budget.take()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_seconds)
         try:
@@ -345,12 +345,12 @@ def _impersonation(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"Impersonate-Extra-{key}", str(value)
 
 
-async def _body(reply: aiohttp.ClientResponse, most_bytes: int, what: str) -> bytes:
+async def _body(reply: aiohttp.ClientResponse, max_bytes: int, what: str) -> bytes:
     """Return the body of an answer; its bytes are counted as they are inflated, piece by piece."""
     found = bytearray()
     async for part in reply.content.iter_any():
-        if len(found) + len(part) > most_bytes:
-            raise HostError(f"the API server answered `{what}` with more than {most_bytes} bytes")
+        if len(found) + len(part) > max_bytes:
+            raise HostError(f"the API server answered `{what}` with more than {max_bytes} bytes")
         found += part
     return bytes(found)
 

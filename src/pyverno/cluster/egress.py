@@ -58,7 +58,7 @@ class EgressSettings:
     """
 
     rules: EgressRules = field(default_factory=EgressRules.read)
-    most_bytes: int = 10_000_000
+    max_bytes: int = 10_000_000
     seconds: float = 30.0
     token_file: Path | None = None
 
@@ -133,7 +133,7 @@ class Egress:
 
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
         """Return a body as it came: we ask for plain bytes, so that no small answer can become a large one."""
-        most = self._settings.most_bytes
+        most = self._settings.max_bytes
         parts: list[bytes] = []
         total = 0
         async for part in reply.content.iter_any():

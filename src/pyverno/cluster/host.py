@@ -40,7 +40,7 @@ __all__ = ["ClusterHost", "GlobalEntries", "WaitingThread"]
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _CALL_SECONDS: Final = 3600.0
-_MOST_ANSWER_BYTES: Final = 32 * 1024 * 1024
+_MAX_ANSWER_BYTES: Final = 32 * 1024 * 1024
 """Bytes of what the API server answers to a rule, inflated; it may be any server behind an aggregated API."""
 _T = TypeVar("_T")
 
@@ -52,7 +52,7 @@ class GlobalEntries(Protocol):
         """Return the data of `entry` or `entry.projection`; raises HostError."""
         ...
 
-    def is_at_hand(self, name: str) -> bool:
+    def is_cached(self, name: str) -> bool:
         """Tell whether `get` answers at once, without working anything out."""
         ...
 
@@ -128,7 +128,7 @@ class ClusterHost:
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical path as it is."""
-        asked = self._client.request(method, path.path, query=path.query, body=body, most_bytes=_MOST_ANSWER_BYTES)
+        asked = self._client.request(method, path.path, query=path.query, body=body, max_bytes=_MAX_ANSWER_BYTES)
         return self._ask(asked, f"{method} {path.path}")
 
     def http_call(self, call: HttpCall) -> JSON:
@@ -142,13 +142,13 @@ class ClusterHost:
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap: from memory where it is there, else from the API server."""
-        known = self.config_map_at_hand(namespace, name)
+        known = self.cached_config_map(namespace, name)
         if known is not None:
             return known
         found: JSONObject = self._ask(self._client.get(_CONFIG_MAPS, name, namespace), f"ConfigMap {namespace}/{name}")
         return found
 
-    def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
+    def cached_config_map(self, namespace: str, name: str) -> JSONObject | None:
         """Return a ConfigMap if it is in memory and memory follows the cluster."""
         cache = self._config_maps
         if cache is None or not cache.synced.is_set() or cache.is_stale:
@@ -180,9 +180,9 @@ class ClusterHost:
             raise HostUnavailableError(f"no global context is available to read entry `{name}`")
         return self._global_entries.get(name)
 
-    def is_entry_at_hand(self, name: str) -> bool:
+    def is_entry_cached(self, name: str) -> bool:
         """Tell whether the data of a GlobalContextEntry need no work."""
-        return self._global_entries is None or self._global_entries.is_at_hand(name)
+        return self._global_entries is None or self._global_entries.is_cached(name)
 
     def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
         """Return an object, None when there is none; a kind that is not served is an error."""

@@ -118,7 +118,7 @@ class AdmissionResponse:
     patch: Sequence[JSONObject] = ()
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
 
-    def to_bytes(self, question: AdmissionRequest) -> bytes:
+    def to_bytes(self, admission_request: AdmissionRequest) -> bytes:
         """Write the AdmissionReview that answers a question.
 
         >>> question = Question("admission.k8s.io/v1", "1", {})
@@ -126,7 +126,7 @@ class AdmissionResponse:
         '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"1","allowed":false,\
 "status":{"metadata":{},"status":"Failure","message":"no"}}}'
         """
-        response: JSONObject = {"uid": question.uid, "allowed": self.allowed}
+        response: JSONObject = {"uid": admission_request.uid, "allowed": self.allowed}
         if not self.allowed:
             response["status"] = {"metadata": {}, "status": "Failure", "message": shortened(self.message)}
         if self.patch and self.allowed:
@@ -136,7 +136,7 @@ class AdmissionResponse:
             response["warnings"] = list(self.warnings)
         if self.audit_annotations:
             response["auditAnnotations"] = dict(self.audit_annotations)
-        review = {"kind": "AdmissionReview", "apiVersion": question.api_version, "response": response}
+        review = {"kind": "AdmissionReview", "apiVersion": admission_request.api_version, "response": response}
         try:
             return orjson.dumps(review)
         except TypeError:  # a lone surrogate in a text, or something else that only the exact writer can write
@@ -189,14 +189,14 @@ def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> AdmissionRe
 
 def _check_count(body: bytes) -> None:
     """Refuse a body of too many values before they are made; a value takes two bytes at least."""
-    if len(body) <= 2 * MAX_VALUES or _most_values(body) <= MAX_VALUES:
+    if len(body) <= 2 * MAX_VALUES or _max_values(body) <= MAX_VALUES:
         return
     # the marks may stand in texts, which are taken out only now
-    if _most_values(_STRING.sub(b"", body)) > MAX_VALUES:
+    if _max_values(_STRING.sub(b"", body)) > MAX_VALUES:
         raise BadReviewError(413, f"the admission review has more than {MAX_VALUES} values")
 
 
-def _most_values(body: bytes) -> int:
+def _max_values(body: bytes) -> int:
     return 1 + body.count(b",") + body.count(b"{") + body.count(b"[")
 
 

@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 DEFAULT_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 25, 30)
-MOST_SERIES: Final = 20_000
+MAX_SERIES: Final = 20_000
 """Beyond this many sets of labels no new ones are made, so that names in requests can not fill the memory."""
 
-_MOST_DEPARTED: Final = 10_000
+_MAX_DEPARTED: Final = 10_000
 OTHER: Final = "_other"
 """The value of every label of a series that stands for all that found no room."""
 GRACE_SECONDS: Final = 120.0
@@ -317,19 +317,19 @@ class Instruments:
 
     def __init__(
         self,
-        most_series: int = MOST_SERIES,
+        max_series: int = MAX_SERIES,
         on_full: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin with none; `on_full` is told when the first of what is counted finds no room."""
-        self._most_series = most_series
+        self._max_series = max_series
         self._on_full = on_full
         self._clock = clock
         self._is_full = False
         self._leaving: dict[Departed, float] = {}
         self.departed: list[Departed] = []
         """What was forgotten, for whoever keeps readings; the reader empties it."""
-        self._room = _Room(most_series, self._make_room)
+        self._room = _Room(max_series, self._make_room)
         self._all: dict[str, _Series] = {}
         self._settings = MetricSettings()
 
@@ -353,7 +353,7 @@ class Instruments:
     def begin(self, settings: MetricSettings) -> None:
         """Forget all series, and show what the settings say: metrics, labels, buckets."""
         self._settings = settings
-        self._room.left = self._most_series
+        self._room.left = self._max_series
         self._is_full = False
         for instrument in self._all.values():
             self._expose(instrument)
@@ -378,7 +378,7 @@ class Instruments:
             values.setdefault(tuple(label for label, _ in each), set()).add(tuple(value for _, value in each))
         for instrument in self._all.values():
             instrument.forget(values)
-        self.departed = [*self.departed, *due][-_MOST_DEPARTED:]
+        self.departed = [*self.departed, *due][-_MAX_DEPARTED:]
 
     def read(self) -> Iterator[Reading]:
         """Yield what every instrument that is shown has counted."""

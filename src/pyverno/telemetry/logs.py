@@ -184,39 +184,45 @@ class AnswerLog:
         """Take what holds lines back."""
         self._throttle = throttle or Throttle()
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Write what was answered, and for each rule that failed or broke one line of its own."""
-        level = logging.DEBUG if judged.answer.allowed else logging.INFO
+        level = logging.DEBUG if outcome.answer.allowed else logging.INFO
         if log.isEnabledFor(level):
-            verb = "allowed" if judged.answer.allowed else "denied"
+            verb = "allowed" if outcome.answer.allowed else "denied"
             # no review: the request was filtered, or no policy is on the path
-            results = None if judged.review is None else len(judged.review.results)
-            fields = {**_about(question, path, seconds), "results": results}
+            results = None if outcome.review is None else len(outcome.review.results)
+            fields = {**_about(admission_request, path, seconds), "results": results}
             log.log(level, "admission request %s", verb, extra={"fields": fields})
-        if judged.fault is not None:
-            log.error("a bug kept an answer from being worded", extra={"fields": _fault(judged.fault)})
-        self.audited(question, path, judged, seconds)
+        if outcome.fault is not None:
+            log.error("a bug kept an answer from being worded", extra={"fields": _fault(outcome.fault)})
+        self.audited(admission_request, path, outcome, seconds)
 
-    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def audited(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Write one line for each rule that failed or broke."""
-        if judged.review is None:
+        if outcome.review is None:
             return
-        for rule, fault in judged.review.faults:
+        for rule, fault in outcome.review.faults:
             fields = {"policy": rule.policy.key, "rule": rule.name, **_fault(fault)}
             # how deep an object may be is a limit that anybody can reach
             level = logging.INFO if fault.code == "fault-depth" else logging.ERROR
-            log.log(level, "a bug ended a rule", extra={"fields": {**fields, **_about(question, path, seconds)}})
+            log.log(
+                level, "a bug ended a rule", extra={"fields": {**fields, **_about(admission_request, path, seconds)}}
+            )
         if not log.isEnabledFor(logging.INFO):
             return
-        for result in judged.review.results:
+        for result in outcome.review.results:
             if result.status in _BAD:
                 failure = {
                     "policy": result.rule.policy.key,
                     "rule": result.rule.name,
                     "verdict": result.status.value,
                     "action": "Enforce" if result.action is FailureAction.ENFORCE else "Audit",
-                    **_told(question, result.message),
-                    **_about(question, path, seconds),
+                    **_told(admission_request, result.message),
+                    **_about(admission_request, path, seconds),
                 }
                 log.info("validation failed", extra={"fields": failure})
 
@@ -241,25 +247,25 @@ def _fault(fault: Fault) -> dict[str, object]:
     return {"code": fault.code, "error": fault.error, "trace": list(fault.trace)}
 
 
-def _told(question: AdmissionRequest, message: str) -> dict[str, object]:
+def _told(admission_request: AdmissionRequest, message: str) -> dict[str, object]:
     """Return the text of a rule; one about a Secret may hold what stands in it."""
-    return {} if question.is_secret else {"message": message[:_LONGEST_TEXT]}
+    return {} if admission_request.is_secret else {"message": message[:_LONGEST_TEXT]}
 
 
-def _about(question: AdmissionRequest, path: str, seconds: float) -> dict[str, object]:
-    info = question.request.get("userInfo") or {}
-    gvk = question.kind
+def _about(admission_request: AdmissionRequest, path: str, seconds: float) -> dict[str, object]:
+    info = admission_request.request.get("userInfo") or {}
+    gvk = admission_request.kind
     return {
         "gvk": f"{gvk.api_version}, Kind={gvk.kind}",
-        "gvr": question.request.get("resource") or {},
+        "gvr": admission_request.request.get("resource") or {},
         "kind": gvk.kind,
-        "namespace": question.namespace,
-        "name": question.name,
-        "resource": "/".join(part for part in (question.namespace, gvk.kind, question.name) if part),
-        "operation": question.operation,
+        "namespace": admission_request.namespace,
+        "name": admission_request.name,
+        "resource": "/".join(part for part in (admission_request.namespace, gvk.kind, admission_request.name) if part),
+        "operation": admission_request.operation,
         "user": info.get("username", ""),
         "groups": info.get("groups") or [],
-        "uid": question.uid,
+        "uid": admission_request.uid,
         "path": path,
         "seconds": round(seconds, 6),
     }

@@ -37,7 +37,7 @@ _RULE_TYPES: Final = {
 }
 _CAUSE: Final = "admission_request"
 _BACKGROUND: Final = "background_scan"
-_MOST_BATCHES: Final = 256
+_MAX_BATCHES: Final = 256
 _OF_NAMESPACES: Final = ("resource_namespace", "policy_namespace")
 
 _DOORS: Final = frozenset(
@@ -123,39 +123,53 @@ class Metrics:
 
     # ------------------------------------------------------------------------------------------------------- answers
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Count one answer."""
         webhook = "MutatingWebhookConfiguration" if "mutate" in path else "ValidatingWebhookConfiguration"
-        about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
+        about = _About(
+            admission_request.kind.kind,
+            admission_request.namespace,
+            admission_request.operation.lower(),
+            admission_request.is_dry_run,
+        )
         if self.settings.namespaces.counts(about.namespace):
-            labels = (*about[:3], _flag(judged.answer.allowed), webhook)
+            labels = (*about[:3], _flag(outcome.answer.allowed), webhook)
             self._requests.add(labels)
             self._durations.observe(labels, seconds)
-        where = ("POST", _door(path))
+        where = ("POST", _webhook_type(path))
         self._http.add(where)
         self._http_durations.observe(where, seconds)
-        self._count_faults(judged)
-        if judged.review is not None:
-            self._count_results(judged.review.results, about, seconds)
+        self._count_faults(outcome)
+        if outcome.review is not None:
+            self._count_results(outcome.review.results, about, seconds)
 
-    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def audited(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Count the results of policies that were asked after the answer."""
-        self._count_faults(judged)
-        if judged.review is not None:
-            about = _About(question.kind.kind, question.namespace, question.operation.lower(), question.is_dry_run)
-            self._count_results(judged.review.results, about, seconds)
+        self._count_faults(outcome)
+        if outcome.review is not None:
+            about = _About(
+                admission_request.kind.kind,
+                admission_request.namespace,
+                admission_request.operation.lower(),
+                admission_request.is_dry_run,
+            )
+            self._count_results(outcome.review.results, about, seconds)
 
-    def _count_faults(self, judged: AdmissionOutcome) -> None:
-        if judged.fault is not None:
-            self._faults.add((judged.fault.code,))
-        for _, fault in judged.review.faults if judged.review is not None else ():
+    def _count_faults(self, outcome: AdmissionOutcome) -> None:
+        if outcome.fault is not None:
+            self._faults.add((outcome.fault.code,))
+        for _, fault in outcome.review.faults if outcome.review is not None else ():
             self._faults.add((fault.code,))
 
     def failed(self, path: str, error: BaseException) -> None:
         """Count one refusal; paths that do not exist are a caller's text and counted as one."""
         self._failures.add((type(error).__name__,))
-        door = _door(path)
-        self._http.add(("POST", door if door in _DOORS else "other"))
+        webhook_type = _webhook_type(path)
+        self._http.add(("POST", webhook_type if webhook_type in _DOORS else "other"))
 
     # --------------------------------------------------------------------------------------------------- controllers
 
@@ -247,7 +261,7 @@ class Metrics:
         key = about, *map(id, results)
         found = self._batches.get(key)
         if found is None:
-            if len(self._batches) >= _MOST_BATCHES:
+            if len(self._batches) >= _MAX_BATCHES:
                 self._count_batches()
             bounds = {self._family_of(result).durations.bounds for result in results}
             found = self._batches[key] = _Batch(about, results, bounds)
@@ -294,7 +308,7 @@ def _tell_full() -> None:
     log.warning("there are too many series of metrics: new ones are counted as _other")
 
 
-def _door(path: str) -> str:
+def _webhook_type(path: str) -> str:
     return "/" + path[1:].partition("/")[0]
 
 

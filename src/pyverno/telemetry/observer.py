@@ -37,7 +37,9 @@ class AdmissionOutcome:
 class Observer(Protocol):
     """Takes note of every response of the webhook server, after it is sent."""
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Take note of one response and how long it took."""
         ...
 
@@ -50,8 +52,10 @@ class Observer(Protocol):
 class AuditObserver(Protocol):
     """An observer that also takes note of policies evaluated after the response."""
 
-    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
-        """Take note of a review made after the response, which `judged` still holds."""
+    def audited(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
+        """Take note of a review made after the response, which `outcome` still holds."""
         ...
 
 
@@ -62,21 +66,25 @@ class Observers:
         """Take the observers in the order in which they are called."""
         self._observers: Sequence[Observer] = observers
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Pass a response on to every observer."""
         for observer in self._observers:
-            _call_guarded(lambda each=observer: each.answered(question, path, judged, seconds))  # type: ignore[misc]
+            _call_guarded(lambda each=observer: each.answered(admission_request, path, outcome, seconds))  # type: ignore[misc]
 
     def failed(self, path: str, error: BaseException) -> None:
         """Pass a refusal on to every observer."""
         for observer in self._observers:
             _call_guarded(lambda each=observer: each.failed(path, error))  # type: ignore[misc]
 
-    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def audited(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Pass a review made after the response on to every `AuditObserver`."""
         for observer in self._observers:
             if isinstance(observer, AuditObserver):
-                _call_guarded(lambda each=observer: each.audited(question, path, judged, seconds))  # type: ignore[misc]
+                _call_guarded(lambda each=observer: each.audited(admission_request, path, outcome, seconds))  # type: ignore[misc]
 
 
 def _call_guarded(notify: Callable[[], None]) -> None:

@@ -49,25 +49,31 @@ class PayloadLog:
         self._payloads = payloads
         self._patches = patches
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Write what was asked for."""
-        hides = question.is_secret
-        patch = redacted_patch(judged.answer.patch) if hides else list(judged.answer.patch)
+        hides = admission_request.is_secret
+        patch = redacted_patch(outcome.answer.patch) if hides else list(outcome.answer.patch)
         if self._patches and patch:
-            _tell("generated patches", {"uid": question.uid, "path": path, "patch": patch})
+            _tell("generated patches", {"uid": admission_request.uid, "path": path, "patch": patch})
         if self._payloads:
-            request = {**question.request}
+            request = {**admission_request.request}
             if hides:
                 request |= {name: redacted(request[name]) for name in ("object", "oldObject") if name in request}
-            fields = {"path": path, "admission.request": request, "admission.response": _response(judged, patch, hides)}
+            fields = {
+                "path": path,
+                "admission.request": request,
+                "admission.response": _response(outcome, patch, hides),
+            }
             _tell("admission request dump", fields)
 
     def failed(self, path: str, error: BaseException) -> None:
         """Tell nothing: the request may not even have been read."""
 
 
-def _response(judged: AdmissionOutcome, patch: list[JSONObject], hides: bool) -> JSONObject:
-    answer = judged.answer
+def _response(outcome: AdmissionOutcome, patch: list[JSONObject], hides: bool) -> JSONObject:
+    answer = outcome.answer
     found: JSONObject = {"allowed": answer.allowed, "patch": patch}
     if hides:  # texts of rules may quote what they looked at
         return found

@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["Throttle"]
 
-_MOST_KINDS: Final = 100
+_MAX_KINDS: Final = 100
 _OTHER: Final = "other"
 
 
@@ -31,7 +31,7 @@ class Throttle:
 
     def held_back(self, kind: str) -> int | None:
         """Return how many lines were held back since the last one when a line may be written now, None otherwise."""
-        if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
+        if kind not in self._kinds and len(self._kinds) >= _MAX_KINDS:
             kind = _OTHER
         now = self._clock()
         left, before, held = self._kinds.get(kind, (float(self._burst), now, 0))

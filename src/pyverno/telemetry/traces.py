@@ -24,7 +24,7 @@ from pyverno.telemetry.observer import AdmissionOutcome
 
 __all__ = ["Traces"]
 
-_MOST_CHARACTERS: Final = 256
+_MAX_CHARACTERS: Final = 256
 _NANOSECONDS: Final = 1_000_000_000
 _OBJECTS: Final = {
     "kind": ("kind", ("group", "version", "kind")),
@@ -52,17 +52,21 @@ class Traces:
         """Take what begins spans."""
         self._tracer = tracer
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Make the spans of one answer."""
         end = time.time_ns()
         begin = end - int(seconds * _NANOSECONDS)
-        gvk = question.kind
+        gvk = admission_request.kind
         verb = "MUTATE" if "mutate" in path else "VALIDATE"
         http = self._begin(f"ADMISSION POST {path}", None, begin, {"http.method": "POST", "http.url": _cut(path)})
-        name = f"{verb} {question.operation} {gvk.api_version}, Kind={gvk.kind}"
-        admission = self._begin(name, http, begin, {**_asked(question), **_answered(question, judged)})
-        if judged.review is not None and judged.review.results:
-            self._tell_rules(judged.review.results, admission, begin, end)
+        name = f"{verb} {admission_request.operation} {gvk.api_version}, Kind={gvk.kind}"
+        admission = self._begin(
+            name, http, begin, {**_asked(admission_request), **_answered(admission_request, outcome)}
+        )
+        if outcome.review is not None and outcome.review.results:
+            self._tell_rules(outcome.review.results, admission, begin, end)
         admission.end(end)
         http.end(end)
 
@@ -118,11 +122,11 @@ def _about(policy: PolicyInfo) -> Attributes:
     }
 
 
-def _asked(question: AdmissionRequest) -> Attributes:
-    request = question.request
+def _asked(admission_request: AdmissionRequest) -> Attributes:
+    request = admission_request.request
     user = _object(request.get("userInfo"))
     found: Attributes = {
-        "admission.request.dryrun": question.is_dry_run,
+        "admission.request.dryrun": admission_request.is_dry_run,
         "admission.request.user.name": _cut(user.get("username")),
         "admission.request.user.uid": _cut(user.get("uid")),
         "admission.request.user.groups": [_cut(group) for group in user.get("groups") or ()],
@@ -136,18 +140,18 @@ def _asked(question: AdmissionRequest) -> Attributes:
     return found
 
 
-def _answered(question: AdmissionRequest, judged: AdmissionOutcome) -> Attributes:
-    answer = judged.answer
+def _answered(admission_request: AdmissionRequest, outcome: AdmissionOutcome) -> Attributes:
+    answer = outcome.answer
     found: Attributes = {
-        "admission.response.uid": _cut(question.uid),
+        "admission.response.uid": _cut(admission_request.uid),
         "admission.response.allowed": answer.allowed,
         "admission.response.patchtype": "JSONPatch" if answer.patch and answer.allowed else "",
     }
-    if not question.is_secret:  # texts of rules may quote what they looked at
+    if not admission_request.is_secret:  # texts of rules may quote what they looked at
         found["admission.response.warnings"] = [_cut(warning) for warning in answer.warnings]
     if not answer.allowed:
         found["admission.response.result.status"] = "Failure"
-        if not question.is_secret:
+        if not admission_request.is_secret:
             found["admission.response.result.message"] = _cut(answer.message)
     return found
 
@@ -159,4 +163,4 @@ def _object(value: JSON) -> Mapping[str, JSON]:
 def _cut(value: JSON) -> str:
     """Return a text that is no longer than backends take."""
     text = value if isinstance(value, str) else ""
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."

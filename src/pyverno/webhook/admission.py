@@ -28,7 +28,7 @@ from pyverno.webhook.routes import Route, WebhookType
 
 __all__ = ["AskingHost", "ClusterFacts", "PolicyFacts", "answer", "passes_unseen"]
 
-_MOST_LOOKUPS = 4
+_MAX_LOOKUPS = 4
 _PHASES = {WebhookType.MUTATE: MUTATING, WebhookType.VALIDATE: VALIDATING}
 _OWN_KINDS = frozenset(
     {
@@ -98,9 +98,9 @@ ALLOWED = AdmissionOutcome(AdmissionResponse())
 
 
 def answer(
-    question: AdmissionRequest,
+    admission_request: AdmissionRequest,
     route: Route,
-    world: ClusterFacts,
+    cluster: ClusterFacts,
     host: Host,
     *,
     deadline: float | None = None,
@@ -111,15 +111,19 @@ def answer(
     An error that is no rule's own raises StatusError: nobody can say then that policies pass, and to a call that fails
     the API server applies the failurePolicy of the webhook, which is that of the policies behind it.
     """
-    if question.operation == "DELETE" and route.door is WebhookType.MUTATE and not route.kinds & CEL_MUTATION_KINDS:
+    if (
+        admission_request.operation == "DELETE"
+        and route.webhook_type is WebhookType.MUTATE
+        and not route.kinds & CEL_MUTATION_KINDS
+    ):
         return ALLOWED  # there is nothing left that rules could change
     try:
-        request = _request(question, world, host)
-        unseen = passes_unseen(question, request, world)
+        request = _request(admission_request, cluster, host)
+        unseen = passes_unseen(admission_request, request, cluster)
         if unseen is not None:
             return unseen
-        known = world.policies
-        missing = known.missing(route, question.namespace)
+        known = cluster.policies
+        missing = known.missing(route, admission_request.namespace)
         if missing:
             _check_are_gone(missing, host)
         later = known.telling(route) if defers else None
@@ -131,7 +135,7 @@ def answer(
             budget = host.budget(deadline, request.settings.context_bytes)
         elif isinstance(host, AskingHost):
             asked = host.for_request(request.user, deadline)
-        review = Engine(policies, asked).review(request, _PHASES[route.door], budget=budget, deadline=deadline)
+        review = Engine(policies, asked).review(request, _PHASES[route.webhook_type], budget=budget, deadline=deadline)
         decision = review.decision
     except StatusError:
         raise
@@ -139,22 +143,28 @@ def answer(
         raise service_unavailable(error.message) from None
     except PyvernoError as error:
         raise StatusError(500, "InternalError", error.message) from None
-    patch = decision.patch if route.door is WebhookType.MUTATE else ()
+    patch = decision.patch if route.webhook_type is WebhookType.MUTATE else ()
     told = AdmissionResponse(decision.allowed, decision.message, decision.warnings, patch)
     return AdmissionOutcome(told, review, later or None, decision.fault)
 
 
-def passes_unseen(question: AdmissionRequest, request: Request, world: ClusterFacts) -> AdmissionOutcome | None:
+def passes_unseen(
+    admission_request: AdmissionRequest, request: Request, cluster: ClusterFacts
+) -> AdmissionOutcome | None:
     """Return the answer that needs no policy: protected objects, excluded users, filtered objects; None = go on."""
-    if world.protects_managed and _is_managed(question) and not _may_manage(request.user, question, world):
+    if (
+        cluster.protects_managed
+        and _is_managed(admission_request)
+        and not _may_manage(request.user, admission_request, cluster)
+    ):
         return _denied("A kyverno managed resource can only be modified by kyverno")
-    configuration = world.configuration
+    configuration = cluster.configuration
     if configuration.excluded.excludes(request.user):
         return ALLOWED
     kind = request.gvk
     if any(
         each.takes(kind, request.namespace, request.name)
-        for each in configuration.filters_of(kind, question.subresource)
+        for each in configuration.filters_of(kind, admission_request.subresource)
     ):
         return ALLOWED
     if kind.group in _OWN_GROUPS and kind.kind in _OWN_KINDS:
@@ -170,49 +180,49 @@ def _check_are_gone(places: Sequence[tuple[str, str, str]], host: Host) -> None:
     for number, (kind, namespace, name) in enumerate(places):
         version = "kyverno.io/v1" if kind in RULE_KINDS else "policies.kyverno.io/v1"
         key = f"{namespace}/{name}" if namespace else name
-        if number == _MOST_LOOKUPS or host.get_object(version, kind, namespace, name) is not None:
+        if number == _MAX_LOOKUPS or host.get_object(version, kind, namespace, name) is not None:
             raise service_unavailable(f"failed to fetch policy with key: key {key}: it has not arrived here yet")
 
 
-def _request(question: AdmissionRequest, world: ClusterFacts, host: Host) -> Request:
-    namespace = _namespace_object(question, world, host)
-    user = User.from_json(question.request.get("userInfo") or {})
+def _request(admission_request: AdmissionRequest, cluster: ClusterFacts, host: Host) -> Request:
+    namespace = _namespace_object(admission_request, cluster, host)
+    user = User.from_json(admission_request.request.get("userInfo") or {})
     request = Request.from_admission_review(
-        question.request,
-        user=user.with_roles(*world.roles_of(user, question.namespace)),
+        admission_request.request,
+        user=user.with_roles(*cluster.roles_of(user, admission_request.namespace)),
         namespace_labels=_labels(namespace),
         namespace_object=namespace,
-    ).with_settings(world.configuration.evaluation)
-    if not question.subresource:
+    ).with_settings(cluster.configuration.evaluation)
+    if not admission_request.subresource:
         return request
-    return request.with_kind(_parent(question, world.kinds))
+    return request.with_kind(_parent(admission_request, cluster.kinds))
 
 
-def _parent(question: AdmissionRequest, kinds: KindTable) -> GVK:
+def _parent(admission_request: AdmissionRequest, kinds: KindTable) -> GVK:
     """Return the kind that a subresource belongs to; the object may be of another (`Scale`)."""
-    found = question.request.get("resource") or {}
+    found = admission_request.request.get("resource") or {}
     gvr = GVR(str(found.get("group", "")), str(found.get("version", "")), str(found.get("resource", "")))
     info = kinds.by_resource(gvr)
     if info is None:
-        raise UsageError(f"resource `{gvr}` of subresource `{question.subresource}` is not known")
+        raise UsageError(f"resource `{gvr}` of subresource `{admission_request.subresource}` is not known")
     return info.gvk
 
 
-def _namespace_object(question: AdmissionRequest, world: ClusterFacts, host: Host) -> JSONObject | None:
+def _namespace_object(admission_request: AdmissionRequest, cluster: ClusterFacts, host: Host) -> JSONObject | None:
     """Return the namespace that selectors look at: that of the object, or the object where it is one itself.
 
     A namespace that the watch has not brought yet is asked for. Raises HostError when it can not be had: without its
     labels a selector would say that no policy matches.
     """
-    if question.kind.kind == "Namespace" and not question.kind.group:
-        subject = question.object if question.object is not None else question.old_object
+    if admission_request.kind.kind == "Namespace" and not admission_request.kind.group:
+        subject = admission_request.object if admission_request.object is not None else admission_request.old_object
         return subject if isinstance(subject, dict) else None
-    if not question.namespace:
+    if not admission_request.namespace:
         return None
-    known = world.namespace(question.namespace)
-    found = known if known is not None else host.get_object("v1", "Namespace", "", question.namespace)
+    known = cluster.namespace(admission_request.namespace)
+    found = known if known is not None else host.get_object("v1", "Namespace", "", admission_request.namespace)
     if found is None:
-        raise HostError(f'namespaces "{question.namespace}" not found')
+        raise HostError(f'namespaces "{admission_request.namespace}" not found')
     return found
 
 
@@ -223,17 +233,17 @@ def _labels(namespace: JSON) -> Mapping[str, str] | None:
     return labels if isinstance(labels, dict) else {}
 
 
-def _is_managed(question: AdmissionRequest) -> bool:
+def _is_managed(admission_request: AdmissionRequest) -> bool:
     return any(
         isinstance(each, dict) and (_labels(each) or {}).get(_MANAGED_BY) == "kyverno"
-        for each in (question.object, question.old_object)
+        for each in (admission_request.object, admission_request.old_object)
     )
 
 
-def _may_manage(user: User, question: AdmissionRequest, world: ClusterFacts) -> bool:
-    if user.username.startswith(f"system:serviceaccount:{world.own_namespace}:"):
+def _may_manage(user: User, admission_request: AdmissionRequest, cluster: ClusterFacts) -> bool:
+    if user.username.startswith(f"system:serviceaccount:{cluster.own_namespace}:"):
         return True
-    return question.operation == "DELETE" and user.username == _NAMESPACE_CONTROLLER
+    return admission_request.operation == "DELETE" and user.username == _NAMESPACE_CONTROLLER
 
 
 def _denied(message: str) -> AdmissionOutcome:

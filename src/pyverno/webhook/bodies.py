@@ -21,10 +21,10 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Bodies:
-    """Reads bodies of at most `most_bytes`, all of them together at most `bytes_in_work`, each within `seconds`."""
+    """Reads bodies of at most `max_bytes`, all of them together at most `bytes_in_work`, each within `seconds`."""
 
-    def __init__(self, most_bytes: int, bytes_in_work: int, seconds: float) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int, bytes_in_work: int, seconds: float) -> None:
+        self._max_bytes = max_bytes
         self._bytes_in_work = bytes_in_work
         self._seconds = seconds
         self._reading: set[asyncio.Timeout] = set()
@@ -41,7 +41,7 @@ class Bodies:
         _check_form(request)
         size = request.content_length
         if size is not None:
-            if size > self._most_bytes:
+            if size > self._max_bytes:
                 raise self._too_large()
             if request.content.is_eof():  # it is all here, and its length was looked at
                 self._take(size)
@@ -70,7 +70,7 @@ class Bodies:
                 self._reading.add(limit)
                 try:
                     async for part in request.content.iter_any():
-                        if len(found) + len(part) > self._most_bytes:
+                        if len(found) + len(part) > self._max_bytes:
                             raise self._too_large()
                         self._take(len(part))
                         found += part
@@ -93,7 +93,7 @@ class Bodies:
         self.in_work += size
 
     def _too_large(self) -> StatusError:
-        return request_too_large(f"the body is larger than {self._most_bytes} bytes")
+        return request_too_large(f"the body is larger than {self._max_bytes} bytes")
 
 
 def _check_form(request: web.BaseRequest) -> None:

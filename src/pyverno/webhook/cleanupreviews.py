@@ -24,9 +24,9 @@ def cleanup_paths(policy_path: str, review_policy: Special) -> Mapping[str, Spec
     return {policy_path: review_policy, TTL_PATH: review_ttl}
 
 
-async def review_ttl(question: AdmissionRequest) -> AdmissionResponse:
+async def review_ttl(admission_request: AdmissionRequest) -> AdmissionResponse:
     """Warn about a label that says no time: its object will stay. Nothing is refused."""
-    found = question.object if isinstance(question.object, dict) else {}
+    found = admission_request.object if isinstance(admission_request.object, dict) else {}
     text = ((found.get("metadata") or {}).get("labels") or {}).get(TTL_LABEL)
     if not isinstance(text, str):
         return AdmissionResponse()

@@ -23,7 +23,7 @@ __all__ = ["Configuration"]
 
 _LABEL = "[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
 _REGISTRY = regex(rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?(?:/[a-z0-9._/-]+)?")
-_MOST_KINDS = 1024
+_MAX_KINDS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Configuration:
         key = kind, subresource
         found = self._filters.get(key)
         if found is None:
-            if len(self._filters) >= _MOST_KINDS:  # kinds are a caller's text: they must not fill the memory
+            if len(self._filters) >= _MAX_KINDS:  # kinds are a caller's text: they must not fill the memory
                 self._filters.clear()
             found = tuple(each for each in self.resource_filters if each.kind.matches(kind, subresource))
             self._filters[key] = found

@@ -51,7 +51,7 @@ class BoundedServer(web.Server):
         self,
         *arguments: Any,
         head_seconds: float,
-        most_connections: int,
+        max_connections: int,
         complain: Complain,
         handshake_seconds: float = _HANDSHAKE_SECONDS,
         **options: Any,
@@ -60,7 +60,7 @@ class BoundedServer(web.Server):
         settings = {"access_log": None, "auto_decompress": False, "lingering_time": _LINGERING_SECONDS, **options}
         super().__init__(*arguments, **settings)
         self._head_seconds = head_seconds
-        self._most_connections = most_connections
+        self._max_connections = max_connections
         self._handshake_seconds = handshake_seconds
         self._complain = complain
         self._settings = settings
@@ -82,7 +82,7 @@ class BoundedServer(web.Server):
         super().connection_made(handler, transport)
         if isinstance(handler, _Connection):
             self._shaking.pop(handler.number, None)
-        if len(self.connections) > self._most_connections:
+        if len(self.connections) > self._max_connections:
             self.report("one connection too many", transport)
             transport.abort()
             return

@@ -21,8 +21,8 @@ LAST_REQUEST = "kyverno.io/last-request-time"
 def heartbeat_review(namespace: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Special:
     """Return what answers about leases: that of the heartbeat gets the time, the others pass; `namespace` is ours."""
 
-    async def review(question: AdmissionRequest) -> AdmissionResponse:
-        if (question.namespace, question.name) != (namespace, HEALTH_LEASE):
+    async def review(admission_request: AdmissionRequest) -> AdmissionResponse:
+        if (admission_request.namespace, admission_request.name) != (namespace, HEALTH_LEASE):
             return AdmissionResponse()
         path = f"/metadata/annotations/{LAST_REQUEST.replace('/', '~1')}"
         return AdmissionResponse(patch=[{"op": "replace", "path": path, "value": now().strftime("%Y-%m-%dT%H:%M:%SZ")}])

@@ -27,11 +27,11 @@ PATIENCE_SECONDS: Final = 0.025
 class CachingHost(Protocol):
     """A Host that has some answers in memory, and says which."""
 
-    def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
+    def cached_config_map(self, namespace: str, name: str) -> JSONObject | None:
         """Return a ConfigMap that is in memory; None when the cluster has to be asked."""
         ...
 
-    def is_entry_at_hand(self, name: str) -> bool:
+    def is_entry_cached(self, name: str) -> bool:
         """Tell whether `global_entry` answers at once."""
         ...
 
@@ -109,7 +109,7 @@ class NonblockingHost:
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap from memory, or ask for a worker."""
-        found = None if self._memory is None else self._memory.config_map_at_hand(namespace, name)
+        found = None if self._memory is None else self._memory.cached_config_map(namespace, name)
         if found is None:
             raise NeedsWorkerError
         return found
@@ -124,7 +124,7 @@ class NonblockingHost:
 
     def global_entry(self, name: str) -> JSON:
         """Return the data of a GlobalContextEntry from memory, or ask for a worker."""
-        if self._memory is None or not self._memory.is_entry_at_hand(name):
+        if self._memory is None or not self._memory.is_entry_cached(name):
             raise NeedsWorkerError
         return self._host.global_entry(name)
 

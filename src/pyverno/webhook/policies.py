@@ -107,7 +107,7 @@ class Policies:
         found = self._split.get(route)
         if found is None:
             asked = self.on(route)
-            tells = [route.door is WebhookType.VALIDATE and _only_tells(policy) for policy in asked.policies]
+            tells = [route.webhook_type is WebhookType.VALIDATE and _only_tells(policy) for policy in asked.policies]
             sides = (
                 [each for each, later in zip(asked.policies, tells, strict=True) if later is side] for side in _SIDES
             )

@@ -70,15 +70,15 @@ class DocumentReviews:
             "/globalcontextvalidate": self.review,
         }
 
-    async def leave(self, question: AdmissionRequest) -> AdmissionResponse:
+    async def leave(self, admission_request: AdmissionRequest) -> AdmissionResponse:
         """Change nothing: policies are stored as their authors wrote them."""
         return AdmissionResponse()
 
-    async def review(self, question: AdmissionRequest) -> AdmissionResponse:
+    async def review(self, admission_request: AdmissionRequest) -> AdmissionResponse:
         """Compile the object; refuse what is not valid, warn about what is not wise."""
-        if question.subresource or question.object is None:
+        if admission_request.subresource or admission_request.object is None:
             return AdmissionResponse()
-        compiled = await asyncio.to_thread(self._compile, question)
+        compiled = await asyncio.to_thread(self._compile, admission_request)
         warnings = tuple(dict.fromkeys(self._warnings(compiled)))
         if compiled.errors:
             return AdmissionResponse(allowed=False, message=_told(compiled.errors), warnings=warnings)
@@ -88,10 +88,13 @@ class DocumentReviews:
                 return AdmissionResponse(allowed=False, message="\n".join(refusals), warnings=warnings)
         return AdmissionResponse(warnings=warnings)
 
-    def _compile(self, question: AdmissionRequest) -> Compiled:
-        old = None if question.old_object is None else Document(question.old_object, "")
+    def _compile(self, admission_request: AdmissionRequest) -> Compiled:
+        old = None if admission_request.old_object is None else Document(admission_request.old_object, "")
         return compile_document(
-            Document(question.object, ""), old=old, kinds=self._kinds(), http_in_namespaces=self._http_in_namespaces
+            Document(admission_request.object, ""),
+            old=old,
+            kinds=self._kinds(),
+            http_in_namespaces=self._http_in_namespaces,
         )
 
     def _warnings(self, compiled: Compiled) -> Iterable[str]:

@@ -43,7 +43,7 @@ class Route:
     '/validate/fail/finegrained/team-a/check-ports'
     """
 
-    door: WebhookType
+    webhook_type: WebhookType
     kinds: frozenset[str]
     failure_policy: str = ""
     names: tuple[str, ...] | None = None
@@ -64,8 +64,8 @@ class Route:
     def path(self) -> str:
         """The path of the route."""
         if not self.kinds & RULE_KINDS:
-            return "/".join((_CEL_PATHS[self.door, self.kinds], *(self.names or ())))
-        parts = ["", self.door.value]
+            return "/".join((_CEL_PATHS[self.webhook_type, self.kinds], *(self.names or ())))
+        parts = ["", self.webhook_type.value]
         if self.failure_policy:
             parts.append(self.failure_policy.lower())
         if self.is_finegrained:
@@ -84,7 +84,7 @@ CEL_ROUTES: Mapping[str, Route] = {
 }
 """The first part of the path of every CEL kind; the names of the policies follow it."""
 
-_CEL_PATHS = {(route.door, route.kinds): prefix for prefix, route in CEL_ROUTES.items()}
+_CEL_PATHS = {(route.webhook_type, route.kinds): prefix for prefix, route in CEL_ROUTES.items()}
 
 
 def read_route(path: str) -> Route | None:
@@ -111,8 +111,8 @@ def _read_route(path: str) -> Route | None:
 _known_route = lru_cache(_MEMO)(_read_route)
 
 
-def _legacy(door: WebhookType, rest: list[str]) -> Route | None:
-    route = Route(door, RULE_KINDS)
+def _legacy(webhook_type: WebhookType, rest: list[str]) -> Route | None:
+    route = Route(webhook_type, RULE_KINDS)
     if not rest:
         return route
     failure, *rest = rest

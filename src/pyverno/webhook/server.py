@@ -109,7 +109,7 @@ class WebhookServer:
     def __init__(
         self,
         *,
-        world: ClusterFacts,
+        cluster: ClusterFacts,
         host: Host,
         tls: ServerTls,
         health: Health,
@@ -119,7 +119,7 @@ class WebhookServer:
         defers: bool = False,
     ) -> None:
         """Take what requests are judged by and who is told; `special` are the paths that ask no policies."""
-        self._world = world
+        self._cluster = cluster
         self._host = host
         self._inline = NonblockingHost(host)
         self._tls = tls
@@ -151,7 +151,7 @@ class WebhookServer:
         self._http = BoundedServer(
             self._handle,
             head_seconds=self._limits.head_seconds,
-            most_connections=self._limits.connections,
+            max_connections=self._limits.connections,
             handshake_seconds=self._limits.handshake_seconds,
             complain=lambda error: self._observer.failed("", error),
             keepalive_timeout=self._limits.idle_seconds,
@@ -254,45 +254,53 @@ class WebhookServer:
         try:
             began = time.perf_counter()
             if len(held.body) < _LARGE_BYTES and self._turns.is_open:
-                question = read_question(held.body, content_type)
-                found = None if route is None else self._judge_here(question, route, deadline)
-                judged = found if isinstance(found, AdmissionOutcome) else None
-                written = b"" if judged is None else judged.answer.to_bytes(question)
+                admission_request = read_question(held.body, content_type)
+                found = None if route is None else self._judge_here(admission_request, route, deadline)
+                outcome = found if isinstance(found, AdmissionOutcome) else None
+                written = b"" if outcome is None else outcome.answer.to_bytes(admission_request)
                 self._turns.take(time.perf_counter() - began)
                 if route is not None and isinstance(found, NeedsWorkerError):
-                    work = partial(self._judge, question, route, deadline)
+                    work = partial(self._judge, admission_request, route, deadline)
                     is_heavy = isinstance(found, ComputesLongError)
-                    judged, written = await self._in_thread(held, path, deadline, work, is_heavy=is_heavy)
+                    outcome, written = await self._in_thread(held, path, deadline, work, is_heavy=is_heavy)
             else:
                 whole = partial(self._read_and_judge, held.body, content_type, route, deadline)
                 is_heavy = len(held.body) >= _LARGE_BYTES
-                question, judged, written = await self._in_thread(held, path, deadline, whole, is_heavy=is_heavy)
-            if judged is None:
-                judged = await self._ask(special, question, deadline)
-                written = judged.answer.to_bytes(question)
+                admission_request, outcome, written = await self._in_thread(
+                    held, path, deadline, whole, is_heavy=is_heavy
+                )
+            if outcome is None:
+                outcome = await self._ask(special, admission_request, deadline)
+                written = outcome.answer.to_bytes(admission_request)
         finally:
             held.release()
-        self._observer.answered(question, path, judged, time.perf_counter() - began)
+        self._observer.answered(admission_request, path, outcome, time.perf_counter() - began)
         return web.Response(body=written, content_type="application/json")
 
     def _read_and_judge(
         self, body: bytes, content_type: str, route: Route | None, deadline: float
     ) -> tuple[AdmissionRequest, AdmissionOutcome | None, bytes]:
-        question = read_question(body, content_type)
-        return (question, None, b"") if route is None else (question, *self._judge(question, route, deadline))
+        admission_request = read_question(body, content_type)
+        return (
+            (admission_request, None, b"")
+            if route is None
+            else (admission_request, *self._judge(admission_request, route, deadline))
+        )
 
     def _judge_here(
-        self, question: AdmissionRequest, route: Route, deadline: float
+        self, admission_request: AdmissionRequest, route: Route, deadline: float
     ) -> AdmissionOutcome | NeedsWorkerError:
         """Judge on the event loop; returns why a review needs a worker thread."""
         try:
-            return answer(question, route, self._world, self._inline, deadline=deadline)
+            return answer(admission_request, route, self._cluster, self._inline, deadline=deadline)
         except NeedsWorkerError as needed:
             return needed
 
-    def _judge(self, question: AdmissionRequest, route: Route, deadline: float) -> tuple[AdmissionOutcome, bytes]:
-        judged = answer(question, route, self._world, self._host, deadline=deadline, defers=self._defers)
-        return judged, judged.answer.to_bytes(question)
+    def _judge(
+        self, admission_request: AdmissionRequest, route: Route, deadline: float
+    ) -> tuple[AdmissionOutcome, bytes]:
+        outcome = answer(admission_request, route, self._cluster, self._host, deadline=deadline, defers=self._defers)
+        return outcome, outcome.answer.to_bytes(admission_request)
 
     async def _in_thread(
         self, held: _Held, path: str, deadline: float, work: Callable[[], _T], *, is_heavy: bool
@@ -303,12 +311,14 @@ class WebhookServer:
         except TimeoutError:
             raise server_timeout("the review did not end within the time that the caller waits") from None
 
-    async def _ask(self, special: Special | None, question: AdmissionRequest, deadline: float) -> AdmissionOutcome:
+    async def _ask(
+        self, special: Special | None, admission_request: AdmissionRequest, deadline: float
+    ) -> AdmissionOutcome:
         if special is None:  # `_answer` has seen to that
             raise StatusError(404, "NotFound", "there is nothing at this path")
         try:
             async with asyncio.timeout(max(deadline - time.monotonic(), 0.1)):
-                return AdmissionOutcome(await special(question))
+                return AdmissionOutcome(await special(admission_request))
         except PyvernoError as error:
             return AdmissionOutcome(AdmissionResponse(allowed=False, message=error.message))
         except TimeoutError:

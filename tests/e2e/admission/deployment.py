@@ -35,7 +35,7 @@ POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 VALIDATING = GVR("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 _DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _SECONDS = 180.0
-_MOST_KNOWN, _MOST_TOLD = 20, 5
+_MAX_KNOWN, _MOST_TOLD = 20, 5
 
 
 async def until(what: str, holds: object, *, seconds: float = _SECONDS) -> None:
@@ -170,7 +170,7 @@ class Deployment:
             known: list[str] = []
             for line in log.read_text(errors="replace").splitlines():
                 if f'"{uid}"' in line:
-                    lines += [f"{log.stem}: {each}" for each in (*known[-_MOST_KNOWN:], line)]
+                    lines += [f"{log.stem}: {each}" for each in (*known[-_MAX_KNOWN:], line)]
                     known = []
                 elif '"logger":"pyverno.admission"' in line:
                     known.append(line)
@@ -179,7 +179,7 @@ class Deployment:
     def complaints(self, wrong: Sequence[Wrong]) -> str:
         """Return the first wrong answers of a load with what explains them."""
         told = [f"{each.at:.3f} {each.uid}: {each.complaint}\n{self.evidence(each.uid)}" for each in wrong[:_MOST_TOLD]]
-        troubles = "\n".join(f"{at:.3f} balancer: {text}" for at, text in self.balancer.troubles[:_MOST_KNOWN])
+        troubles = "\n".join(f"{at:.3f} balancer: {text}" for at, text in self.balancer.troubles[:_MAX_KNOWN])
         return "\n\n".join((f"{len(wrong)} wrong answers", *told, troubles))
 
     async def kill_all(self) -> None:

@@ -133,7 +133,7 @@ def test_adversarial_reviews_end_in_time_while_health_is_told(tmp_path: Path) ->
             reviews=sum(attack.codes.values()),
             out_of_time=attack.codes.get(504, 0),
             slowest_seconds=slowest,
-            most_mebibytes=most,
+            max_mebibytes=most,
             slowest_probe_seconds=probe.slowest,
         )
         assert _ANSWERS.issuperset(attack.codes)

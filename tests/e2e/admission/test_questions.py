@@ -118,11 +118,13 @@ class _Listener:
     def __init__(self) -> None:
         self.said: dict[str, Verdicts] = {}
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Keep the results of a review."""
-        if judged.review is not None and question.kind.kind == "Secret" and path.startswith("/validate"):
-            results = {(each.rule.policy.name, each.rule.name): str(each.status) for each in judged.review.results}
-            self.said[question.name] = {**self.said.get(question.name, {}), **results}
+        if outcome.review is not None and admission_request.kind.kind == "Secret" and path.startswith("/validate"):
+            results = {(each.rule.policy.name, each.rule.name): str(each.status) for each in outcome.review.results}
+            self.said[admission_request.name] = {**self.said.get(admission_request.name, {}), **results}
 
     def failed(self, path: str, error: BaseException) -> None:
         """Let a failure be seen in the answers."""
@@ -135,7 +137,7 @@ async def _in_a_cluster() -> tuple[dict[str, Verdicts], Service, str]:
     async with service:
         url = service.url("/owners")
         egress = EgressSettings(EgressRules.read(["169.254.169.254"], [url]), seconds=5)
-        settings = AdmissionSettings(surroundings=HostSettings(egress=egress))
+        settings = AdmissionSettings(hosts=HostSettings(egress=egress))
         async with (
             PolicySandbox(Sandbox(Settings(controllers=False)), listener, settings) as cluster,
             Client(load_kubeconfig(cluster.sandbox.kubeconfig)) as client,
@@ -216,7 +218,7 @@ def test_a_service_that_is_not_on_the_allow_list_is_not_asked() -> None:
         service = Service({"/owners": lambda: web.json_response(OWNERS)})
         async with service:
             egress = EgressSettings(EgressRules.read((), ["http://example.com"]), seconds=5)
-            settings = AdmissionSettings(surroundings=HostSettings(egress=egress))
+            settings = AdmissionSettings(hosts=HostSettings(egress=egress))
             async with (
                 PolicySandbox(Sandbox(Settings(controllers=False)), _Listener(), settings) as cluster,
                 Client(load_kubeconfig(cluster.sandbox.kubeconfig)) as client,

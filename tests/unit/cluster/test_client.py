@@ -236,7 +236,7 @@ def test_a_small_answer_does_not_become_a_large_one(coding: str) -> None:
         tracemalloc.start()
         try:
             with pytest.raises(HostError, match="answered `GET /version` with more than 1000000 bytes"):
-                await client.request("GET", "/version", most_bytes=1_000_000)
+                await client.request("GET", "/version", max_bytes=1_000_000)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -116,7 +116,7 @@ def test_an_answer_may_have_so_many_bytes(size: int, fits: bool) -> None:
             with pytest.raises(HostError, match="less than max allowed response length of 1000"):
                 await egress.exchange(call)
 
-    play(work, service, most_bytes=1000)
+    play(work, service, max_bytes=1000)
 
 
 def test_an_answer_may_take_so_long_and_no_longer_than_the_review() -> None:

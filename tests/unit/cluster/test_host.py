@@ -35,7 +35,7 @@ class _Entries:
     def get(self, name: str) -> JSON:
         return {"entry": name}
 
-    def is_at_hand(self, name: str) -> bool:
+    def is_cached(self, name: str) -> bool:
         return name == "near"
 
 
@@ -77,10 +77,10 @@ def test_a_cached_config_map_is_in_memory_and_any_other_one_is_asked_for() -> No
     """What has the label is at hand; what has not is read from the API server; what does not exist is not found."""
 
     def questions(host: ClusterHost, service: Service) -> None:
-        at_hand = host.config_map_at_hand("default", "cached")
+        at_hand = host.cached_config_map("default", "cached")
         assert at_hand is not None
         assert at_hand == host.config_map("default", "cached")
-        assert None is host.config_map_at_hand("default", "other")
+        assert None is host.cached_config_map("default", "other")
         assert {"a": "1"} == host.config_map("default", "other")["data"]
         with pytest.raises(NotFoundError, match='configmaps "none" not found'):
             host.config_map("default", "none")
@@ -123,7 +123,7 @@ def test_entries_come_from_the_global_context() -> None:
 
     def questions(host: ClusterHost, service: Service) -> None:
         assert {"entry": "near"} == host.global_entry("near")
-        assert (True, False) == (host.is_entry_at_hand("near"), host.is_entry_at_hand("far"))
+        assert (True, False) == (host.is_entry_cached("near"), host.is_entry_cached("far"))
 
     ask(questions)
 
@@ -132,14 +132,14 @@ def test_what_a_host_was_not_given_it_does_not_answer() -> None:
     """Without egress and global context both are unavailable, and no ConfigMap is at hand."""
 
     def questions(host: ClusterHost, service: Service) -> None:
-        for question in (
+        for admission_request in (
             lambda: host.http_call(HttpCall("GET", service.url())),
             lambda: host.http_exchange(HttpCall("GET", service.url())),
             lambda: host.global_entry("near"),
         ):
             with pytest.raises(HostUnavailableError):
-                question()
-        assert None is host.config_map_at_hand("default", "cached")
+                admission_request()
+        assert None is host.cached_config_map("default", "cached")
         assert not host.allows_http_in_namespaces
 
     assert [] == ask(questions, is_bare=True).asked

@@ -85,14 +85,14 @@ def test_the_manifests_pass_our_own_policies() -> None:
     settings = InstallSettings(image="ghcr.io/example/pyverno:0.1", replicas=3, user_namespaces=True)
     policies = load_policies(*(ROOT / "policies" / each for each in ("pod-security", "best-practices")))
     bad: list[tuple[str, str, str]] = []
-    judged: set[str] = set()
+    outcome: set[str] = set()
     for body in manifests(settings):
         for result in Engine(policies).review(Request.from_manifest(body), VALIDATING).results:
-            judged.add(body["kind"])
+            outcome.add(body["kind"])
             if result.status not in (Status.PASS, Status.SKIP):
                 bad.append((body["kind"], result.rule.policy.name, result.message))
     assert [] == bad
-    assert {"Deployment", "ClusterRole", "PodDisruptionBudget"} <= judged
+    assert {"Deployment", "ClusterRole", "PodDisruptionBudget"} <= outcome
 
 
 def test_a_pod_asks_for_its_token() -> None:

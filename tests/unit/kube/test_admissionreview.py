@@ -30,15 +30,22 @@ def review(**changes: object) -> bytes:
 
 def test_a_question_shows_the_request() -> None:
     """Every field that routes and filters look at."""
-    question = read_question(review())
-    assert ("u-1", GVK("apps", "v1", "Deployment"), "UPDATE") == (question.uid, question.kind, question.operation)
-    assert ("default", "web", "status", True) == (
-        question.namespace,
-        question.name,
-        question.subresource,
-        question.is_dry_run,
+    admission_request = read_question(review())
+    assert ("u-1", GVK("apps", "v1", "Deployment"), "UPDATE") == (
+        admission_request.uid,
+        admission_request.kind,
+        admission_request.operation,
     )
-    assert ({"kind": "Deployment"}, {"kind": "Deployment", "x": 1}) == (question.object, question.old_object)
+    assert ("default", "web", "status", True) == (
+        admission_request.namespace,
+        admission_request.name,
+        admission_request.subresource,
+        admission_request.is_dry_run,
+    )
+    assert ({"kind": "Deployment"}, {"kind": "Deployment", "x": 1}) == (
+        admission_request.object,
+        admission_request.old_object,
+    )
 
 
 REFUSED = [

@@ -12,7 +12,7 @@ from pyverno.telemetry.exposition import written
 from pyverno.telemetry.instruments import Instruments
 from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metrics import Metrics
-from tests.unit.telemetry.test_observer import QUESTION, judged
+from tests.unit.telemetry.test_observer import QUESTION, outcome
 
 ODD = ["plain", 'quo"te', "back\\slash", "line\nbreak", "", "ü", "{,}=\t"]
 
@@ -60,7 +60,7 @@ def test_half_of_a_character_does_not_stop_the_metrics(text: str) -> None:
 def test_a_scrape_in_pieces_is_the_same() -> None:
     """Whatever may go on between the pieces."""
     metrics = Metrics()
-    metrics.answered(QUESTION, "/validate/fail", judged(), 0.02)
+    metrics.answered(QUESTION, "/validate/fail", outcome(), 0.02)
 
     def own(text: bytes) -> list[bytes]:
         return [line for line in text.splitlines() if line.startswith(b"kyverno_")]

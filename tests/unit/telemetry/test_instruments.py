@@ -27,7 +27,7 @@ class Clock:
 def test_what_finds_no_room_counts_as_other_so_that_sums_stay_right() -> None:
     """Beyond the limit: counters and histograms alike, and it is told once."""
     told: list[bool] = []
-    made = Instruments(most_series=2, on_full=lambda: told.append(True))
+    made = Instruments(max_series=2, on_full=lambda: told.append(True))
     requests, times = (
         made.counter(Metric("counter", "a", "", ("x", "y"))),
         made.histogram(Metric("histogram", "b", "", ("x",))),
@@ -44,9 +44,9 @@ def test_too_many_series_are_one_line_and_a_gauge(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The sum over all namespaces is what was counted."""
-    monkeypatch.setattr(module, "MOST_SERIES", 10)
+    monkeypatch.setattr(module, "MAX_SERIES", 10)
     metrics = Metrics()
-    metrics.instruments._most_series = metrics.instruments._room.left = 10
+    metrics.instruments._max_series = metrics.instruments._room.left = 10
     with caplog.at_level(logging.WARNING):
         for number in range(500):
             metrics.queried("get", "pods", f"namespace-{number}")
@@ -59,7 +59,7 @@ def test_too_many_series_are_one_line_and_a_gauge(
 def test_series_of_what_was_deleted_go_a_while_later() -> None:
     """They are shown for so long, their room is free then, and what is there again keeps them."""
     clock = Clock()
-    made = Instruments(most_series=5, clock=clock)
+    made = Instruments(max_series=5, clock=clock)
     results = made.counter(Metric("counter", "results", "", ("policy", "rule", "namespace")))
     times = made.histogram(Metric("histogram", "times", "", ("policy",)))
     other = made.counter(Metric("counter", "other", "", ("controller",)))
@@ -89,7 +89,7 @@ def test_series_of_what_was_deleted_go_a_while_later() -> None:
 def test_departed_series_make_room_when_there_is_none() -> None:
     """Nobody has to read the metrics for that."""
     clock = Clock()
-    made = Instruments(most_series=1, clock=clock)
+    made = Instruments(max_series=1, clock=clock)
     counter = made.counter(Metric("counter", "a", "", ("namespace",)))
     for number in range(50):
         counter.add((f"n{number}",))

@@ -22,7 +22,7 @@ from pyverno.webhook.admission import answer
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
 from tests.support.webhookserver import MemoryWorld, review_body
-from tests.unit.telemetry.test_observer import POD, POLICY, QUESTION, judged
+from tests.unit.telemetry.test_observer import POD, POLICY, QUESTION, outcome
 
 RESULT = {
     *("policy_validation_mode", "policy_type", "policy_background_mode", "policy_namespace", "policy_name"),
@@ -131,7 +131,7 @@ def test_results_are_counted_and_timed_once_for_each_rule() -> None:
     """The seconds of a review are divided among its rules."""
     metrics = Metrics()
     for seconds in (0.02, 0.3, 0.3):
-        metrics.answered(QUESTION, "/validate/fail", judged(), seconds)
+        metrics.answered(QUESTION, "/validate/fail", outcome(), seconds)
     found = readings(metrics)
     [count] = found["kyverno_policy_results"].numbers.values()
     [spread] = found["kyverno_policy_execution_duration_seconds"].spreads.values()
@@ -179,7 +179,7 @@ def test_policies_in_cel_have_metrics_of_their_own(
 def test_a_metric_that_is_switched_off_is_not_shown() -> None:
     """Nor counted."""
     metrics = exposed('{"kyverno_policy_results": {"enabled": false}}')
-    metrics.answered(QUESTION, "/validate/fail", judged(), 0.02)
+    metrics.answered(QUESTION, "/validate/fail", outcome(), 0.02)
     assert "kyverno_policy_results" not in metrics.exposition().decode()
     assert "kyverno_policy_execution_duration_seconds_count" in metrics.exposition().decode()
 
@@ -189,8 +189,10 @@ def test_a_metric_goes_without_the_labels_that_are_switched_off() -> None:
     name = "kyverno_admission_requests"
     metrics = exposed(f'{{"{name}": {{"disabledLabelDimensions": ["resource_namespace", "resource_kind"]}}}}')
     for namespace in ("a", "b"):
-        question = AdmissionRequest("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
-        metrics.answered(question, "/validate/fail", AdmissionOutcome(judged().answer), 0.02)
+        admission_request = AdmissionRequest(
+            "v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace}
+        )
+        metrics.answered(admission_request, "/validate/fail", AdmissionOutcome(outcome().answer), 0.02)
     found = readings(metrics)[name]
     assert {("create", "false", "ValidatingWebhookConfiguration"): 2} == found.numbers
     assert ("resource_request_operation", "request_allowed", "request_webhook") == found.labels
@@ -208,7 +210,7 @@ def test_a_metric_may_have_buckets_of_its_own() -> None:
     own = '{"kyverno_policy_execution_duration_seconds": {"bucketBoundaries": [2, 1]}}'
     metrics.settings = MetricSettings.read({"bucketBoundaries": "0.5", "metricsExposure": own})
     metrics.begin()
-    metrics.answered(QUESTION, "/validate/fail", judged(), 1.5)
+    metrics.answered(QUESTION, "/validate/fail", outcome(), 1.5)
     lines = metrics.exposition().decode().splitlines()
     name = "kyverno_policy_execution_duration_seconds_bucket"
     assert [("1.0", "0.0"), ("2.0", "1.0"), ("+Inf", "1.0")] == [
@@ -224,7 +226,7 @@ def test_buckets_and_labels_wait_for_the_next_beginning() -> None:
     metrics.settings = MetricSettings.read(
         {"namespaces": '{"exclude": ["default"]}', "metricsExposure": '{"kyverno_http_requests": {"enabled": false}}'}
     )
-    metrics.answered(QUESTION, "/validate/fail", judged(), 0.1)
+    metrics.answered(QUESTION, "/validate/fail", outcome(), 0.1)
     found = readings(metrics)
     assert ({}, 1) == (found["kyverno_admission_requests"].numbers, len(found["kyverno_http_requests"].numbers))
     metrics.begin()
@@ -234,7 +236,7 @@ def test_buckets_and_labels_wait_for_the_next_beginning() -> None:
 def test_counters_begin_anew() -> None:
     """What was counted and what was put off is forgotten; what is looked up is there again."""
     metrics = Metrics()
-    metrics.answered(QUESTION, "/validate/fail", judged(), 0.1)
+    metrics.answered(QUESTION, "/validate/fail", outcome(), 0.1)
     metrics.begin()
     found = readings(metrics)
     assert not any(each.numbers or each.spreads for each in found.values() if each.kind != "gauge")
@@ -288,9 +290,9 @@ def test_what_controllers_do_is_counted() -> None:
 def test_one_pod_is_enough_for_the_labels_of_a_request() -> None:
     """They are those of the request, not of the object."""
     body = review_body(POD)["request"]
-    question = AdmissionRequest("v1", "1", {**body, "operation": "DELETE", "dryRun": True})
+    admission_request = AdmissionRequest("v1", "1", {**body, "operation": "DELETE", "dryRun": True})
     metrics = Metrics()
-    metrics.answered(question, "/validate/fail", judged(), 0.1)
+    metrics.answered(admission_request, "/validate/fail", outcome(), 0.1)
     found = readings(metrics)["kyverno_policy_results"]
     [labels] = found.numbers
     said = dict(zip(found.labels, labels, strict=True))

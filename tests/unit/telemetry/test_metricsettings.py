@@ -61,6 +61,8 @@ def test_requests_of_other_namespaces_are_not_counted(namespace: str, expected: 
     """As soon as the ConfigMap says so."""
     metrics = Metrics()
     metrics.settings = MetricSettings.read({"namespaces": '{"exclude": ["test"]}'})
-    question = AdmissionRequest("v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace})
-    metrics.answered(question, "/validate/fail", ALLOWED, 0.1)
+    admission_request = AdmissionRequest(
+        "v1", "1", {"kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": namespace}
+    )
+    metrics.answered(admission_request, "/validate/fail", ALLOWED, 0.1)
     assert expected == metrics.exposition().decode().count("\nkyverno_admission_requests_total{")

@@ -43,7 +43,7 @@ POLICY: JSONObject = {
 QUESTION = AdmissionRequest("admission.k8s.io/v1", "uid-1", review_body(POD)["request"])
 
 
-def judged() -> AdmissionOutcome:
+def outcome() -> AdmissionOutcome:
     """Return a denial."""
     route = read_route("/validate/fail")
     assert route is not None
@@ -53,7 +53,7 @@ def judged() -> AdmissionOutcome:
 def test_metrics_have_the_names_and_labels_of_kyverno() -> None:
     """Dashboards that exist go on working."""
     metrics = Metrics()
-    metrics.answered(QUESTION, "/validate/fail", judged(), 0.02)
+    metrics.answered(QUESTION, "/validate/fail", outcome(), 0.02)
     metrics.failed("/validate", BadReviewError(400, "no"))
     text = metrics.exposition().decode()
     request = (
@@ -83,7 +83,7 @@ def lines() -> Iterator[io.StringIO]:
 
 def test_a_denial_is_logged_with_policy_rule_resource_user_and_verdict(lines: io.StringIO) -> None:
     """One line for the request, one for each rule; no body of a resource."""
-    AnswerLog().answered(QUESTION, "/validate/fail", judged(), 0.5)
+    AnswerLog().answered(QUESTION, "/validate/fail", outcome(), 0.5)
     request, rule = (orjson.loads(line) for line in lines.getvalue().splitlines())
     assert ("admission request denied", "alice", "Pod", "web", 1) == (
         request["msg"],
@@ -117,10 +117,12 @@ def test_an_observer_that_breaks_does_not_disturb_the_others(lines: io.StringIO)
     """The answer is sent already; the fault is logged."""
 
     class Broken(Recorded):
-        def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+        def answered(
+            self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+        ) -> None:
             raise RuntimeError("broken")
 
     kept = Recorded()
-    Observers(Broken(), kept).answered(QUESTION, "/validate", judged(), 0)
+    Observers(Broken(), kept).answered(QUESTION, "/validate", outcome(), 0)
     assert 1 == len(kept.answers)
     assert "an observer of answers failed" in lines.getvalue()

@@ -27,7 +27,7 @@ from pyverno.errors import HostError
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.otlp import Collector, MetricsPush, Tracing
 from tests.support.webhookserver import make_certificate
-from tests.unit.telemetry.test_observer import QUESTION, judged
+from tests.unit.telemetry.test_observer import QUESTION, outcome
 
 
 class Received(trace_grpc.TraceServiceServicer, metrics_grpc.MetricsServiceServicer):
@@ -78,7 +78,7 @@ def test_traces_and_metrics_arrive() -> None:
             tracing = Tracing("kyverno-admission-controller", to)
             async with tracing, MetricsPush(metrics, to):
                 for observer in (tracing.observer, metrics):
-                    observer.answered(QUESTION, "/validate/fail", judged(), 0.3)
+                    observer.answered(QUESTION, "/validate/fail", outcome(), 0.3)
 
         asyncio.run(run())
     assert {"kyverno-admission-controller", "kyverno"} == received.services

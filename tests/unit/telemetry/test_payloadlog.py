@@ -97,17 +97,17 @@ def test_a_patch_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_what_stands_in_a_secret_is_in_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """Not by the object, the one before it, a copy in an annotation, a patch, nor the text of a rule."""
-    question = asked(SECRET, SECRET)
+    admission_request = asked(SECRET, SECRET)
     route = read_route("/validate/fail")
     assert route is not None
-    judged = answer(question, route, MemoryWorld(Policies(compile_policies([LEAKING]))), NO_HOST)
-    assert WORD in judged.answer.message
+    outcome = answer(admission_request, route, MemoryWorld(Policies(compile_policies([LEAKING]))), NO_HOST)
+    assert WORD in outcome.answer.message
     patched = AdmissionOutcome(
-        AdmissionResponse(patch=[{"op": "add", "path": "/data/password", "value": WORD}]), judged.review
+        AdmissionResponse(patch=[{"op": "add", "path": "/data/password", "value": WORD}]), outcome.review
     )
-    for each in (judged, patched):
+    for each in (outcome, patched):
         for observer in (AnswerLog(), PayloadLog(payloads=True, patches=True)):
-            observer.answered(question, "/validate/fail", each, 0)
+            observer.answered(admission_request, "/validate/fail", each, 0)
     found = fields(caplog)
     assert "password" in repr(found)
     assert WORD not in repr(found)

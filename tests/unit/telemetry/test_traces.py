@@ -13,11 +13,13 @@ from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, Ba
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.traces import Traces
 from pyverno.webhook.admission import ALLOWED
-from tests.unit.telemetry.test_observer import QUESTION, judged
+from tests.unit.telemetry.test_observer import QUESTION, outcome
 from tests.unit.telemetry.test_payloadlog import SECRET, WORD, asked
 
 
-def spans(question: AdmissionRequest, answer: AdmissionOutcome, seconds: float = 0.5) -> dict[str, ReadableSpan]:
+def spans(
+    admission_request: AdmissionRequest, answer: AdmissionOutcome, seconds: float = 0.5
+) -> dict[str, ReadableSpan]:
     """Return the spans of one answer by name."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
@@ -26,13 +28,13 @@ def spans(question: AdmissionRequest, answer: AdmissionOutcome, seconds: float =
     if seconds < 0:
         traces.failed("/validate/fail", BadReviewError(400, "no"))
     else:
-        traces.answered(question, "/validate/fail", answer, seconds)
+        traces.answered(admission_request, "/validate/fail", answer, seconds)
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
 def test_a_request_has_spans_down_to_its_rules() -> None:
     """Each below the other, within the time of the review."""
-    found = spans(QUESTION, judged())
+    found = spans(QUESTION, outcome())
     names = ["ADMISSION POST /validate/fail", "VALIDATE CREATE v1, Kind=Pod", "POLICY /check", "RULE rule"]
     assert sorted(names) == sorted(found)
     for above, below in pairwise(names):
@@ -45,7 +47,7 @@ def test_a_request_has_spans_down_to_its_rules() -> None:
 
 def test_attributes_are_kyvernos() -> None:
     """Of the request, the response, the policy and the rule."""
-    found = spans(QUESTION, judged())
+    found = spans(QUESTION, outcome())
     admission = found["VALIDATE CREATE v1, Kind=Pod"].attributes
     assert {
         "admission.request.name": "web",

@@ -61,14 +61,14 @@ MUTATING: JSONObject = {
 }
 
 
-def asked(path: str, *policies: JSONObject, world: MemoryWorld | None = None, **request: Any) -> AdmissionOutcome:
+def asked(path: str, *policies: JSONObject, cluster: MemoryWorld | None = None, **request: Any) -> AdmissionOutcome:
     """Ask about a pod, or about what `request` says."""
-    world = world or MemoryWorld()
+    cluster = cluster or MemoryWorld()
     if policies:
-        world.policies = Policies(compile_policies(policies))
+        cluster.policies = Policies(compile_policies(policies))
     route = read_route(path)
     assert route is not None
-    question = {
+    admission_request = {
         "uid": "1",
         "operation": "CREATE",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -80,21 +80,21 @@ def asked(path: str, *policies: JSONObject, world: MemoryWorld | None = None, **
         "oldObject": None,
         **request,
     }
-    return answer(AdmissionRequest("admission.k8s.io/v1", "1", question), route, world, NO_HOST)
+    return answer(AdmissionRequest("admission.k8s.io/v1", "1", admission_request), route, cluster, NO_HOST)
 
 
 def test_a_deletion_is_judged_by_the_object_that_goes() -> None:
     """There is no other."""
     policy = denying("Pod", "DELETE")
-    judged = asked("/validate/fail", policy, operation="DELETE", object=None, oldObject=POD)
-    assert "resource Pod/team/web was blocked" in judged.answer.message
+    outcome = asked("/validate/fail", policy, operation="DELETE", object=None, oldObject=POD)
+    assert "resource Pod/team/web was blocked" in outcome.answer.message
     assert asked("/validate/fail", policy).answer.allowed
 
 
 def test_a_deletion_is_not_changed() -> None:
     """Kyverno asks no legacy rules there, and no images; policies in CEL see to it themselves."""
-    judged = asked("/mutate/fail", MUTATING, operation="DELETE", object=None, oldObject=POD)
-    assert (True, (), None) == (judged.answer.allowed, tuple(judged.answer.patch), judged.review)
+    outcome = asked("/mutate/fail", MUTATING, operation="DELETE", object=None, oldObject=POD)
+    assert (True, (), None) == (outcome.answer.allowed, tuple(outcome.answer.patch), outcome.review)
     assert asked("/mutate/fail", MUTATING).answer.patch
 
 
@@ -160,8 +160,8 @@ EXCLUDED = Configuration.read({"excludeUsernames": "alice", "resourceFilters": "
 )
 def test_protection_comes_before_what_passes_unseen(request_: dict[str, Any], expected: str) -> None:
     """An excluded user or a filter is no way around it."""
-    world = MemoryWorld(protects_managed=True, configuration=EXCLUDED)
-    assert expected == asked("/validate/fail", denying("Pod"), world=world, **request_).answer.message
+    cluster = MemoryWorld(protects_managed=True, configuration=EXCLUDED)
+    assert expected == asked("/validate/fail", denying("Pod"), cluster=cluster, **request_).answer.message
 
 
 @pytest.mark.parametrize(
@@ -178,12 +178,12 @@ def test_what_the_controllers_write_for_themselves_passes_unseen(
 ) -> None:
     """By group and kind: a name alone is anybody's."""
     body = {"apiVersion": f"{group}/v2", "kind": kind, "metadata": {"name": "a", "namespace": "team"}}
-    judged = asked(
+    outcome = asked(
         "/validate/fail",
         denying("*"),
         kind={"group": group, "version": "v2", "kind": kind},
         resource={"group": group, "version": "v2", "resource": resource},
         object=body,
     )
-    assert is_seen is (judged.review is not None)
-    assert is_seen is not judged.answer.allowed
+    assert is_seen is (outcome.review is not None)
+    assert is_seen is not outcome.answer.allowed

@@ -23,10 +23,10 @@ class _Remembering(NoHost):
 
     allows_http_in_namespaces = True
 
-    def config_map_at_hand(self, namespace: str, name: str) -> JSONObject | None:
+    def cached_config_map(self, namespace: str, name: str) -> JSONObject | None:
         return SETTINGS if (namespace, name) == ("default", "settings") else None
 
-    def is_entry_at_hand(self, name: str) -> bool:
+    def is_entry_cached(self, name: str) -> bool:
         return name == "near"
 
     def global_entry(self, name: str) -> JSON:

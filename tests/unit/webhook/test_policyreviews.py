@@ -27,8 +27,8 @@ def ask(
     """Return the answer about an object of Kyverno's kinds."""
     reviews = DocumentReviews(lambda: BUILTIN_KINDS, settings or ExceptionSettings())
     body = review_body(resource, **request)["request"]
-    question = AdmissionRequest("admission.k8s.io/v1", "uid", body)
-    return asyncio.run(reviews.paths()[path](question))
+    admission_request = AdmissionRequest("admission.k8s.io/v1", "uid", body)
+    return asyncio.run(reviews.paths()[path](admission_request))
 
 
 def policy(rule: JSONObject) -> JSONObject:

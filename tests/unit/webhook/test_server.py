@@ -266,10 +266,10 @@ def test_health_tells_the_truth() -> None:
 def test_special_paths_are_answered_by_their_own_functions() -> None:
     """An error of theirs is a denial with its text."""
 
-    async def policies(question: AdmissionRequest) -> AdmissionResponse:
-        if question.name == "bad":
+    async def policies(admission_request: AdmissionRequest) -> AdmissionResponse:
+        if admission_request.name == "bad":
             raise HostError("not today")
-        return AdmissionResponse(warnings=[f"saw {question.name}"])
+        return AdmissionResponse(warnings=[f"saw {admission_request.name}"])
 
     async def test(client: Client) -> None:
         assert ["saw web"] == (await client.ask("/policyvalidate", review_body(POD)))["warnings"]
@@ -282,7 +282,7 @@ def test_special_paths_are_answered_by_their_own_functions() -> None:
 def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
     """No policy is asked, so there is no review to report."""
     told = Recorded()
-    world = MemoryWorld(
+    cluster = MemoryWorld(
         configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]", "excludeUsernames": "root"})
     )
 
@@ -291,8 +291,8 @@ def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
         assert (await client.ask("/validate", review_body(POD, userInfo={"username": "root"})))["allowed"]
         assert not (await client.ask("/validate", review_body(POD)))["allowed"]
 
-    serve(make_server(CERTIFICATE, TEAM, world=world, observer=told), test)
-    assert [True, True, False] == [judged.review is None for _, judged in told.answers]
+    serve(make_server(CERTIFICATE, TEAM, world=cluster, observer=told), test)
+    assert [True, True, False] == [outcome.review is None for _, outcome in told.answers]
 
 
 def test_managed_resources_are_protected_from_all_but_us() -> None:
@@ -358,13 +358,13 @@ def test_a_policy_on_the_path_that_has_not_arrived_is_no_policy_that_passes(
 def test_where_nobody_can_tell_whether_a_policy_is_gone_the_call_fails() -> None:
     """Filtered requests never need to know; a path can not make us ask without end."""
     names = "/".join(f"gone-{number}" for number in range(10))
-    world = MemoryWorld(configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]"}))
+    cluster = MemoryWorld(configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]"}))
 
     async def test(client: Client) -> None:
         assert 503 == (await client.status("POST", "/vpol/gone", json=review_body(POD)))[0]
         assert (await client.ask("/vpol/gone", review_body(POD, namespace="kube-system")))["allowed"]
 
-    serve(make_server(CERTIFICATE, world=world), test)
+    serve(make_server(CERTIFICATE, world=cluster), test)
     host = Stored()
 
     async def test_many(client: Client) -> None:
@@ -486,7 +486,7 @@ def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
     selected = policy("selected", TEAM["spec"]["rules"][0])
     resources = {"kinds": ["Pod"], "namespaceSelector": {"matchLabels": {"env": "prod"}}}
     selected["spec"]["rules"][0] = {**selected["spec"]["rules"][0], "match": {"any": [{"resources": resources}]}}
-    world = MemoryWorld(namespaces={"default": {"metadata": {"name": "default"}}})
+    cluster = MemoryWorld(namespaces={"default": {"metadata": {"name": "default"}}})
 
     async def test(client: Client) -> None:
         assert (await client.ask("/validate", review_body(POD)))["allowed"]
@@ -495,7 +495,7 @@ def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
         code, body = await client.status("POST", "/validate", json=review_body(POD, namespace="gone"))
         assert (500, 'namespaces "gone" not found') == (code, orjson.loads(body)["message"])
 
-    serve(make_server(CERTIFICATE, selected, world=world, host=LateNamespaces()), test)
+    serve(make_server(CERTIFICATE, selected, world=cluster, host=LateNamespaces()), test)
 
 
 class Hung(NoHost):
@@ -562,8 +562,8 @@ def test_a_large_review_is_answered_as_a_small_one() -> None:
     """From reading to writing in a worker thread: verdict, patch, refusals and special paths are the same."""
     large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * 200_000}}}
 
-    async def leave(question: AdmissionRequest) -> AdmissionResponse:
-        return AdmissionResponse(warnings=[f"saw {question.name}"])
+    async def leave(admission_request: AdmissionRequest) -> AdmissionResponse:
+        return AdmissionResponse(warnings=[f"saw {admission_request.name}"])
 
     async def test(client: Client) -> None:
         assert not (await client.ask("/validate/fail", review_body(large)))["allowed"]

@@ -164,7 +164,7 @@ class ReportFlags:
 class CallFlags:
     """Limits of calls that rules make."""
 
-    most_bytes: int = number(
+    max_bytes: int = number(
         "--maxAPICallResponseLength",
         "Largest response of an API or service call in bytes; 0 for no limit.",
         default=10_000_000,
@@ -185,7 +185,7 @@ class CallFlags:
         env="FLAG_ENABLE_HTTP_IN_NAMESPACED_POLICIES",
         is_toggle=True,
     )
-    most_entries: int = number(
+    max_entries: int = number(
         "--maxGlobalContextEntries", "Limit of global context entries; 0 for no limit.", default=0
     )
     caches_config_maps: bool = switch(
@@ -218,7 +218,7 @@ class CertificateFlags:
 class EventFlags:
     """Events about policies and requests."""
 
-    most_queued: int = number("--maxQueuedEvents", "Capacity of the event queue; 0 for no events.", default=1000)
+    max_queued: int = number("--maxQueuedEvents", "Capacity of the event queue; 0 for no events.", default=1000)
     omitted: tuple[str, ...] = listed("--omitEvents", "Reasons of events to omit.", metavar="REASONS")
 
 

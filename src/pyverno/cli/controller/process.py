@@ -36,11 +36,11 @@ def _run(end: socket.socket) -> None:
     begin_log(flags)
     access = access_of(flags, os.environ)
     settings = settings_of(flags, os.environ).share(number, int(message["of"]))
-    metrics, companions = Metrics(), Peers(end, number)
-    controller, services = assembled(flags, access, settings, metrics, companions)
+    metrics, peers = Metrics(), Peers(end, number)
+    controller, services = assembled(flags, access, settings, metrics, peers)
 
     async def work(stop: asyncio.Event) -> None:
-        following = asyncio.create_task(companions.follow(controller.own_problem, metrics, stop))
+        following = asyncio.create_task(peers.follow(controller.own_problem, metrics, stop))
         try:
             await controller.run(stop)
         finally:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["REQUIRED", "access_of", "assembled", "begin_log", "metrics_tls", "run_admission", "settings_of"]
 
 _DAY = 86_400
-_MOST_PROCESSES = 64
+_MAX_PROCESSES = 64
 _COMMAND = (sys.executable, "-P", "-m", "pyverno.cli.controller.process")
 """The command of one of several processes; -P keeps modules of the working directory out of the import path."""
 _DEFAULT_QPS = 5.0
@@ -93,21 +93,21 @@ def assembled(
     access: Access,
     settings: AdmissionSettings,
     metrics: Metrics,
-    companions: Peers | None = None,
+    peers: Peers | None = None,
 ) -> tuple[AdmissionController, list[Service]]:
-    """Return a controller and what is served beside it, except metrics; `companions` are the other processes."""
+    """Return a controller and what is served beside it, except metrics; `peers` are the other processes."""
     given = flags.logs
     observers: list[Observer] = [metrics, AnswerLog()]
     if given.dumps_payload or given.dumps_patches:
         observers.append(PayloadLog(payloads=given.dumps_payload, patches=given.dumps_patches))
-    services: list[Service] = list(_profiling(flags, 1 if companions is None else companions.number))
+    services: list[Service] = list(_profiling(flags, 1 if peers is None else peers.number))
     if flags.tracing.enabled:
         from pyverno.telemetry.otlp import Tracing  # an extra of this package, and half a second to load
 
         tracing = Tracing("kyverno-admission-controller", _traces_collector(flags, access))
         observers.append(tracing.observer)
         services.append(tracing)
-    return AdmissionController(access, settings, Observers(*observers), metrics, companions), services
+    return AdmissionController(access, settings, Observers(*observers), metrics, peers), services
 
 
 def _metrics(flags: AdmissionFlags, access: Access, metrics: Metrics | Processes) -> Iterator[Service]:
@@ -211,17 +211,17 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         resync_seconds=cluster.resync,
         removes_webhooks=flags.webhooks.removes,
         deployment=environment.get("KYVERNO_DEPLOYMENT") or "",
-        surroundings=_surroundings(flags, environment),
+        hosts=_hosts(flags, environment),
         generates_validating=flags.generation.validating,
         generates_mutating=flags.generation.mutating,
-        events=EventSettings(flags.events.most_queued, flags.events.omitted),
+        events=EventSettings(flags.events.max_queued, flags.events.omitted),
     )
 
 
 def _check_processes(count: int, port: int) -> None:
     """Raise UsageError for a number of processes that cannot be run."""
-    if not 1 <= count <= _MOST_PROCESSES:
-        expected = f"1 to {_MOST_PROCESSES}"
+    if not 1 <= count <= _MAX_PROCESSES:
+        expected = f"1 to {_MAX_PROCESSES}"
         raise UsageError(f'invalid argument "{count}" for "--webhookProcesses" flag: expected {expected}')
     if count > 1 and not port:
         raise UsageError("--webhookProcesses needs a fixed --webhookServerPort")
@@ -278,17 +278,17 @@ def _algorithm(name: str, given: str) -> str:
     return given
 
 
-def _surroundings(flags: AdmissionFlags, environment: Mapping[str, str]) -> HostSettings:
+def _hosts(flags: AdmissionFlags, environment: Mapping[str, str]) -> HostSettings:
     given = flags.calls
     return HostSettings(
         egress=EgressSettings(
             rules=EgressRules.read(given.blocklist, given.allowlist),
-            most_bytes=given.most_bytes,
+            max_bytes=given.max_bytes,
             seconds=given.timeout,
             token_file=Path(environment.get("KYVERNO_SCOPED_TOKEN_PATH") or SCOPED_TOKEN),
         ),
         allows_http_in_namespaces=given.allows_http_in_namespaces,
-        most_entries=given.most_entries,
+        max_entries=given.max_entries,
         caches_config_maps=given.caches_config_maps,
     )
 

@@ -37,14 +37,14 @@ class AuditSettings:
     """How many requests are looked at at once, and how many may wait."""
 
     workers: int = 8
-    most_waiting: int = 1000
+    max_waiting: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _PutOff:
     """An answered request, and the policies that it has still to be judged by."""
 
-    question: AdmissionRequest
+    admission_request: AdmissionRequest
     path: str
     answer: AdmissionResponse
     request: Request
@@ -71,10 +71,10 @@ class AuditPass:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="audit")
         self._waiting = Outbox(
             self._judge,
-            lost=self._lose,
-            most=max(settings.most_waiting, 1),
+            on_lost=self._lose,
+            max_items=max(settings.max_waiting, 1),
             writers=workers,
-            weigh=lambda put_off: put_off.question.size,
+            weigh=lambda put_off: put_off.admission_request.size,
         )
 
     @property
@@ -82,11 +82,18 @@ class AuditPass:
         """Tell whether nothing waits to be judged."""
         return not len(self._waiting)
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Put a request off whose answer left policies to be asked; a refused one and a dry run are over."""
-        if judged.later is None or judged.review is None or not judged.answer.allowed or question.is_dry_run:
+        if (
+            outcome.later is None
+            or outcome.review is None
+            or not outcome.answer.allowed
+            or admission_request.is_dry_run
+        ):
             return
-        self._waiting.put(_PutOff(question, path, judged.answer, judged.review.request, judged.later))
+        self._waiting.put(_PutOff(admission_request, path, outcome.answer, outcome.review.request, outcome.later))
 
     def failed(self, path: str, error: BaseException) -> None:
         """A request that was not answered is not judged."""
@@ -112,14 +119,14 @@ class AuditPass:
             return Engine(put_off.policies, asked).review(put_off.request, VALIDATING, deadline=deadline)
 
         found = await asyncio.get_running_loop().run_in_executor(self._pool, review)
-        judged = AdmissionOutcome(put_off.answer, found)
-        self._told.audited(put_off.question, put_off.path, judged, time.monotonic() - began)
+        outcome = AdmissionOutcome(put_off.answer, found)
+        self._told.audited(put_off.admission_request, put_off.path, outcome, time.monotonic() - began)
         self._has_lost = False
 
     def _lose(self, put_off: _PutOff, reason: str) -> None:
         """Count a request that was not judged; the log is told of the first one since the last that was."""
         self._lost()
         if not self._has_lost:
-            fields = {"path": put_off.path, "kind": put_off.question.kind.kind, "error": reason}
+            fields = {"path": put_off.path, "kind": put_off.admission_request.kind.kind, "error": reason}
             log.error("a request was not judged by policies that only tell", extra={"fields": fields})
         self._has_lost = True

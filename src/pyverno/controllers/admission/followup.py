@@ -50,7 +50,7 @@ class Followup:
         self,
         client: Client,
         settings: FollowupSettings,
-        world: ClusterState,
+        cluster: ClusterState,
         events: Events,
         *told: Observer,
         host: Callable[[], Host],
@@ -65,13 +65,13 @@ class Followup:
         self._reports = AdmissionReports(
             client,
             settings.reports,
-            kinds=lambda: world.kinds,
-            version_of=world.store.version_of,
+            kinds=lambda: cluster.kinds,
+            version_of=cluster.store.version_of,
             metrics=metrics,
         )
         self._handover = UpdateRequestWriter(
             client,
-            world,
+            cluster,
             settings.updates,
             host=host,
             lost=self._tell_lost,
@@ -86,9 +86,11 @@ class Followup:
         """Tell whether nothing is left to be done."""
         return self._audit.is_idle and self._reports.is_idle and self._handover.is_idle
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Note what follows one answer."""
-        self._observers.answered(question, path, judged, seconds)
+        self._observers.answered(admission_request, path, outcome, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
         """Nothing follows a request that was not answered."""
@@ -117,4 +119,4 @@ class Followup:
         fields = {"policy": str(policy or ""), "resource": str(subject), "error": reason}
         log.error("work that a request set in motion could not be handed over", extra={"fields": fields})
         if policy is not None:
-            self._events.tell(Event.of_error(policy, reason, subject))
+            self._events.emit(Event.of_error(policy, reason, subject))

@@ -19,7 +19,7 @@ from pyverno.controllers.admission.statusreconciler import PolicyStatus, Round
 from pyverno.controllers.admissionpolicies.reconciler import GeneratedPolicies, Generation
 from pyverno.controllers.certificates.serving import ServingCertificates
 from pyverno.controllers.runtime.heartbeat import Heartbeat
-from pyverno.controllers.runtime.leader import Leader, Runs
+from pyverno.controllers.runtime.leader import Leader, Runnable
 from pyverno.controllers.runtime.owndeployment import OwnDeployment
 from pyverno.controllers.runtime.reconcile import Controller, LoopSettings
 from pyverno.controllers.runtime.workqueue import Backoff
@@ -48,7 +48,7 @@ class AdmissionLeader:
         settings: LeaderSettings,
         state: ClusterState,
         metrics: Metrics,
-        controllers: Iterable[Runs] = (),
+        controllers: Iterable[Runnable] = (),
     ) -> None:
         """Take the settings, what is known of the cluster, and further controllers that run while this replica leads.
 

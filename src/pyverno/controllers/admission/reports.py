@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyverno.cluster.client import Client
 from pyverno.controllers.runtime.circuitbreaker import CircuitBreaker
-from pyverno.controllers.runtime.objectcount import Count
+from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.controllers.runtime.outbox import Outbox
 from pyverno.engine.engine import Review
 from pyverno.engine.request import Request
@@ -52,7 +52,7 @@ log = logging.getLogger("pyverno.reports")
 class ReportSettings:
     """What is reported: nothing without `of_admission`, else these kinds of rules with these results.
 
-    There may be at most `most` reports on admission requests in the cluster; `most_waiting` may wait to be written.
+    There may be at most `most` reports on admission requests in the cluster; `max_waiting` may wait to be written.
     """
 
     of_admission: bool = True
@@ -61,7 +61,7 @@ class ReportSettings:
     )
     statuses: frozenset[str] = field(default_factory=lambda: frozenset({"pass", "fail", "error", "warn", "skip"}))
     most: int = 10_000
-    most_waiting: int = 1000
+    max_waiting: int = 1000
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class _Noted:
     They are sorted out when they are written: answers come faster than reports can be.
     """
 
-    question: AdmissionRequest
+    admission_request: AdmissionRequest
     review: Review
     seconds: int
     about: Reported | None = None
@@ -98,12 +98,15 @@ class AdmissionReports:
         self._kinds = kinds
         self._version_of = version_of
         self._clock = clock
-        self._count = Count(client, EPHEMERAL_REPORTS, selector=_ADMISSION)
+        self._count = ObjectCount(client, EPHEMERAL_REPORTS, selector=_ADMISSION)
         self._breaker = CircuitBreaker(
-            "admission reports", lambda: self._count.value, most=settings.most, told=self._tell_breaker
+            "admission reports", lambda: self._count.value, max_count=settings.most, on_check=self._tell_breaker
         )
         self._outbox = Outbox(
-            self._write, lost=self._lose, most=settings.most_waiting, weigh=lambda noted: noted.question.size
+            self._write,
+            on_lost=self._lose,
+            max_items=settings.max_waiting,
+            weigh=lambda noted: noted.admission_request.size,
         )
         self._is_served = True
         self._seen: KindTable | None = None
@@ -114,19 +117,23 @@ class AdmissionReports:
         """Tell whether nothing waits to be written."""
         return not len(self._outbox)
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Note what is to be reported of one answer."""
-        review = judged.review
-        if review is None or not self._settings.of_admission or not judged.answer.allowed:
+        review = outcome.review
+        if review is None or not self._settings.of_admission or not outcome.answer.allowed:
             return
-        if question.is_dry_run or question.operation == "DELETE" or not review.results:
+        if admission_request.is_dry_run or admission_request.operation == "DELETE" or not review.results:
             return
         if self._has_kinds():
-            self._outbox.put(_Noted(question, review, int(self._clock())))
+            self._outbox.put(_Noted(admission_request, review, int(self._clock())))
 
-    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def audited(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Do the same for policies that were asked after the answer."""
-        self.answered(question, path, judged, seconds)
+        self.answered(admission_request, path, outcome, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
         """A request that was not answered has no results."""
@@ -144,14 +151,14 @@ class AdmissionReports:
         await self._outbox.flush(seconds)
 
     def _groups(
-        self, results: Sequence[RuleResult], question: AdmissionRequest, *, has_uid: bool
+        self, results: Sequence[RuleResult], admission_request: AdmissionRequest, *, has_uid: bool
     ) -> Iterator[tuple[RuleResult, ...]]:
         """Yield the results that are reported, those of one report together.
 
         Kyverno: rules that can deny and rules that only tell make separate reports; policies in CEL are not reported
         while one of them can deny.
         """
-        kept = [result for result in results if self._is_reported(result, question, has_uid=has_uid)]
+        kept = [result for result in results if self._is_reported(result, admission_request, has_uid=has_uid)]
         legacy = [result for result in kept if result.rule.policy.kind in RULE_KINDS]
         for rule_type in (RuleType.MUTATION, RuleType.IMAGE_VERIFY):
             yield from _some(result for result in legacy if result.rule.type is rule_type)
@@ -163,11 +170,11 @@ class AdmissionReports:
         if not may_deny:
             yield from _some(result for result in kept if result.rule.policy.kind not in RULE_KINDS)
 
-    def _is_reported(self, result: RuleResult, question: AdmissionRequest, *, has_uid: bool) -> bool:
+    def _is_reported(self, result: RuleResult, admission_request: AdmissionRequest, *, has_uid: bool) -> bool:
         kind = _TYPES.get(result.rule.type)
         if kind not in self._settings.types or result.status.value not in self._settings.statuses:
             return False
-        if kind == "imageVerify" and question.subresource:
+        if kind == "imageVerify" and admission_request.subresource:
             return False
         return (has_uid or kind == "mutate") and _NOT_REPORTED not in result.rule.policy.labels
 
@@ -183,11 +190,11 @@ class AdmissionReports:
         return is_served
 
     async def _write(self, noted: _Noted) -> None:
-        about = noted.about = noted.about or _about(noted.question, noted.review.request)
+        about = noted.about = noted.about or _about(noted.admission_request, noted.review.request)
         if about is None:
             return
         if noted.left is None:
-            noted.left = list(self._groups(noted.review.results, noted.question, has_uid=bool(about.uid)))
+            noted.left = list(self._groups(noted.review.results, noted.admission_request, has_uid=bool(about.uid)))
         while noted.left:
             await self._write_one(about, noted.left[0], noted.seconds)
             noted.left.pop(0)
@@ -226,13 +233,13 @@ def _some(results: Iterator[RuleResult]) -> Iterator[tuple[RuleResult, ...]]:
         yield found
 
 
-def _about(question: AdmissionRequest, request: Request) -> Reported | None:
+def _about(admission_request: AdmissionRequest, request: Request) -> Reported | None:
     """Return what a report on a request is about; None for what is never reported on."""
-    kind = question.kind
+    kind = admission_request.kind
     if (kind.kind == "Event" and kind.group in _EVENT_GROUPS) or kind.group == REPORT_GROUP:
         return None  # Kyverno: events own nothing; and a report on a report would have one, too
     resource = ResourceRef.of(request.object)
     if not resource.name or request.gvr is None:
         return None
     uid = request.object["metadata"].get("uid")
-    return Reported(resource, uid if isinstance(uid, str) else "", kind, request.gvr, question.uid)
+    return Reported(resource, uid if isinstance(uid, str) else "", kind, request.gvr, admission_request.uid)

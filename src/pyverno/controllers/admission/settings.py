@@ -79,7 +79,7 @@ class AdmissionSettings:
     resync_seconds: float = 900.0
     clients: Clients = field(default_factory=Clients)
     limits: Limits = field(default_factory=Limits)
-    surroundings: HostSettings = field(default_factory=HostSettings)
+    hosts: HostSettings = field(default_factory=HostSettings)
     removes_webhooks: bool = False
     deployment: str = ""
     generates_validating: bool = True
@@ -112,10 +112,10 @@ class AdmissionSettings:
             metrics_config_map=self.metrics_config_map,
             exceptions=self.exceptions,
             protects_managed=self.protects_managed,
-            allows_http_in_namespaces=self.surroundings.allows_http_in_namespaces,
+            allows_http_in_namespaces=self.hosts.allows_http_in_namespaces,
             forces_ignore=self.webhooks.forces_ignore,
             background_account=self.background_account,
-            stale_seconds=self.surroundings.stale_seconds,
+            stale_seconds=self.hosts.stale_seconds,
         )
 
     def share(self, number: int, of: int) -> AdmissionSettings:

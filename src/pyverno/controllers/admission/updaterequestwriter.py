@@ -21,7 +21,7 @@ from pyverno.controllers.admission.updaterequests import (
     source_selector,
     update_requests,
 )
-from pyverno.controllers.runtime.objectcount import Count
+from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.controllers.runtime.outbox import Outbox
 from pyverno.engine.host import Host
 from pyverno.engine.policyset import PolicySet
@@ -56,20 +56,20 @@ Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
 class UpdateRequestSettings:
     """Where UpdateRequests are made, and who does the work: `account` is that user's name, "" when it is not known.
 
-    `workers` threads ask what rules need to know; `most_waiting` answered requests may wait to be looked at.
+    `workers` threads ask what rules need to know; `max_waiting` answered requests may wait to be looked at.
     """
 
     namespace: str = "kyverno"
     account: str = ""
     workers: int = 8
-    most_waiting: int = 1000
+    max_waiting: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
     """A request that was let through, and the rules that it may set in motion."""
 
-    question: AdmissionRequest
+    admission_request: AdmissionRequest
     request: Request
     triggers: Triggers
     is_background: bool
@@ -91,7 +91,7 @@ class UpdateRequestWriter:
     def __init__(
         self,
         client: Client,
-        world: PolicyFacts,
+        cluster: PolicyFacts,
         settings: UpdateRequestSettings,
         *,
         host: Callable[[], Host],
@@ -99,29 +99,31 @@ class UpdateRequestWriter:
     ) -> None:
         """Take the client, what is known of the cluster, what rules ask, and who is told of what was lost."""
         self._client = client
-        self._world = world
+        self._cluster = cluster
         self._settings = settings
         self._host = host
         self._lost = lost
         self._memo: dict[Route, tuple[PolicySet, Triggers]] = {}
-        self._count = Count(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
+        self._count = ObjectCount(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="handover")
         self._looking = Outbox(
             self._look,
-            lost=self._lose_request,
-            most=settings.most_waiting,
+            on_lost=self._lose_request,
+            max_items=settings.max_waiting,
             writers=settings.workers,
-            weigh=lambda answered: answered.question.size,
+            weigh=lambda answered: answered.admission_request.size,
         )
         self._writing = Outbox(
-            self._write, lost=self._lose_work, most=settings.most_waiting, weigh=lambda wanted: wanted.size
+            self._write, on_lost=self._lose_work, max_items=settings.max_waiting, weigh=lambda wanted: wanted.size
         )
         self._is_served = True
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Take note of one answer; most set nothing in motion."""
-        review = judged.review
-        if review is None or question.is_dry_run or not judged.answer.allowed:
+        review = outcome.review
+        if review is None or admission_request.is_dry_run or not outcome.answer.allowed:
             return
         request = review.request
         is_background = bool(self._settings.account) and request.user.username == self._settings.account
@@ -130,7 +132,7 @@ class UpdateRequestWriter:
             return
         is_ours = is_made_or_copied(request) and not is_background
         if (is_ours or triggers.concerns(request)) and self._has_kind():
-            self._looking.put(_Answered(question, request, triggers, is_background))
+            self._looking.put(_Answered(admission_request, request, triggers, is_background))
 
     def failed(self, path: str, error: BaseException) -> None:
         """A request that was not answered sets nothing in motion."""
@@ -162,10 +164,10 @@ class UpdateRequestWriter:
         """Return the rules behind a path that work after a request, None when there are none."""
         route = read_route(path)
         # what legacy policies have to do follows from the request as all mutations left it
-        if route is None or (route.door is WebhookType.MUTATE and route.kinds <= RULE_KINDS):
+        if route is None or (route.webhook_type is WebhookType.MUTATE and route.kinds <= RULE_KINDS):
             return None
         try:
-            policies = self._world.policies.on(route)
+            policies = self._cluster.policies.on(route)
         except HostUnavailableError:  # the request was answered by policies that were known a moment ago
             known = self._memo.get(route)
             return known[1] if known is not None else None
@@ -177,7 +179,7 @@ class UpdateRequestWriter:
         return known[1] if len(known[1]) else None
 
     def _has_kind(self) -> bool:
-        is_served = self._world.kinds.by_resource(UPDATE_REQUESTS) is not None
+        is_served = self._cluster.kinds.by_resource(UPDATE_REQUESTS) is not None
         if self._is_served and not is_served:
             log.error("there is no kind UpdateRequest: nothing is generated, and existing objects are not changed")
         self._is_served = is_served
@@ -189,15 +191,15 @@ class UpdateRequestWriter:
         found = await self._ask(answered)
         if answered.is_background:
             found = tuple(trigger for trigger in found if not answered.triggers.skips_background(trigger.rule))
-        wanted = list(update_requests(found, request, answered.question.request))
+        wanted = list(update_requests(found, request, answered.admission_request.request))
         if not answered.is_background and is_made_or_copied(request):
             wanted.extend([spec async for spec in self._in_step(answered)])
-        subject = _subject(answered.question)
+        subject = _subject(answered.admission_request)
         for trigger in found:
             if trigger.error:
                 self._lost(_policy(trigger), trigger.error, subject)
         for spec in wanted:
-            self._writing.put(_Wanted(spec, subject, answered.question.size // len(wanted)))
+            self._writing.put(_Wanted(spec, subject, answered.admission_request.size // len(wanted)))
 
     async def _ask(self, answered: _Answered) -> tuple[Trigger, ...]:
         """Ask in a thread: nobody waits for it, and the loop has answers to give."""
@@ -236,7 +238,7 @@ class UpdateRequestWriter:
         """Create the UpdateRequest and mark it as pending: from then on it is worked on."""
         namespace = self._settings.namespace
         if not wanted.created:
-            count, threshold = self._count.value, self._world.configuration.update_request_threshold
+            count, threshold = self._count.value, self._cluster.configuration.update_request_threshold
             if count is None:
                 raise HostError("it is not known how many UpdateRequests there are")
             if count >= threshold:
@@ -253,7 +255,7 @@ class UpdateRequestWriter:
                 raise
 
     def _lose_request(self, answered: _Answered, reason: str) -> None:
-        self._lost(None, reason, _subject(answered.question))
+        self._lost(None, reason, _subject(answered.admission_request))
 
     def _lose_work(self, wanted: _Wanted, reason: str) -> None:
         namespace, _, name = wanted.spec.policy.rpartition("/")
@@ -274,14 +276,16 @@ def _policy_of(request_type: RequestType, namespace: str, name: str) -> Resource
     return ResourceRef(row.api_version, row.kind, namespace, name)
 
 
-def _subject(question: AdmissionRequest) -> ResourceRef:
-    kind = question.kind
-    named = ResourceRef.of(question.object if question.object is not None else question.old_object)
+def _subject(admission_request: AdmissionRequest) -> ResourceRef:
+    kind = admission_request.kind
+    named = ResourceRef.of(
+        admission_request.object if admission_request.object is not None else admission_request.old_object
+    )
     return ResourceRef(
         f"{kind.group}/{kind.version}" if kind.group else kind.version,
         kind.kind,
-        named.namespace or question.namespace,
-        question.name or named.name,
+        named.namespace or admission_request.namespace,
+        admission_request.name or named.name,
     )
 
 

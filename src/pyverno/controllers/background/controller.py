@@ -19,7 +19,7 @@ from pyverno.controllers.background.requests import UpdateRequestReconciler
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.runtime.events import Event, Events
 from pyverno.controllers.runtime.leader import Leader
-from pyverno.controllers.runtime.metricslifecycle import begin_metrics, refresh_metrics, tell_queries
+from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
@@ -40,11 +40,11 @@ class BackgroundController:
         """Take the access to the cluster, the settings, and the metrics to count in."""
         self._settings = settings
         self._metrics = metrics = metrics or Metrics()
-        on_query = tell_queries(metrics)
-        self._client = Client(access, qps=settings.qps, burst=settings.burst, tell=on_query)
-        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, tell=on_query)
+        on_query = count_queries(metrics)
+        self._client = Client(access, qps=settings.qps, burst=settings.burst, on_request=on_query)
+        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=on_query)
         self._parts = Tasks()
-        self._hosts = HostFactory(self._client, settings.hosts, lambda: self._state.kinds, tell=self._notify)
+        self._hosts = HostFactory(self._client, settings.hosts, lambda: self._state.kinds, emit=self._notify)
         self._state = ClusterState(self._client, settings.state, self._hosts, self._parts.start, metrics)
         self._events = Events(
             self._events_client,
@@ -93,7 +93,7 @@ class BackgroundController:
         settings = self._settings
         try:
             await begin_metrics(self._client, settings.metrics_config_map, settings.namespace, self._metrics)
-            await self._state.learn()
+            await self._state.start()
             if self._state.kinds.by_resource(UPDATE_REQUESTS) is None:
                 raise UsageError(
                     "the cluster does not serve updaterequests.kyverno.io: "
@@ -117,4 +117,4 @@ class BackgroundController:
         self._parts.check()
 
     def _notify(self, event: Event) -> None:
-        self._events.tell(event)
+        self._events.emit(event)

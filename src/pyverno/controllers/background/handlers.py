@@ -8,7 +8,7 @@ from typing import Final
 
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.work import Handler
-from pyverno.controllers.runtime.leader import Runs
+from pyverno.controllers.runtime.leader import Runnable
 from pyverno.policy.updaterequest import RequestType
 
 __all__ = ["HANDLERS", "LEADER_CONTROLLERS"]
@@ -16,5 +16,5 @@ __all__ = ["HANDLERS", "LEADER_CONTROLLERS"]
 HANDLERS: Final[Mapping[RequestType, Callable[[BackgroundContext], Handler]]] = MappingProxyType({})
 """What makes the handler of a type of request; a request without one fails with a message that says so."""
 
-LEADER_CONTROLLERS: Final[tuple[Callable[[BackgroundContext], Runs], ...]] = ()
+LEADER_CONTROLLERS: Final[tuple[Callable[[BackgroundContext], Runnable], ...]] = ()
 """What makes the controllers that only the leader runs: those that follow policies and generated objects."""

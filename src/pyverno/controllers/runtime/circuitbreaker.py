@@ -14,9 +14,9 @@ log = logging.getLogger("pyverno.reports")
 
 
 class CircuitBreaker:
-    """Open while there are more than `most`, or while their number is not known.
+    """Open while there are more than `max_count`, or while their number is not known.
 
-    >>> CircuitBreaker("reports", lambda: 3, most=2).is_open()
+    >>> CircuitBreaker("reports", lambda: 3, max_count=2).is_open()
     True
     """
 
@@ -25,22 +25,22 @@ class CircuitBreaker:
         name: str,
         count: Callable[[], int | None],
         *,
-        most: int,
-        told: Callable[[str, bool], None] = lambda _name, _is_open: None,
+        max_count: int,
+        on_check: Callable[[str, bool], None] = lambda _name, _is_open: None,
     ) -> None:
         """Take a name, what counts (None = not known), how many there may be, and who is told of every question."""
         self.name = name
-        self._told = told
+        self._on_check = on_check
         self._count = count
-        self._most = most
+        self._max_count = max_count
         self._was_open = False
 
     def is_open(self) -> bool:
         """Tell whether nothing may be written; said once in the log when it opens, and when it closes."""
         count = self._count()
-        is_open = count is None or count > self._most
+        is_open = count is None or count > self._max_count
         if is_open != self._was_open:
-            fields = {"breaker": self.name, "count": count, "most": self._most}
+            fields = {"breaker": self.name, "count": count, "most": self._max_count}
             if is_open:
                 log.error("nothing more is written: there is too much, or nobody knows", extra={"fields": fields})
             else:
@@ -51,5 +51,5 @@ class CircuitBreaker:
     def passes(self) -> bool:
         """Tell whether one more thing may be written."""
         is_open = self.is_open()
-        self._told(self.name, is_open)
+        self._on_check(self.name, is_open)
         return not is_open

@@ -50,7 +50,7 @@ log = logging.getLogger("pyverno.events")
 class EventSettings:
     """How many events may wait (0 = there are no events), and the reasons that are left out."""
 
-    most_waiting: int = 1000
+    max_waiting: int = 1000
     omitted: tuple[str, ...] = ()
 
 
@@ -194,39 +194,43 @@ class Events:
         self._dropped = 0
         self._told = -_TELL_SECONDS
 
-    def answered(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def answered(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Queue the events of one answer; most answers have none."""
-        review = judged.review
-        if review is None or question.is_dry_run or not self._settings.most_waiting:
+        review = outcome.review
+        if review is None or admission_request.is_dry_run or not self._settings.max_waiting:
             return
         tells_success = self._configuration().generates_success_events
         if not tells_success and all(result.status is Status.PASS for result in review.results):
             return
-        subject = question.object if question.object is not None else question.old_object
+        subject = admission_request.object if admission_request.object is not None else admission_request.old_object
         named = ResourceRef.of(subject)
-        kind = question.kind
+        kind = admission_request.kind
         resource = ResourceRef(
             f"{kind.group}/{kind.version}" if kind.group else kind.version,
             kind.kind,
-            named.namespace or question.namespace,
-            question.name or named.name,
+            named.namespace or admission_request.namespace,
+            admission_request.name or named.name,
         )
-        for event in events_of(review.results, resource, is_allowed=judged.answer.allowed):
-            self.tell(event)
+        for event in events_of(review.results, resource, is_allowed=outcome.answer.allowed):
+            self.emit(event)
 
-    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
+    def audited(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
         """Do the same for policies that were asked after the answer."""
-        self.answered(question, path, judged, seconds)
+        self.answered(admission_request, path, outcome, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
         """A request that could not be read is no policy's affair."""
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Queue an event, unless it is of those that are left out, or too many are waiting."""
-        if not self._settings.most_waiting:
+        if not self._settings.max_waiting:
             return
         configuration = self._configuration()
-        if self._waiting.qsize() > self._settings.most_waiting or event.reason in self._settings.omitted:
+        if self._waiting.qsize() > self._settings.max_waiting or event.reason in self._settings.omitted:
             return
         if event.reason == "PolicyApplied":
             actions = configuration.success_event_actions

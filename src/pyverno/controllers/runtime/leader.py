@@ -1,4 +1,4 @@
-"""Runs a list of controllers while this replica holds a lease.
+"""Runnable a list of controllers while this replica holds a lease.
 
 They start when the lease is won and are cancelled before it could be another replica's.
 """
@@ -12,12 +12,12 @@ from typing import Protocol
 
 from pyverno.cluster.leases import LeaderElection
 
-__all__ = ["Leader", "Runs"]
+__all__ = ["Leader", "Runnable"]
 
 log = logging.getLogger("pyverno.controllers")
 
 
-class Runs(Protocol):
+class Runnable(Protocol):
     """What a leader runs (`controllers.runtime.reconcile.Controller`)."""
 
     async def run(self) -> None:
@@ -31,7 +31,7 @@ class Leader:
     def __init__(
         self,
         election: LeaderElection,
-        controllers: Sequence[Runs],
+        controllers: Sequence[Runnable],
         *,
         prepare: Callable[[], Awaitable[None]] | None = None,
         retry_seconds: float = 2.0,

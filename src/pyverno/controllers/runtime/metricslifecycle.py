@@ -17,7 +17,7 @@ from pyverno.kube.status import StatusError
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.metricsettings import MetricSettings
 
-__all__ = ["begin_metrics", "refresh_metrics", "tell_problems", "tell_queries"]
+__all__ = ["begin_metrics", "count_queries", "log_problems", "refresh_metrics"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _NOT_FOUND: Final = 404
@@ -34,7 +34,7 @@ async def begin_metrics(client: Client, name: str, namespace: str, metrics: Metr
             raise
         found = {}
     metrics.settings = MetricSettings.read(found.get("data") or {})
-    tell_problems(metrics.settings.problems)
+    log_problems(metrics.settings.problems)
     metrics.begin()
 
 
@@ -45,7 +45,7 @@ async def refresh_metrics(metrics: Metrics, seconds: float) -> None:
         metrics.begin()
 
 
-def tell_queries(metrics: Metrics) -> Callable[[str, str], None]:
+def count_queries(metrics: Metrics) -> Callable[[str, str], None]:
     """Return what counts the requests of a client."""
 
     def tell(method: str, path: str) -> None:
@@ -56,7 +56,7 @@ def tell_queries(metrics: Metrics) -> Callable[[str, str], None]:
     return tell
 
 
-def tell_problems(problems: Iterable[str]) -> None:
+def log_problems(problems: Iterable[str]) -> None:
     """Log what can not be read of a ConfigMap."""
     for problem in problems:
         log.error("a setting of a ConfigMap can not be read", extra={"fields": {"problem": problem}})

@@ -13,10 +13,10 @@ from pyverno.cluster.informer import Informer
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 
-__all__ = ["Count"]
+__all__ = ["ObjectCount"]
 
 
-class Count:
+class ObjectCount:
     """Counts objects of some resources while `run` runs."""
 
     def __init__(self, client: Client, resources: Sequence[GVR], *, namespace: str = "", selector: str = "") -> None:

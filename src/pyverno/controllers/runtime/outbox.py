@@ -23,7 +23,7 @@ _CHANCE: Final = random.SystemRandom()
 _FIRST_PAUSE: Final = 0.5
 _GROWTH: Final = 1.5
 _LONGEST_PAUSE: Final = 10.0
-_MOST_BYTES: Final = 16 * 1024 * 1024
+_MAX_BYTES: Final = 16 * 1024 * 1024
 """A thousand requests of usual size are a third of that; in memory each byte of JSON takes several."""
 
 _LATER: Final = (401, 408, 409, 429, 500, 502, 503, 504)
@@ -40,25 +40,25 @@ class Outbox(Generic[Item]):
         self,
         write: Callable[[Item], Awaitable[None]],
         *,
-        lost: Callable[[Item, str], None],
-        most: int = 1000,
+        on_lost: Callable[[Item, str], None],
+        max_items: int = 1000,
         writers: int = 4,
         patience: float = 120.0,
         weigh: Callable[[Item], int] = lambda item: 0,
-        most_bytes: int = _MOST_BYTES,
+        max_bytes: int = _MAX_BYTES,
     ) -> None:
-        """Take what writes an item, and who is told of one that is given up, with the reason.
+        """Take the function that writes an item, and a callback for items that are given up, with the reason.
 
-        `most` items may wait, and `most_bytes` by what `weigh` says of them be held, be it that one alone weighs more;
-        `patience` is for how many seconds an item is tried. `write` raises HostError or StatusError.
+        `max_items` bounds the queue and `max_bytes` its total weight as `weigh` measures it; a single oversized item
+        is still accepted. An item is retried for `patience` seconds. `write` raises HostError or StatusError.
         """
         self._write = write
-        self._lost = lost
-        self._most = most
+        self._on_lost = on_lost
+        self._max_items = max_items
         self._writers = writers
         self._patience = patience
         self._weigh = weigh
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._bytes = 0
         self._waiting: asyncio.Queue[tuple[float, Item]] = asyncio.Queue()
         self._in_work = 0
@@ -69,10 +69,10 @@ class Outbox(Generic[Item]):
         return self._waiting.qsize() + self._in_work
 
     def put(self, item: Item) -> bool:
-        """Take an item; False when there are too many, which `lost` has then been told of."""
+        """Take an item; False when there are too many, which `on_lost` has then been told of."""
         bytes_ = self._bytes + self._weigh(item)
-        if self._waiting.qsize() >= self._most or (len(self) and bytes_ > self._most_bytes):
-            self._lost(item, "too many are waiting to be written")
+        if self._waiting.qsize() >= self._max_items or (len(self) and bytes_ > self._max_bytes):
+            self._on_lost(item, "too many are waiting to be written")
             return False
         self._bytes = bytes_
         self._empty.clear()
@@ -94,7 +94,7 @@ class Outbox(Generic[Item]):
             while not self._waiting.empty():
                 _, item = self._waiting.get_nowait()
                 self._bytes -= self._weigh(item)
-                self._lost(item, "the process ends")
+                self._on_lost(item, "the process ends")
 
     async def _work(self) -> None:
         while True:
@@ -115,16 +115,16 @@ class Outbox(Generic[Item]):
                 await self._write(item)
                 return
             except asyncio.CancelledError:
-                self._lost(item, "the process ends")
+                self._on_lost(item, "the process ends")
                 raise
             except (HostError, StatusError) as error:
                 is_final = isinstance(error, StatusError) and error.status not in _LATER
                 if is_final or time.monotonic() + pause > until:
-                    self._lost(item, str(error))
+                    self._on_lost(item, str(error))
                     return
             except Exception:
                 log.exception("an item could not be written")
-                self._lost(item, "an internal error occurred; see the log")
+                self._on_lost(item, "an internal error occurred; see the log")
                 return
             await asyncio.sleep(pause * _CHANCE.uniform(0.5, 1.5))
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)

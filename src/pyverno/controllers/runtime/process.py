@@ -23,7 +23,7 @@ from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedReq
 __all__ = ["Service", "loop_factory", "run_process", "serve_http"]
 
 _HEAD_SECONDS: Final = 5.0
-_MOST_CONNECTIONS: Final = 100
+_MAX_CONNECTIONS: Final = 100
 _LAST_SECONDS: Final = 1.0
 """How long answers that have begun may take when everything ends."""
 
@@ -110,7 +110,7 @@ async def serve_http(
             log.info("request refused", extra={"fields": fields})
 
     server = BoundedServer(
-        noted, head_seconds=_HEAD_SECONDS, most_connections=_MOST_CONNECTIONS, complain=complain, keepalive_timeout=75.0
+        noted, head_seconds=_HEAD_SECONDS, max_connections=_MAX_CONNECTIONS, complain=complain, keepalive_timeout=75.0
     )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
     await runner.setup()

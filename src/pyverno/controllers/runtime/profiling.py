@@ -29,7 +29,7 @@ __all__ = ["ProfilingPort"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _SECONDS: Final = 30.0
-_MOST_SECONDS: Final = 300.0
+_MAX_SECONDS: Final = 300.0
 _SAMPLE_SECONDS: Final = 0.01
 _MOST_LINES: Final = 100
 _HELP: Final = """\
@@ -88,8 +88,8 @@ def _seconds(query: Mapping[str, str]) -> float:
         found = float(text)
     except ValueError:
         found = 0.0
-    if not 0 < found <= _MOST_SECONDS:
-        raise ValueError(f"seconds must be a number above 0 and at most {_MOST_SECONDS:g}")
+    if not 0 < found <= _MAX_SECONDS:
+        raise ValueError(f"seconds must be a number above 0 and at most {_MAX_SECONDS:g}")
     return found
 
 

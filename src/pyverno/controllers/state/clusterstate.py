@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice, slim
-from pyverno.controllers.runtime.metricslifecycle import tell_problems
+from pyverno.controllers.runtime.metricslifecycle import log_problems
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.state.policyinfo import PolicyInfo
@@ -89,7 +89,7 @@ class ClusterState:
         self,
         client: Client,
         settings: StateSettings,
-        surroundings: HostFactory,
+        hosts: HostFactory,
         start: Start,
         metrics: Metrics | None = None,
     ) -> None:
@@ -107,7 +107,7 @@ class ClusterState:
         self._status_listeners: list[Callable[[Identity], None]] = []
         self._client = client
         self._settings = settings
-        self._surroundings = surroundings
+        self._hosts = hosts
         self._start = start
         self._metrics = metrics
         self._roles = RoleIndex()
@@ -116,14 +116,12 @@ class ClusterState:
         self._running: dict[GVR, asyncio.Task[None]] = {}
         self._definitions: Informer | None = None
         self._served = ServedKinds(client, settings.stale_seconds)
-        self._late: tuple[Informer, ...] = ()
+        self._unsynced: tuple[Informer, ...] = ()
         self._definitions_changed = asyncio.Event()
         self._info: PolicyInfo | None = None
         if metrics is not None:
             metrics.instruments.gauge(METRICS["kyverno_cache_stale_seconds"], self.stale_seconds)
-            metrics.instruments.gauge(
-                METRICS["kyverno_globalcontext_entry_unavailable"], surroundings.status.unavailable
-            )
+            metrics.instruments.gauge(METRICS["kyverno_globalcontext_entry_unavailable"], hosts.status.unavailable)
             self._info = PolicyInfo(
                 metrics.instruments,
                 lambda: tuple(self.store.compiled().values()),
@@ -140,10 +138,10 @@ class ClusterState:
     @property
     def policies(self) -> Policies:
         """The policies of this moment; raises HostUnavailableError while there are kinds that have not arrived."""
-        if self._late:
-            self._late = tuple(informer for informer in self._late if not informer.synced.is_set())
-            if self._late:
-                raise HostUnavailableError(f"{self._late[0].gvr.resource} are not known yet")
+        if self._unsynced:
+            self._unsynced = tuple(informer for informer in self._unsynced if not informer.synced.is_set())
+            if self._unsynced:
+                raise HostUnavailableError(f"{self._unsynced[0].gvr.resource} are not known yet")
         return self.store.policies
 
     def namespace(self, name: str) -> JSONObject | None:
@@ -221,7 +219,7 @@ class ClusterState:
 
     # ------------------------------------------------------------------------------------------------------ the watches
 
-    async def learn(self) -> None:
+    async def start(self) -> None:
         """Find out what the cluster serves, start the watches and wait until each has brought everything.
 
         Raises UsageError when the cluster lacks what we need, HostError when it can not be reached.
@@ -231,11 +229,11 @@ class ClusterState:
         self._definitions = self._watch(_DEFINITIONS, self._take_definition, shrink=_without_schema)
         await self._wait_for(self._definitions)
         self._watch_everything()
-        await self.wait_until_whole()
+        await self.wait_for_sync()
         known = {gvr.resource: len(informer) for gvr, informer in self._informers.items()}
         log.info("everything has arrived", extra={"fields": known})
 
-    async def wait_until_whole(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Wait until every watch that was begun has brought everything; the log tells what takes long."""
         for informer in tuple(self._informers.values()):
             await self._wait_for(informer)
@@ -289,7 +287,7 @@ class ClusterState:
 
     def _wake(self) -> None:
         """Let everything that could not be followed try again: what was missing may be served now."""
-        self._surroundings.entries.wake()
+        self._hosts.entries.wake()
         for informer in self._informers.values():
             informer.wake()
 
@@ -306,7 +304,7 @@ class ClusterState:
         for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
             self._watch(bindings, self._take_binding)
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
-        cached = self._surroundings.config_maps()
+        cached = self._hosts.config_maps()
         if cached is not None:
             self._start(cached.run())  # while it is not there the API server is asked, so nothing waits for it
         self._watch_policies()
@@ -314,10 +312,10 @@ class ClusterState:
     def _watch_policies(self) -> None:
         for gvr in (*WATCHED_POLICIES, *WATCHED_EXCEPTIONS):
             if gvr not in self._informers and self._exists(gvr):
-                self._late = (*self._late, self._watch(gvr, self._take_policy))
-        entries = self._surroundings.entry_resource()
+                self._unsynced = (*self._unsynced, self._watch(gvr, self._take_policy))
+        entries = self._hosts.entry_resource()
         if entries is not None and not any(_same_objects(entries, known) for known in self._informers):
-            self._watch(entries, self._surroundings.take_entry)
+            self._watch(entries, self._hosts.take_entry)
 
     def _exists(self, gvr: GVR) -> bool:
         """Tell whether a kind is served, or is defined and therefore about to be.
@@ -333,7 +331,7 @@ class ClusterState:
         """Stop watching kinds whose definition was taken away; their objects went with it."""
         takers = {
             **dict.fromkeys((*WATCHED_POLICIES, *WATCHED_EXCEPTIONS), self._take_policy),
-            **dict.fromkeys(ENTRY_VERSIONS, self._surroundings.take_entry),
+            **dict.fromkeys(ENTRY_VERSIONS, self._hosts.take_entry),
         }
         for gvr, take in takers.items():
             if gvr not in self._informers or gvr in _REQUIRED or self._exists(gvr):
@@ -341,7 +339,7 @@ class ClusterState:
             informer, running = self._informers.pop(gvr), self._running.pop(gvr)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            self._late = tuple(each for each in self._late if each is not informer)
+            self._unsynced = tuple(each for each in self._unsynced if each is not informer)
             for body in tuple(informer.all()):
                 take(Notice.DELETED, body)
 
@@ -377,11 +375,11 @@ class ClusterState:
         name = body["metadata"]["name"]
         if name == self._settings.metrics_config_map and self._metrics is not None:
             self._metrics.settings = MetricSettings.read({} if notice is Notice.DELETED else body.get("data") or {})
-            tell_problems(self._metrics.settings.problems)
+            log_problems(self._metrics.settings.problems)
         if name != self._settings.config_map:
             return
         self.configuration = Configuration.read({} if notice is Notice.DELETED else body.get("data") or {})
-        tell_problems(self.configuration.problems)
+        log_problems(self.configuration.problems)
         self._note_change()
 
     def _take_policy(self, notice: Notice, body: JSONObject) -> None:

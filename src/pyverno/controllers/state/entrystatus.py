@@ -46,12 +46,12 @@ class EntryStatus:
     """Keeps the state of every entry; its `controller` writes it, in the leader only."""
 
     def __init__(
-        self, client: Client, resource: Callable[[], GVR | None], tell: Callable[[Event], None] = lambda _event: None
+        self, client: Client, resource: Callable[[], GVR | None], emit: Callable[[Event], None] = lambda _event: None
     ) -> None:
         """Take the client, the version of the kind that the cluster serves, and a receiver of events."""
         self._client = client
         self._resource = resource
-        self._tell = tell
+        self._emit = emit
         self._states: dict[str, _State] = {}
         self.controller: Controller[str] = Controller(
             _SOURCE,
@@ -80,7 +80,7 @@ class EntryStatus:
         if is_news:
             state.told = problem, now
             if problem:
-                self._tell(Event("PolicyError", "Retrying", problem, entry, source=_SOURCE, uid=uid))
+                self._emit(Event("PolicyError", "Retrying", problem, entry, source=_SOURCE, uid=uid))
 
     def note_refresh(self, entry: ResourceRef, uid: str) -> None:
         """Note that the API of an entry has answered now."""

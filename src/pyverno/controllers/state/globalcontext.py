@@ -1,7 +1,7 @@
 """The global context: what GlobalContextEntry objects name, kept in memory for rules to look up.
 
 What is not there, not there yet or failed is an error, never an empty answer. All methods belong to the event loop's
-thread but `get` and `is_at_hand`. This module must never judge, and never write to the cluster.
+thread but `get` and `is_cached`. This module must never judge, and never write to the cluster.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ class GlobalContext:
         client: Client,
         egress: Egress,
         *,
-        most: int = 0,
+        max_entries: int = 0,
         bound: float = STALE_SECONDS,
-        refreshed: Callable[[ResourceRef, str], None] = _nobody,
-        told: Callable[[ResourceRef, str, str], None] = _no_one,
+        on_refresh: Callable[[ResourceRef, str], None] = _nobody,
+        on_state: Callable[[ResourceRef, str, str], None] = _no_one,
     ) -> None:
-        """Take what entries are read with, how many there may be (0 = no limit), and who is told of entries.
+        """Take the clients that read entries, and the limit on their number (0 = none).
 
-        Data that are `bound` seconds older than they should be are none. `refreshed` is called with an entry (and its
-        uid) whose API answered, `told` with one that has no data and the reason, or the empty text for one that has.
+        Data older than its refresh interval by more than `bound` seconds is an error. `on_refresh` is called with an
+        entry and its uid when its API answers; `on_state` also gets the reason why an entry has no data, or "".
         """
         self._client = client
         self._egress = egress
-        self._most = most
+        self._max_entries = max_entries
         self._bound = bound
-        self._refreshed = refreshed
-        self._told = told
+        self._on_refresh = on_refresh
+        self._on_state = on_state
         self._specs: dict[str, JSON] = {}
         self._entries: Mapping[str, Entry] = {}
         self._waiting: dict[str, JSONObject] = {}
@@ -79,11 +79,11 @@ class GlobalContext:
         name = body["metadata"]["name"]
         if notice is Notice.DELETED:
             self._remove(name)
-        elif name not in self._specs and self._most and len(self._specs) >= self._most:
+        elif name not in self._specs and self._max_entries and len(self._specs) >= self._max_entries:
             if name not in self._waiting:
                 log.error("there are too many global context entries", extra={"fields": {"entry": name}})
                 entry, uid = _reference(body)
-                self._told(entry, uid, f"there are already {self._most} global context entries")
+                self._on_state(entry, uid, f"there are already {self._max_entries} global context entries")
             self._waiting[name] = body
         elif name not in self._specs or self._specs[name] != body.get("spec"):
             self._put(name, body)
@@ -99,13 +99,15 @@ class GlobalContext:
             return entry.read(projection)
         refused = next((entry for entry, _ in _readings(name) if entry in self._waiting), None)
         if refused is not None:
-            raise HostError(f"global context entry `{refused}` was not taken: there are already {self._most} of them")
+            raise HostError(
+                f"global context entry `{refused}` was not taken: there are already {self._max_entries} of them"
+            )
         raise HostUnavailableError(f"failed to fetch entry key={name}")
 
-    def is_at_hand(self, name: str) -> bool:
+    def is_cached(self, name: str) -> bool:
         """Tell whether `get` answers at once."""
         found = self._find(name)
-        return found is None or found[0].is_at_hand(found[1])
+        return found is None or found[0].is_cached(found[1])
 
     def wake(self) -> None:
         """Try again at once what could not be read: the cluster serves something else than before."""
@@ -147,24 +149,24 @@ class GlobalContext:
 
     def _made(self, body: JSONObject) -> Entry:
         entry, uid = _reference(body)
-        refreshed, told = partial(self._refreshed, entry, uid), partial(self._told, entry, uid)
+        on_refresh, on_state = partial(self._on_refresh, entry, uid), partial(self._on_state, entry, uid)
         compiled = compile_document(Document(body, ""))
         written = compiled.written
         if compiled.errors or not isinstance(written, GlobalContextEntry):
             reason = "; ".join(f"{error.path}: {error.message}" for error in compiled.errors)
-            return InvalidEntry(f"global context entry `{entry.name}` is not valid: {reason}", told)
+            return InvalidEntry(f"global context entry `{entry.name}` is not valid: {reason}", on_state)
         projections = {each.name: compile_projection(each.jmes_path) for each in written.spec.projections}
         if written.spec.kubernetes_resource is not None:
             resource = written.spec.kubernetes_resource
-            return ListedEntry(written.name, self._client, resource, projections, told=told, bound=self._bound)
+            return ListedEntry(written.name, self._client, resource, projections, on_state=on_state, bound=self._bound)
         assert written.spec.api_call is not None  # noqa: S101 - valid entries have one of the two
         return PolledEntry(
             written.name,
             self._fetch,
             written.spec.api_call,
             projections,
-            refreshed=refreshed,
-            told=told,
+            on_refresh=on_refresh,
+            on_state=on_state,
             bound=self._bound,
         )
 

@@ -1,7 +1,7 @@
 """The data of one entry of the global context: objects of a resource, the answer of an API, or why there are none.
 
 Objects are followed by a watch, answers asked for again and again; what is older than its bound is an error. `read` and
-`is_at_hand` may be called from any thread, everything else belongs to the event loop's. This module must never know who
+`is_cached` may be called from any thread, everything else belongs to the event loop's. This module must never know who
 asks.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]
 _CHANCE: Final = random.SystemRandom()
 
 Projections: TypeAlias = Mapping[str, Callable[[JSON], JSON]]
-Told: TypeAlias = Callable[[str], None]
+OnState: TypeAlias = Callable[[str], None]
 """Takes, on the event loop, the reason why an entry or a projection has no data; the empty text: it has."""
 
 _LOOK_SECONDS: Final = 0.5
@@ -48,7 +48,7 @@ class Entry(Protocol):
         """Return everything (for "") or a projection; raises HostError."""
         ...
 
-    def is_at_hand(self, projection: str) -> bool:
+    def is_cached(self, projection: str) -> bool:
         """Tell whether `read` has nothing to work out."""
         ...
 
@@ -64,16 +64,16 @@ class Entry(Protocol):
 class InvalidEntry:
     """An entry that says nothing that could be followed."""
 
-    def __init__(self, reason: str, told: Told) -> None:
+    def __init__(self, reason: str, on_state: OnState) -> None:
         self._reason = reason
         log.error("a global context entry is not valid", extra={"fields": {"error": reason}})
-        told(reason)
+        on_state(reason)
 
     def read(self, projection: str) -> JSON:
         """Raise the reason."""
         raise HostError(self._reason)
 
-    def is_at_hand(self, projection: str) -> bool:
+    def is_cached(self, projection: str) -> bool:
         """True: there is nothing to work out."""
         return True
 
@@ -94,12 +94,12 @@ class ListedEntry:
         resource: KubernetesResource,
         projections: Projections,
         *,
-        told: Told,
+        on_state: OnState,
         bound: float = STALE_SECONDS,
     ) -> None:
         self._name = name
         self._projections = projections
-        self._told = told
+        self._on_state = on_state
         self._bound = bound
         self._failing: Mapping[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
@@ -129,7 +129,7 @@ class ListedEntry:
             raise HostError(f'projection "{projection}" not found')
         return found[projection]
 
-    def is_at_hand(self, projection: str) -> bool:
+    def is_cached(self, projection: str) -> bool:
         """Tell whether nothing has changed since the last time."""
         data = self._all
         return data is not None and (not projection or self._projected_from is data)
@@ -183,7 +183,7 @@ class ListedEntry:
                 if problem:
                     fields = {"entry": self._name, "error": problem}
                     log.warning("a global context entry has no data", extra={"fields": fields})
-                self._told(problem)
+                self._on_state(problem)
             if problem is None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_SECONDS):
@@ -215,16 +215,16 @@ class PolledEntry:
         call: ExternalApiCall,
         projections: Projections,
         *,
-        refreshed: Callable[[], None],
-        told: Told,
+        on_refresh: Callable[[], None],
+        on_state: OnState,
         bound: float = STALE_SECONDS,
     ) -> None:
         self._name = name
         self._fetch = fetch
         self._call = call
         self._projections = projections
-        self._refreshed = refreshed
-        self._told = told
+        self._on_refresh = on_refresh
+        self._on_state = on_state
         self._bound = bound
         self._woken = asyncio.Event()
         self._state: tuple[Mapping[str, JSON], str] = {}, ""
@@ -239,7 +239,7 @@ class PolledEntry:
             raise HostError("no data available")
         return data[projection]
 
-    def is_at_hand(self, projection: str) -> bool:
+    def is_cached(self, projection: str) -> bool:
         """True: projections are worked out when an answer comes."""
         return True
 
@@ -263,10 +263,10 @@ class PolledEntry:
                 self._state = {}, error.message
                 fields = {"entry": self._name, "error": error.message}
                 log.warning("a global context entry could not be read", extra={"fields": fields})
-                self._told(error.message)
+                self._on_state(error.message)
                 pause = min(interval, _AGAIN_SECONDS)
             else:
-                self._refreshed()
+                self._on_refresh()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._woken.wait()

@@ -30,14 +30,14 @@ _CACHED: Final = "cache.kyverno.io/enabled"
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """What the flags say; `most_entries` bounds the global context (0 = no limit).
+    """What the flags say; `max_entries` bounds the global context (0 = no limit).
 
     What is kept in memory is an error, or makes the replica not ready, once it is `stale_seconds` old.
     """
 
     egress: EgressSettings = field(default_factory=EgressSettings)
     allows_http_in_namespaces: bool = False
-    most_entries: int = 0
+    max_entries: int = 0
     caches_config_maps: bool = True
     stale_seconds: float = STALE_SECONDS
 
@@ -51,7 +51,7 @@ class HostFactory:
         settings: HostSettings,
         kinds: Callable[[], KindTable],
         *,
-        tell: Callable[[Event], None] = lambda _event: None,
+        emit: Callable[[Event], None] = lambda _event: None,
     ) -> None:
         """Take the client, the settings, the kinds, and a receiver of events."""
         self._client = client
@@ -59,14 +59,14 @@ class HostFactory:
         self._kinds = kinds
         self._egress = Egress(settings.egress)
         self._config_maps: Informer | None = None
-        self.status = EntryStatus(client, self.entry_resource, tell)
+        self.status = EntryStatus(client, self.entry_resource, emit)
         self.entries = GlobalContext(
             client,
             self._egress,
-            most=settings.most_entries,
+            max_entries=settings.max_entries,
             bound=settings.stale_seconds,
-            refreshed=self.status.note_refresh,
-            told=self.status.note,
+            on_refresh=self.status.note_refresh,
+            on_state=self.status.note,
         )
 
     def take_entry(self, notice: Notice, body: JSONObject) -> None:

@@ -27,7 +27,7 @@ __all__ = ["Identity", "PolicyStore", "identity_of", "is_generated", "own_paths"
 Identity = tuple[str, str, str]
 """Group and kind, namespace and name."""
 
-_MOST_GONE: Final = 10_000
+_MAX_GONE: Final = 10_000
 
 
 class PolicyStore:
@@ -81,7 +81,7 @@ class PolicyStore:
         identity = identity_of(body)
         known = self._compiled.pop(identity, None)
         if known is not None:
-            if len(self._gone) >= _MOST_GONE:
+            if len(self._gone) >= _MAX_GONE:
                 del self._gone[next(iter(self._gone))]
             self._gone[identity] = None
             self._rebuild()

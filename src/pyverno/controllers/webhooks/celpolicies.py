@@ -24,7 +24,7 @@ from pyverno.webhook.routes import CEL_ROUTES, Route
 
 __all__ = ["cel_hooks"]
 
-_MOST_CONDITIONS = 64
+_MAX_CONDITIONS = 64
 """Kubernetes takes no more for one webhook."""
 
 
@@ -60,8 +60,8 @@ def _is_asked(policy: CelPolicy, prefix: str) -> bool:
 
 def _base_name(prefix: str) -> str:
     """Return the first part of a webhook's name: `vpol.validate.kyverno.svc`."""
-    word, _, door = prefix.removeprefix("/").partition("/")
-    return f"{word.removeprefix('n') if word == 'nivpol' else word}.{door or 'validate'}.kyverno.svc"
+    word, _, webhook_type = prefix.removeprefix("/").partition("/")
+    return f"{word.removeprefix('n') if word == 'nivpol' else word}.{webhook_type or 'validate'}.kyverno.svc"
 
 
 def _cel_hooks(route: Route, base: str, policies: Sequence[CelPolicy], sources: Sources) -> Iterator[Hook]:
@@ -80,7 +80,7 @@ def _cel_hooks(route: Route, base: str, policies: Sequence[CelPolicy], sources: 
             if asked:
                 yield Hook(
                     name=f"{base}-{failure.lower()}{suffix}",
-                    door=route.door,
+                    webhook_type=route.webhook_type,
                     path=route.with_names(tuple(policy.name for policy in members)).path,
                     rules=_cel_rules(asked, sources),
                     failure_policy=failure,
@@ -97,7 +97,7 @@ def _own_hook(route: Route, base: str, policy: CelPolicy, conditions: tuple[JSON
     place = f"{policy.namespace}-{policy.name}" if policy.is_namespaced else policy.name
     return Hook(
         name=f"{base}-{failure.lower()}-finegrained-{place}",
-        door=route.door,
+        webhook_type=route.webhook_type,
         path=route.with_names((policy.name,)).path,
         rules=_cel_rules([policy], sources),
         failure_policy=failure,
@@ -131,7 +131,7 @@ def _conditions(policy: CelPolicy, sources: Sources) -> tuple[JSONObject, ...] |
     found = sources.memo.get("conditions", policy, partial(webhook_conditions, policy))
     if found is None:
         return None
-    most = _MOST_CONDITIONS - sources.settings.excludes_bootstrap
+    most = _MAX_CONDITIONS - sources.settings.excludes_bootstrap
     written = tuple({"name": each.name, "expression": each.expression} for each in found)
     return written if len(written) <= most else ()
 

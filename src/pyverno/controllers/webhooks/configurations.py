@@ -87,8 +87,10 @@ def _with_names_of_their_own(hooks: Iterable[Hook]) -> Iterator[Hook]:
         yield hook if name == hook.name else replace(hook, name=name)
 
 
-def _configuration(word: str, name: str, door: WebhookType, hooks: Sequence[Hook], sources: Sources) -> JSONObject:
-    written = [_written(hook, sources) for hook in hooks if hook.door is door]
+def _configuration(
+    word: str, name: str, webhook_type: WebhookType, hooks: Sequence[Hook], sources: Sources
+) -> JSONObject:
+    written = [_written(hook, sources) for hook in hooks if hook.webhook_type is webhook_type]
     metadata: JSONObject = {"name": name, "labels": {**sources.configuration.webhook_labels, **_MANAGED}}
     if sources.configuration.webhook_annotations:
         metadata["annotations"] = dict(sources.configuration.webhook_annotations)
@@ -131,12 +133,12 @@ def _written(hook: Hook, sources: Sources) -> JSONObject:
 def _legacy(sources: Sources) -> Iterator[Hook]:
     active = [policy for policy in sources.legacy if policy.spec.admission]
     owners = own_paths(active)
-    for door in WebhookType:
+    for webhook_type in WebhookType:
         for failure in FAILURES:
             group = [policy for policy in active if _failure(policy, sources) == failure]
             shared = [policy for policy in group if (policy.kind, policy.key) not in owners]
-            route = Route(door, RULE_KINDS, failure)
-            yield from _legacy_hook(route, f"{door.value}.kyverno.svc-{failure.lower()}", shared, sources)
+            route = Route(webhook_type, RULE_KINDS, failure)
+            yield from _legacy_hook(route, f"{webhook_type.value}.kyverno.svc-{failure.lower()}", shared, sources)
             for policy in group:
                 if (policy.kind, policy.key) in owners:
                     yield from _own_hook(route, policy, sources)
@@ -148,8 +150,10 @@ def _failure(policy: ClusterPolicy, sources: Sources) -> str:
 
 def _own_hook(shared: Route, policy: ClusterPolicy, sources: Sources) -> Iterator[Hook]:
     namespace = (policy.namespace or "") if policy.is_namespaced else ""
-    route = Route(shared.door, shared.kinds, shared.failure_policy, (policy.name,), namespace, is_finegrained=True)
-    name = f"{shared.door.value}.kyverno.svc-{shared.failure_policy.lower()}-finegrained-"
+    route = Route(
+        shared.webhook_type, shared.kinds, shared.failure_policy, (policy.name,), namespace, is_finegrained=True
+    )
+    name = f"{shared.webhook_type.value}.kyverno.svc-{shared.failure_policy.lower()}-finegrained-"
     name += f"{namespace}-{policy.name}" if namespace else policy.name
     conditions = tuple(
         {"name": each.name, "expression": each.expression} for each in policy.spec.webhook.match_conditions
@@ -169,7 +173,10 @@ def _legacy_hook(
     timeout = sources.settings.timeout
     for policy in policies:
         entries = sources.memo.get(
-            route.door, policy, partial(legacy_entries, policy, route.door, sources.kinds), given=sources.kinds
+            route.webhook_type,
+            policy,
+            partial(legacy_entries, policy, route.webhook_type, sources.kinds),
+            given=sources.kinds,
         )
         asked.update(entries)
         if entries:
@@ -178,10 +185,10 @@ def _legacy_hook(
     if not asked:
         return
     settings = sources.configuration
-    silent = route.door is WebhookType.VALIDATE and not sources.settings.reports_admission
+    silent = route.webhook_type is WebhookType.VALIDATE and not sources.settings.reports_admission
     yield Hook(
         name=name,
-        door=route.door,
+        webhook_type=route.webhook_type,
         path=route.path,
         rules=tuple(write_rules(asked)),
         failure_policy=route.failure_policy,
@@ -192,26 +199,26 @@ def _legacy_hook(
         namespace_selector=settings.namespace_selector,
         object_selector=settings.object_selector or {},
         conditions=settings.match_conditions if conditions is None else conditions,
-        reinvokes=route.door is WebhookType.MUTATE,
+        reinvokes=route.webhook_type is WebhookType.MUTATE,
     )
 
 
 def _static(sources: Sources) -> Iterator[Hook]:
     """Yield what asks about everything, for those who do not want the configurations to follow the policies."""
-    for door in WebhookType:
-        operations = ALL_OPERATIONS if door is WebhookType.VALIDATE else ("CREATE", "UPDATE")
-        silent = door is WebhookType.VALIDATE and not sources.settings.reports_admission
+    for webhook_type in WebhookType:
+        operations = ALL_OPERATIONS if webhook_type is WebhookType.VALIDATE else ("CREATE", "UPDATE")
+        silent = webhook_type is WebhookType.VALIDATE and not sources.settings.reports_admission
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": list(operations)}
         for failure in FAILURES:
-            route = Route(door, RULE_KINDS, failure)
+            route = Route(webhook_type, RULE_KINDS, failure)
             yield Hook(
-                name=f"{door.value}.kyverno.svc-{failure.lower()}",
-                door=door,
+                name=f"{webhook_type.value}.kyverno.svc-{failure.lower()}",
+                webhook_type=webhook_type,
                 path=route.path,
                 rules=({**rule, "scope": "*"},),
                 failure_policy=failure,
                 side_effects="None" if silent else "NoneOnDryRun",
                 timeout=sources.settings.timeout,
                 match_policy="Equivalent",
-                reinvokes=door is WebhookType.MUTATE,
+                reinvokes=webhook_type is WebhookType.MUTATE,
             )

@@ -99,16 +99,16 @@ def _hook(endpoint: Endpoint, path: str, rules: list[JSONObject], *, name: str =
     }
 
 
-def _configuration(door: str, word: str, hook: JSONObject, configuration: Configuration) -> JSONObject:
+def _configuration(webhook_type: str, word: str, hook: JSONObject, configuration: Configuration) -> JSONObject:
     metadata: JSONObject = {
-        "name": f"kyverno-{word}-{door.lower()}-webhook-cfg",
+        "name": f"kyverno-{word}-{webhook_type.lower()}-webhook-cfg",
         "labels": {**configuration.webhook_labels, _MANAGED: "kyverno"},
     }
     if configuration.webhook_annotations:
         metadata["annotations"] = dict(configuration.webhook_annotations)
     return {
         "apiVersion": f"{_GROUP}/v1",
-        "kind": f"{door}WebhookConfiguration",
+        "kind": f"{webhook_type}WebhookConfiguration",
         "metadata": metadata,
         "webhooks": [hook],
     }

@@ -139,7 +139,7 @@ class WebhookReconciler:
 
     async def _catch_up(self) -> None:
         """Know everything that is in the cluster: a late watch would take away the webhook of an unknown policy."""
-        await self._state.wait_until_whole()
+        await self._state.wait_for_sync()
         await self._state.catch_up()
 
     async def _reconcile(self, key: _Key) -> Again | None:
@@ -148,7 +148,7 @@ class WebhookReconciler:
                 for wanted, is_fixed in self._written:
                     await self.writer.apply(wanted, is_fixed=is_fixed)
             return None
-        await self._state.wait_until_whole()
+        await self._state.wait_for_sync()
         problem = await self._hindrance()
         if problem:
             log.info("webhooks and status stay as they are for now", extra={"fields": {"reason": problem}})

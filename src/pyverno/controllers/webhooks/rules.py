@@ -27,11 +27,11 @@ from pyverno.webhook.routes import WebhookType
 __all__ = [
     "Entry",
     "constraint_rules",
-    "doors",
     "legacy_entries",
     "sorted_rules",
     "unite",
     "unknown_kinds",
+    "webhook_types",
     "write_rules",
 ]
 
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
         return bool(other.subresource) or self.resource == "*"
 
 
-def doors(rule: Rule) -> tuple[WebhookType, ...]:
+def webhook_types(rule: Rule) -> tuple[WebhookType, ...]:
     """Return at which doors a rule is asked; rules that generate are needed wherever their policy is."""
     match rule.action:
         case Generate():
@@ -79,21 +79,21 @@ def doors(rule: Rule) -> tuple[WebhookType, ...]:
             return (WebhookType.MUTATE, WebhookType.VALIDATE) if manifests is not None else (WebhookType.VALIDATE,)
 
 
-def legacy_entries(policy: ClusterPolicy, door: WebhookType, kinds: KindTable) -> frozenset[Entry]:
+def legacy_entries(policy: ClusterPolicy, webhook_type: WebhookType, kinds: KindTable) -> frozenset[Entry]:
     """Return the entries of a ClusterPolicy or Policy at a door, copies for pod controllers included.
 
     Kinds that the cluster does not serve give no entries (see `unknown_kinds`).
     """
     rules = expand(policy)
-    if not any(door in doors(rule) for rule in rules):
+    if not any(webhook_type in webhook_types(rule) for rule in rules):
         return frozenset()
     found: set[Entry] = set()
     for rule in rules:
         if isinstance(rule.action, Generate):
             found.update(_matched(policy, rule, kinds, ALL_OPERATIONS))
             found.update(_downstream(policy, rule.action, kinds))
-        elif door in doors(rule):
-            found.update(_matched(policy, rule, kinds, _DEFAULT_OPERATIONS[door]))
+        elif webhook_type in webhook_types(rule):
+            found.update(_matched(policy, rule, kinds, _DEFAULT_OPERATIONS[webhook_type]))
     return _with_ephemeral_containers(found)
 
 

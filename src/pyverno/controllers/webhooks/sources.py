@@ -56,7 +56,7 @@ class Hook:
     """One webhook on its way into a configuration; `policies` are those that it asks."""
 
     name: str
-    door: WebhookType
+    webhook_type: WebhookType
     path: str
     rules: tuple[JSONObject, ...]
     failure_policy: str

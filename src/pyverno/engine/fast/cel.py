@@ -19,7 +19,7 @@ from pyverno.lang.cel.fast.passcheck import Claim, fuse
 
 __all__ = ["cel_fast_tier"]
 
-_MOST_COST: Final = 100_000
+_MAX_COST: Final = 100_000
 """What a pass-check may cost, in units of CEL: some milliseconds."""
 
 
@@ -39,7 +39,7 @@ def cel_fast_tier(
     claim = Claim(
         tuple(program.checked for program in programs),
         tuple((variable.name, variable.program.checked) for variable in variables),
-        min((_MOST_COST, *(program.surroundings.cost_limit for program in programs))),
+        min((_MAX_COST, *(program.surroundings.cost_limit for program in programs))),
     )
     if not programs or not claim.is_provable:
         return NO_FAST_TIER

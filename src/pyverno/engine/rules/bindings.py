@@ -89,7 +89,7 @@ class VariableBinding:
         if value is None:
             text = f"failed to add context entry for variable {self.name} since it evaluated to nil"
             raise ContextEntryError(text, is_missing=True)
-        check_size(value, run.runtime.budget, most_parts=run.runtime.budget.text_bytes)
+        check_size(value, run.runtime.budget, max_parts=run.runtime.budget.text_bytes)
         return _charged(run, value)
 
     def _found(self, run: Run) -> JSON:

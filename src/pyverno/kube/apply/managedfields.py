@@ -12,7 +12,7 @@ from pyverno.value import dataclass, replace
 __all__ = ["Claim", "Claims", "Manager", "bare", "capped", "claims_of", "claims_of_update", "settled", "with_claims"]
 
 _ANCIENT = "ancient-changes"
-_MOST_UPDATERS = 10
+_MAX_UPDATERS = 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,7 +105,7 @@ def capped(claims: Claims) -> Claims:
     first: dict[str, Manager] = {}
     left = len(updaters)
     for manager in updaters:
-        if left <= _MOST_UPDATERS:
+        if left <= _MAX_UPDATERS:
             break
         claim = kept[manager]
         if claim.version not in first:

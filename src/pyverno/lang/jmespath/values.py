@@ -74,12 +74,12 @@ def text_of(value: JSON, budget: Budget) -> str:
 _FLAT_SIZE: Final = 5
 
 
-MOST_PARTS: Final = 131_072
+MAX_PARTS: Final = 131_072
 """Items and entries of the largest value that is written as text."""
 _CHECK_EVERY: Final = 1024
 
 
-def check_size(value: JSON, budget: Budget, *, most_parts: int = MOST_PARTS) -> int:
+def check_size(value: JSON, budget: Budget, *, max_parts: int = MAX_PARTS) -> int:
     """Charge for a value that is to be written out; raise BudgetExceededError when it would be too large.
 
     Values share structure, so a small one in memory may be a huge one in text; the walk stops at the limit. Returns the
@@ -107,9 +107,9 @@ def check_size(value: JSON, budget: Budget, *, most_parts: int = MOST_PARTS) -> 
             budget.produce(total)
         if not nodes % _CHECK_EVERY:
             budget.charge_steps(_CHECK_EVERY)
-            if nodes > most_parts:
+            if nodes > max_parts:
                 raise BudgetExceededError(
-                    f"a value of more than {most_parts} parts is not written out", resource="bytes"
+                    f"a value of more than {max_parts} parts is not written out", resource="bytes"
                 )
     budget.charge_steps(nodes % _CHECK_EVERY)
     budget.produce(total)

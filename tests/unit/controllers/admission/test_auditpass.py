@@ -126,9 +126,11 @@ class Told:
         self.results: list[str] = []
         self.lost = 0
 
-    def audited(self, question: AdmissionRequest, path: str, judged: AdmissionOutcome, seconds: float) -> None:
-        assert judged.review is not None
-        self.results += [f"{path} {result.rule.policy.name} {result.status}" for result in judged.review.results]
+    def audited(
+        self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
+    ) -> None:
+        assert outcome.review is not None
+        self.results += [f"{path} {result.rule.policy.name} {result.status}" for result in outcome.review.results]
 
     def lose(self) -> None:
         self.lost += 1

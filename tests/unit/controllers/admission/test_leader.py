@@ -194,8 +194,8 @@ async def leaving(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLead
         Sandbox(Settings(controllers=False)) as sandbox,
         Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
     ):
-        surroundings = HostFactory(client, given.surroundings, KindTable)
-        world = ClusterState(client, given.state, surroundings, parts.start)
+        hosts = HostFactory(client, given.hosts, KindTable)
+        world = ClusterState(client, given.state, hosts, parts.start)
         await Heartbeat(client, "default").beat()
         for kind in ("Validating", "Mutating"):
             body = {
@@ -206,7 +206,7 @@ async def leaving(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLead
             await ConfigurationWriter(client).apply({**body, "webhooks": []})
             await ConfigurationWriter(client).apply({**body, "metadata": {"name": "foreign"}, "webhooks": []})
         yield client, AdmissionLeader(client, given.leader, world, Metrics())
-        await surroundings.close()
+        await hosts.close()
 
 
 def deployment(replicas: int) -> JSONObject:

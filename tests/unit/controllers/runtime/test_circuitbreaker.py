@@ -13,7 +13,7 @@ from pyverno.controllers.runtime.circuitbreaker import CircuitBreaker
 def test_nothing_passes_beyond_the_limit_or_without_a_count(count: int | None, passes: bool) -> None:
     """The limit itself still passes; every question is told of."""
     told: list[tuple[str, bool]] = []
-    breaker = CircuitBreaker("reports", lambda: count, most=2, told=lambda *each: told.append(each))
+    breaker = CircuitBreaker("reports", lambda: count, max_count=2, on_check=lambda *each: told.append(each))
     assert passes is breaker.passes()
     assert [("reports", not passes)] == told
 
@@ -21,7 +21,7 @@ def test_nothing_passes_beyond_the_limit_or_without_a_count(count: int | None, p
 def test_the_log_is_told_when_it_opens_and_when_it_closes(caplog: pytest.LogCaptureFixture) -> None:
     """Once each, however often it is asked."""
     counts = [5, 5, None, 1, 1]
-    breaker = CircuitBreaker("reports", lambda: counts.pop(0), most=2)
+    breaker = CircuitBreaker("reports", lambda: counts.pop(0), max_count=2)
     with caplog.at_level(logging.WARNING):
         for _ in range(5):
             breaker.passes()

@@ -166,7 +166,7 @@ def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: 
                 on_drop=lambda: lost.append(1),
             )
             for number in range(30):
-                events.tell(Event("PolicyViolation", "Resource Blocked", str(number), POD, POD))
+                events.emit(Event("PolicyViolation", "Resource Blocked", str(number), POD, POD))
             running = asyncio.create_task(events.run())
             async with asyncio.timeout(20):
                 while len(lost) < 30:

@@ -7,7 +7,7 @@ import asyncio
 from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.controllers.runtime.metricslifecycle import begin_metrics, refresh_metrics, tell_queries
+from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
 from pyverno.kube.gvk import GVR
 from pyverno.telemetry.metrics import Metrics
 
@@ -21,7 +21,7 @@ def test_counting_begins_as_the_config_map_says() -> None:
         metrics = Metrics()
         async with (
             Sandbox(Settings(namespaces=("kyverno",))) as sandbox,
-            Client(load_kubeconfig(sandbox.kubeconfig), tell=tell_queries(metrics)) as client,
+            Client(load_kubeconfig(sandbox.kubeconfig), on_request=count_queries(metrics)) as client,
         ):
             await begin_metrics(client, "kyverno-metrics", "kyverno", metrics)
             assert () == metrics.settings.buckets

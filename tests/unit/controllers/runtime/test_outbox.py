@@ -40,7 +40,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def work(desk: Desk, act: Callable[[Outbox[str]], Awaitable[None]], **settings: float) -> None:
     async def run() -> None:
-        box = Outbox(desk.write, lost=desk.lose, **settings)  # type: ignore[arg-type]  # numbers of either kind
+        box = Outbox(desk.write, on_lost=desk.lose, **settings)  # type: ignore[arg-type]  # numbers of either kind
         running = asyncio.create_task(box.run())
         await act(box)
         running.cancel()
@@ -100,7 +100,7 @@ def test_a_full_box_takes_nothing_more() -> None:
         desk.gate.set()
         await box.flush(10)
 
-    work(desk, act, most=2)
+    work(desk, act, max_items=2)
     assert (["a", "b"], [("c", "too many are waiting to be written")]) == (desk.written, desk.lost)
 
 
@@ -124,7 +124,7 @@ def test_a_box_holds_no_more_bytes_than_it_may() -> None:
         await box.flush(10)
 
     async def run() -> None:
-        box = Outbox(desk.write, lost=desk.lose, weigh=weights.__getitem__, most_bytes=10)
+        box = Outbox(desk.write, on_lost=desk.lose, weigh=weights.__getitem__, max_bytes=10)
         running = asyncio.create_task(box.run())
         await act(box)
         running.cancel()

@@ -63,9 +63,9 @@ def test_what_we_may_not_see_is_neither_rolling_nor_gone() -> None:
             with pytest.raises(StatusError, match="Forbidden"):
                 await own.is_going()
             script.on(PATH, status(500, "InternalError"))
-            for question in (own.is_rolling, own.is_going):
+            for admission_request in (own.is_rolling, own.is_going):
                 with pytest.raises(StatusError, match="InternalError"):
-                    await question()
+                    await admission_request()
 
     asyncio.run(run())
 

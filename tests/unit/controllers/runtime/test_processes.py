@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pyverno.controllers.runtime import peers as companions
-from pyverno.controllers.runtime import processes
+from pyverno.controllers.runtime import peers, processes
 from pyverno.controllers.runtime.channel import Channel
 from pyverno.controllers.runtime.peers import Peers
 from pyverno.controllers.runtime.processes import Processes
@@ -161,7 +160,7 @@ def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytes
 
 def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """How it is, again and again; its metrics when asked; and it ends when nobody is there to hear."""
-    monkeypatch.setattr(companions, "_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(peers, "_BEAT_SECONDS", 0.01)
 
     async def scene() -> None:
         ours, theirs = socket.socketpair()

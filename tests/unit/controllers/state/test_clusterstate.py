@@ -59,14 +59,14 @@ async def cluster(*, defined: bool = True) -> AsyncIterator[Client]:
 async def replica(client: Client) -> AsyncIterator[ClusterState]:
     """Make what one replica knows; it has learnt nothing yet."""
     parts, settings = Tasks(), AdmissionSettings()
-    surroundings = HostFactory(client, settings.surroundings, KindTable)
-    world = ClusterState(client, settings.state, surroundings, parts.start)
+    hosts = HostFactory(client, settings.hosts, KindTable)
+    world = ClusterState(client, settings.state, hosts, parts.start)
     try:
         yield world
         parts.check()
     finally:
         await parts.end()
-        await surroundings.close()
+        await hosts.close()
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -104,7 +104,7 @@ def test_policies_whose_api_discovery_leaves_out_are_known_all_the_same(monkeypa
     async def scene(client: Client) -> None:
         await client.create(POLICIES, POLICY)
         async with replica(client) as world:
-            await world.learn()
+            await world.start()
             assert ["names"] == [policy.info.name for policy in world.policies.all.policies]
             assert "" == world.problem()
 
@@ -126,7 +126,7 @@ def test_a_kind_that_has_just_been_defined_stops_everything_until_it_is_known(mo
         await client.delete(DEFINITIONS, definition["metadata"]["name"])
         monkeypatch.setattr(Client, "list", slow)
         async with replica(client) as world:
-            await world.learn()
+            await world.start()
             following = asyncio.create_task(world.follow_definitions())
             assert 0 == len(world.policies.all.policies)
             again = {**definition, "metadata": {"name": definition["metadata"]["name"]}, "status": {}}
@@ -150,7 +150,7 @@ def test_a_kind_whose_definition_is_taken_away_is_left() -> None:
     async def scene(client: Client) -> None:
         await client.create(POLICIES, POLICY)
         async with replica(client) as world:
-            await world.learn()
+            await world.start()
             following = asyncio.create_task(world.follow_definitions())
             await client.delete(DEFINITIONS, "validatingpolicies.policies.kyverno.io")
             await until(lambda: not world.watches(POLICIES))
@@ -177,7 +177,7 @@ def test_whoever_takes_over_waits_for_what_is_there_already(monkeypatch: pytest.
 
     async def scene(client: Client) -> None:
         async with replica(client) as world:
-            await world.learn()
+            await world.start()
             monkeypatch.setattr(Client, "list", noted)
             await client.create(POLICIES, POLICY)
             catching = asyncio.create_task(world.catch_up())
@@ -197,7 +197,7 @@ def test_a_cluster_without_our_definitions_is_not_served() -> None:
     async def scene(client: Client) -> None:
         async with replica(client) as world:
             with pytest.raises(UsageError, match="pyverno install"):
-                await world.learn()
+                await world.start()
 
     play(scene, defined=False)
 

@@ -83,7 +83,7 @@ def play(work: Play, service: Service | None = None, *, most: int = 0) -> World:
         egress = Egress(EgressSettings(EgressRules.read(()), seconds=5))
         try:
             async with Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client, service or Service() as running:
-                context = GlobalContext(client, egress, most=most, refreshed=note, told=tell)
+                context = GlobalContext(client, egress, max_entries=most, on_refresh=note, on_state=tell)
                 world = World(client, running, context, refreshed)
                 world.told = told
                 try:
@@ -130,16 +130,16 @@ def test_projections_are_worked_out_once_for_each_change() -> None:
 
     async def work(world: World) -> None:
         world.take("maps", kubernetesResource=_resource(), projections=[NAMES])
-        assert not world.context.is_at_hand("maps.names")
+        assert not world.context.is_cached("maps.names")
         await world.become("maps.names", [])
-        assert world.context.is_at_hand("maps.names")
+        assert world.context.is_cached("maps.names")
         assert world.context.get("maps.names") is world.context.get("maps.names")
         await world.client.create(CONFIG_MAPS, _config_map("a"), "default")
         for _ in range(100):
-            if not world.context.is_at_hand("maps.names"):
+            if not world.context.is_cached("maps.names"):
                 break
             await asyncio.sleep(0.02)
-        assert not world.context.is_at_hand("maps.names")
+        assert not world.context.is_cached("maps.names")
         assert ["a"] == world.context.get("maps.names")
 
     play(work)

@@ -37,9 +37,9 @@ def test_a_plan_looks_at_the_policies_that_changed_only(monkeypatch: pytest.Monk
     """The same webhooks come out; what a cluster serves counts as a change of all."""
     asked: list[str] = []
 
-    def noted(policy: ClusterPolicy, door: WebhookType, kinds: KindTable) -> frozenset[Entry]:
+    def noted(policy: ClusterPolicy, webhook_type: WebhookType, kinds: KindTable) -> frozenset[Entry]:
         asked.append(policy.name)
-        return legacy_entries(policy, door, kinds)
+        return legacy_entries(policy, webhook_type, kinds)
 
     monkeypatch.setattr(webhookconfigurations, "legacy_entries", noted)
     policies, memo = (

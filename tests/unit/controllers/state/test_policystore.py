@@ -53,7 +53,7 @@ def exception(group: str = "kyverno.io/v2", namespace: str = "team") -> JSONObje
     }
 
 
-def judged(store: PolicyStore) -> list[Status]:
+def outcome(store: PolicyStore) -> list[Status]:
     """Return what the policies say of the pod."""
     review = Engine(store.policies.all).review(Request.from_manifest(POD), VALIDATING)
     return [result.status for result in review.results]
@@ -63,9 +63,9 @@ def test_a_policy_is_asked_from_the_moment_it_is_put() -> None:
     """And no longer when it is removed; each is told once."""
     store, told = PolicyStore(), []
     store.listen(lambda: told.append(len(store.policies.all)))
-    assert [] == judged(store)
+    assert [] == outcome(store)
     store.put(policy())
-    assert [Status.FAIL] == judged(store)
+    assert [Status.FAIL] == outcome(store)
     store.remove(policy())
     store.remove(policy())
     assert [1, 0] == told
@@ -89,7 +89,7 @@ def test_a_policy_that_is_not_valid_stays_and_is_not_configured() -> None:
     assert compiled.errors
     assert 1 == len(store.policies.all)
     assert () == store.legacy()
-    assert [Status.ERROR] == judged(store)
+    assert [Status.ERROR] == outcome(store)
 
 
 def test_exceptions_count_where_they_may_live_only() -> None:
@@ -104,7 +104,7 @@ def test_exceptions_count_where_they_may_live_only() -> None:
         store = PolicyStore(settings)
         store.put(policy())
         store.put(exception())
-        assert [expected] == judged(store), settings
+        assert [expected] == outcome(store), settings
 
 
 def test_routes_ask_the_store_as_it_is_now() -> None:

@@ -45,11 +45,11 @@ Scene = Callable[["Replica"], Awaitable[None]]
 class Replica:
     """What one replica knows, and a proxy that can take resources away from it."""
 
-    def __init__(self, upstream: Client, proxy: FaultyProxy, world: ClusterState, surroundings: HostFactory) -> None:
+    def __init__(self, upstream: Client, proxy: FaultyProxy, world: ClusterState, hosts: HostFactory) -> None:
         self.upstream = upstream
         self.proxy = proxy
         self.world = world
-        self.surroundings = surroundings
+        self.hosts = hosts
         self.metrics = Metrics()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -62,22 +62,22 @@ class Replica:
 @asynccontextmanager
 async def replica() -> AsyncIterator[Replica]:
     """Run a cluster and what a replica knows of it."""
-    settings = AdmissionSettings(surroundings=HostSettings(stale_seconds=BOUND))
+    settings = AdmissionSettings(hosts=HostSettings(stale_seconds=BOUND))
     parts, metrics = Tasks(), Metrics()
     async with cluster() as upstream, proxied(upstream) as (proxy, client):
-        surroundings = HostFactory(client, settings.surroundings, lambda: world.kinds)
-        world = ClusterState(client, settings.state, surroundings, parts.start, metrics)
+        hosts = HostFactory(client, settings.hosts, lambda: world.kinds)
+        world = ClusterState(client, settings.state, hosts, parts.start, metrics)
         try:
-            await world.learn()
+            await world.start()
             parts.start(world.follow_definitions())
-            made = Replica(upstream, proxy, world, surroundings)
+            made = Replica(upstream, proxy, world, hosts)
             made.metrics = metrics
             await made.until(lambda: not world.problem())
             yield made
             parts.check()
         finally:
             await parts.end()
-            await surroundings.close()
+            await hosts.close()
 
 
 def play(scene: Scene) -> None:
@@ -174,18 +174,18 @@ def test_config_maps_in_memory_are_not_used_once_they_are_stale() -> None:
     cached, single = resource_path(CONFIG_MAPS), resource_path(CONFIG_MAPS, "default", "teams")
 
     async def scene(replica: Replica) -> None:
-        host = replica.surroundings.host()
+        host = replica.hosts.host()
         await replica.upstream.create(CONFIG_MAPS, body, "default")
-        await replica.until(lambda: host.config_map_at_hand("default", "teams") is not None)
+        await replica.until(lambda: host.cached_config_map("default", "teams") is not None)
         replica.proxy.trouble(cached, Trouble.REFUSED)
-        await replica.until(lambda: host.config_map_at_hand("default", "teams") is None)
+        await replica.until(lambda: host.cached_config_map("default", "teams") is None)
         found = await asyncio.to_thread(host.config_map, "default", "teams")
         assert "teams" == found["metadata"]["name"]
         replica.proxy.trouble(single, Trouble.AWAY)
         with pytest.raises(HostError, match="ServiceUnavailable"):
             await asyncio.to_thread(host.config_map, "default", "teams")
         replica.proxy.mend(cached)
-        await replica.until(lambda: host.config_map_at_hand("default", "teams") is not None)
+        await replica.until(lambda: host.cached_config_map("default", "teams") is not None)
 
     play(scene)
 
@@ -221,7 +221,7 @@ def test_entries_of_a_definition_that_goes_and_comes_back_are_followed_at_once()
     async def scene(replica: Replica) -> None:
         def read() -> object:
             try:
-                return replica.surroundings.entries.get("things")
+                return replica.hosts.entries.get("things")
             except HostError as error:
                 return error.message
 
@@ -230,7 +230,7 @@ def test_entries_of_a_definition_that_goes_and_comes_back_are_followed_at_once()
         await replica.until(lambda: read() == [])
         await replica.upstream.delete(DEFINITIONS, f"things.{group}")
         await replica.until(lambda: read() == "the data of global context entry `things` are too old to rely on")
-        unavailable = replica.surroundings.status.unavailable
+        unavailable = replica.hosts.status.unavailable
         await replica.until(lambda: dict(unavailable()) == {("things",): 1.0})
         shown = {each.name: each.numbers for each in replica.metrics.instruments.read()}
         assert {("things",): 1.0} == shown["kyverno_globalcontext_entry_unavailable"]

@@ -104,7 +104,9 @@ async def _with_context(script: Script, client: Client, work: Callable[[Scene], 
         told.append(error)
 
     egress = Egress(EgressSettings())
-    context = GlobalContext(client, egress, bound=BOUND, told=tell, refreshed=lambda entry, uid: tell(entry, uid, ""))
+    context = GlobalContext(
+        client, egress, bound=BOUND, on_state=tell, on_refresh=lambda entry, uid: tell(entry, uid, "")
+    )
     try:
         await work(Scene(script, context, told))
     finally:

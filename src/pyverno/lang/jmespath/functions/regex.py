@@ -25,7 +25,7 @@ _REFERENCE: Final = regex(r"\$(?:(\$)|\{(\w+)\}|(\w+))")
 
 
 _BYTES_PER_SEARCH: Final = 2048
-_MOST_WORK: Final = 32 * 1024 * 1024
+_MAX_WORK: Final = 32 * 1024 * 1024
 _WORK_PER_STEP: Final = 1024
 
 
@@ -96,7 +96,7 @@ def regex_replace_all_literal(runtime: Runtime, pattern: str, source: JSON, repl
 def _charge_match(pattern: Any, text: bytes, budget: Budget) -> None:
     """Charge for one search: at worst every byte is held against every instruction of the program."""
     work = len(text) * int(pattern.programsize)
-    if work > _MOST_WORK:
+    if work > _MAX_WORK:
         raise BudgetExceededError("a text is too long for so large a regular expression", resource="bytes")
     budget.charge_bytes(work, per_step=_WORK_PER_STEP)
 

@@ -44,7 +44,7 @@ _PASCAL: Final = (1, 14)
 _CAMEL: Final = (1, 18)
 _OBJECT: Final = "map(string, any)"
 _LEFT_OUT: Final = "..."
-MOST_PARTS: Final = 100
+MAX_PARTS: Final = 100
 LONGEST: Final = 1_024
 _ALL: Final = whole()
 _LABELS: Final = "map(string, string)"
@@ -97,7 +97,7 @@ def _hide(text: str, operands: tuple[Value, ...]) -> str:
     waiting, found = list(operands), set[str]()
     while waiting:
         value = waiting.pop()
-        if len(found) > MOST_PARTS or len(waiting) > MOST_PARTS or (isinstance(value, str) and len(value) > LONGEST):
+        if len(found) > MAX_PARTS or len(waiting) > MAX_PARTS or (isinstance(value, str) and len(value) > LONGEST):
             return _LEFT_OUT
         if isinstance(value, str) and value:
             found |= {value, quote(value, safe=""), encode(value)[1:-1]}
