@@ -16,7 +16,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, runtime_checkable
 
 from pyverno.cluster.accessreviews import access_review, decision_of
-from pyverno.cluster.client import Client
+from pyverno.cluster.client import Client, resource_path
 from pyverno.cluster.egress import Egress
 from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
-__all__ = ["ClusterHost", "GlobalEntries", "WaitingThread"]
+__all__ = ["ClusterHost", "GlobalEntries", "Reads", "WaitingThread"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
@@ -63,6 +63,22 @@ class WaitingThread(Protocol):
 
     def waiting(self) -> AbstractContextManager[None]:
         """Return what is entered while the thread waits."""
+        ...
+
+
+class Reads(Protocol):
+    """Notes which objects an evaluation reads; may answer from memory. Called from the thread of the evaluation."""
+
+    def at_hand(self, gvr: GVR, namespace: str, name: str) -> JSONObject | None:
+        """Return an object that is in memory, and followed by a watch; None when it has to be asked for."""
+        ...
+
+    def note_object(self, gvr: GVR, namespace: str, name: str, found: JSONObject | None) -> None:
+        """Note an object that was read, or None where there is none."""
+        ...
+
+    def note_list(self, gvr: GVR, namespace: str, selector: JSONObject | None) -> None:
+        """Note objects that were listed."""
         ...
 
 
@@ -99,6 +115,13 @@ class ClusterHost:
         self._user: User | None = None
         self._deadline: float | None = None
         self._decisions: dict[tuple[object, ...], Decision] = {}
+        self._reads: Reads | None = None
+
+    def noting(self, reads: Reads) -> Self:
+        """Return the same world for one evaluation whose reads are noted."""
+        asking = copy(self)
+        asking._reads = reads
+        return asking
 
     def for_request(self, user: User, deadline: float | None = None) -> Self:
         """Return the same world for one request: on whose behalf it asks, and when (monotonic seconds) that is over.
@@ -128,6 +151,9 @@ class ClusterHost:
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical path as it is."""
+        named = path.named if self._reads is not None and method == "GET" and not path.query else None
+        if self._reads is not None and named is not None:
+            return self._read(self._reads, *named)
         asked = self._client.request(method, path.path, query=path.query, body=body, max_bytes=_MAX_ANSWER_BYTES)
         return self._ask(asked, f"{method} {path.path}")
 
@@ -187,7 +213,13 @@ class ClusterHost:
     def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
         """Return an object, None when there is none; a kind that is not served is an error."""
         gvr, namespaced = self._resource(api_version, kind)
-        asking = self._client.get(gvr, name, namespace if namespaced else "")
+        namespace = namespace if namespaced else ""
+        if self._reads is not None:
+            try:
+                return self._read(self._reads, gvr, namespace, name)
+            except NotFoundError:
+                return None
+        asking = self._client.get(gvr, name, namespace)
         try:
             found: JSONObject = self._ask(asking, f"{kind} {namespace}/{name}")
         except NotFoundError:
@@ -199,7 +231,10 @@ class ClusterHost:
     ) -> tuple[JSONObject, ...]:
         """Return the objects that a label selector selects."""
         gvr, namespaced = self._resource(api_version, kind)
-        found = self._ask(self._client.list(gvr, namespace if namespaced else ""), f"list of {kind}")
+        namespace = namespace if namespaced else ""
+        if self._reads is not None:
+            self._reads.note_list(gvr, namespace, selector)
+        found = self._ask(self._client.list(gvr, namespace), f"list of {kind}")
         selects = compile_selector(selector)
         whole = ({"apiVersion": api_version, "kind": kind, **item} for item in found["items"])
         return tuple(item for item in whole if selects((item.get("metadata") or {}).get("labels") or {}))
@@ -212,6 +247,20 @@ class ClusterHost:
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
         """Return nothing."""
         return {}
+
+    def _read(self, reads: Reads, gvr: GVR, namespace: str, name: str) -> JSONObject:
+        """Return an object from memory or the API server, and note it; raises NotFoundError."""
+        found = reads.at_hand(gvr, namespace, name)
+        if found is None:
+            try:
+                path = resource_path(gvr, namespace, name)
+                asking = self._client.request("GET", path, max_bytes=_MAX_ANSWER_BYTES)
+                found = self._ask(asking, f"GET {path}")
+            except NotFoundError:
+                reads.note_object(gvr, namespace, name, None)
+                raise
+        reads.note_object(gvr, namespace, name, found)
+        return found
 
     def _resource(self, api_version: str, kind: str) -> tuple[GVR, bool]:
         group, version = parse_api_version(api_version)

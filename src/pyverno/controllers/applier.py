@@ -16,6 +16,7 @@ import orjson
 from pyverno.cluster.client import APPLY_PATCH, Client
 from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.engine.effects import CreateEffect, DeleteEffect, Effect, PatchEffect
+from pyverno.engine.origin import KYVERNO, MANAGED_BY
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
@@ -58,12 +59,19 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why an object is written, as its annotation, events and the log show it."""
+    """Why an object is written, as its annotation, events and the log show it.
+
+    `source` is what the object is a copy of. An object that `goes_with_policy` is deleted when its rule is gone;
+    `generation` is that of the policy.
+    """
 
     policy: ResourceRef
     rule: str
     trigger: ResourceRef | None = None
     reason: str = ""
+    source: ResourceRef | None = None
+    goes_with_policy: bool = False
+    generation: int = 0
 
     def annotation(self) -> str:
         """Return the value of the annotation.
@@ -76,7 +84,10 @@ class Cause:
             "policy": str(self.policy),
             "rule": self.rule,
             "trigger": "" if self.trigger is None else str(self.trigger),
+            "source": "" if self.source is None else str(self.source),
             "reason": self.reason,
+            "onPolicyDeletion": "delete" if self.goes_with_policy else "",
+            "policyGeneration": self.generation,
         }
         return orjson.dumps({key: value for key, value in parts.items() if value}).decode()
 
@@ -140,7 +151,7 @@ class EffectApplier:
                 if current is None:
                     made = await self._write(key, self._client.create(gvr, body, namespace))
                     return Applied(effect, Change.CREATED, target, made)
-                if not effect.synchronize:
+                if not effect.synchronize or not _may_change(effect, current):
                     return Applied(effect, Change.UNCHANGED, target, current)
                 return await self._update(effect, gvr, body, current, key)
             except StatusError as error:
@@ -165,7 +176,7 @@ class EffectApplier:
     async def _apply_on_server(self, effect: CreateEffect, gvr: GVR, body: JSONObject, key: WriteKey) -> Applied:
         name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
         current = await self._read(gvr, name, namespace)
-        if current is not None and not effect.synchronize:
+        if current is not None and not (effect.synchronize and _may_change(effect, current)):
             return Applied(effect, Change.UNCHANGED, key.target, current)
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         stored = await self._write(key, self._client.patch(gvr, name, body, namespace, kind=APPLY_PATCH, query=query))
@@ -254,6 +265,11 @@ class EffectApplier:
         if info is None:
             raise HostError(f"the cluster does not serve {target.api_version} {target.kind}")
         return info
+
+
+def _may_change(effect: CreateEffect, current: JSONObject) -> bool:
+    """Tell whether an existing object is one that the rule may take over."""
+    return effect.adopts or (current["metadata"].get("labels") or {}).get(MANAGED_BY) == KYVERNO
 
 
 def _merged(current: JSONObject, wanted: JSONObject) -> JSONObject:

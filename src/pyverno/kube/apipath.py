@@ -8,6 +8,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, quote, urlencode
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.kube.gvk import GVR
 from pyverno.value import dataclass
 
 __all__ = ["ApiPath", "parse_api_path"]
@@ -44,6 +45,28 @@ class ApiPath:
     namespace: str = ""
     is_namespace_object: bool = False
     query: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def named(self) -> tuple[GVR, str, str] | None:
+        """Resource, namespace and name of the one object that the path stands for; None for any other path.
+
+        >>> parse_api_path("/apis/apps/v1/namespaces/shop/deployments/web").named
+        (GVR(group='apps', version='v1', resource='deployments'), 'shop', 'web')
+        >>> parse_api_path("/api/v1/namespaces/shop").named
+        (GVR(group='', version='v1', resource='namespaces'), '', 'shop')
+        >>> parse_api_path("/api/v1/namespaces/shop/pods").named is None
+        True
+        """
+        match self.segments:
+            case ("api", version, "namespaces", namespace, resource, name):
+                return GVR("", version, resource), namespace, name
+            case ("api", version, resource, name):
+                return GVR("", version, resource), "", name
+            case ("apis", group, version, "namespaces", namespace, resource, name):
+                return GVR(group, version, resource), namespace, name
+            case ("apis", group, version, resource, name) if resource != "namespaces":
+                return GVR(group, version, resource), "", name
+        return None
 
     @property
     def path(self) -> str:

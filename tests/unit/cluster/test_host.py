@@ -143,3 +143,44 @@ def test_what_a_host_was_not_given_it_does_not_answer() -> None:
         assert not host.allows_http_in_namespaces
 
     assert [] == ask(questions, is_bare=True).asked
+
+
+class _Notes:
+    """Notes every read; has one object in memory."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[str, str, str, bool]] = []
+        self.listed: list[tuple[str, str, JSON]] = []
+
+    def at_hand(self, gvr: GVR, namespace: str, name: str) -> JSONObject | None:
+        return {"metadata": {"name": name}, "data": {}} if name == "known" else None
+
+    def note_object(self, gvr: GVR, namespace: str, name: str, found: JSONObject | None) -> None:
+        self.read.append((gvr.resource, namespace, name, found is not None))
+
+    def note_list(self, gvr: GVR, namespace: str, selector: JSONObject | None) -> None:
+        self.listed.append((gvr.resource, namespace, selector))
+
+
+def test_an_evaluation_can_have_its_reads_noted() -> None:
+    """Objects read by kind or by path are noted, missing ones too; what is in memory is not asked for."""
+
+    def questions(host: ClusterHost, _service: Service) -> None:
+        notes = _Notes()
+        noting = host.noting(notes)
+        assert {} == noting.get_object("v1", "ConfigMap", "default", "known")["data"]  # type: ignore[index]
+        assert noting.get_object("v1", "ConfigMap", "default", "none") is None
+        noting.api_call(parse_api_path("/api/v1/namespaces/default/configmaps/other"), method="GET", body=None)
+        with pytest.raises(NotFoundError):
+            noting.api_call(parse_api_path("/api/v1/namespaces/absent"), method="GET", body=None)
+        noting.list_objects("v1", "ConfigMap", "default", {"matchLabels": {"a": "b"}})
+        host.get_object("v1", "ConfigMap", "default", "other")
+        assert [
+            ("configmaps", "default", "known", True),
+            ("configmaps", "default", "none", False),
+            ("configmaps", "default", "other", True),
+            ("namespaces", "", "absent", False),
+        ] == notes.read
+        assert [("configmaps", "default", {"matchLabels": {"a": "b"}})] == notes.listed
+
+    ask(questions)
