@@ -103,7 +103,9 @@ class Spy(NoHost):
     def global_entry(self, name: str) -> JSON:
         return self._take(f"global {name}")
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
         return self._take(f"get {kind} {namespace}/{name}")
 
     def list_objects(

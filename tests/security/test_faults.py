@@ -11,7 +11,8 @@ from functools import _lru_cache_wrapper, partial
 
 import pytest
 
-from pyverno.compiler import Compilation
+from pyverno.compiler.compile import Compilation, Compiled
+from pyverno.engine.actions.cel.inplace import in_place
 from pyverno.engine.decision import Decision
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.faults import error_verdict
@@ -20,8 +21,10 @@ from pyverno.engine.phases import MUTATING_EXISTING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import FailureAction, Status
+from pyverno.engine.rule import CompiledPolicy
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
+from pyverno.value import replace
 from tests.cases.case import Case, all_cases
 from tests.cases.snapshot import PHASES
 from tests.security.asking import CONFIG_MAP, Spy, ask, compiled, found, policy
@@ -154,6 +157,40 @@ spec:
 }
 
 
+IN_PLACE = {
+    name: f"""
+apiVersion: policies.kyverno.io/v1
+kind: MutatingPolicy
+metadata: {{name: in-place}}
+spec:
+  evaluation: {{mutateExisting: {{enabled: true}}}}
+  matchConstraints:
+    resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}}]
+  {targets}
+  matchConditions: [{{name: kind, expression: 'object.kind == "ConfigMap"'}}]
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {{expression: 'Object{{metadata: Object.metadata{{labels: {{"a": "b"}}}}}}'}}
+---
+apiVersion: policies.kyverno.io/v1
+kind: PolicyException
+metadata: {{name: let, namespace: team}}
+spec:
+  policyRefs: [{{name: {exempt}, kind: MutatingPolicy}}]
+  images: [nginx]
+"""
+    for name, targets, exempt in (
+        (
+            "targets in place",
+            "targetMatchConstraints: {resourceRules: "
+            "[{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}",
+            "another",
+        ),
+        ("objects in place", "", "in-place"),
+    )
+}
+
+
 @dataclass(frozen=True)
 class Replay:
     """One question with the policies that answer it."""
@@ -197,6 +234,21 @@ def replays() -> Iterator[Replay]:
         yield Replay(
             name, partial(compiled, text), Request.from_manifest({**CONFIG_MAP, "list": ["a*", "b"] * 200}), host
         )
+    for name, text in IN_PLACE.items():
+        yield Replay(name, partial(compiled_in_place, text), Request.from_manifest(CONFIG_MAP), host)
+
+
+def compiled_in_place(text: str) -> Compilation:
+    """Compile policies in the form that judges existing objects by themselves."""
+    compilation = compiled(text)
+
+    def changed(item: Compiled) -> Compiled:
+        if item.policy is None:
+            return item
+        rules = tuple(rule for each in item.policy.rules if (rule := in_place(each)) is not None)
+        return replace(item, policy=CompiledPolicy(item.policy.info, rules))
+
+    return Compilation(tuple(map(changed, compilation.items)))
 
 
 Said = Mapping[tuple[str, str, str], Sequence[tuple[Status, str, FailureAction]]]
@@ -320,6 +372,14 @@ UNREACHED: Mapping[str, str] = {
         )
     },
     **{f"pyverno.engine.actions.cel.admission.{name}": _SANDBOX for name in ("AdmissionValidation._all_of", "_told")},
+    **{
+        f"pyverno.engine.{name}": "asked before a review, for which the rule is lowered"
+        for name in (
+            "actions.cel.inplace.in_place",
+            "cel.constraints.ConstraintMatcher.for_any_operation",
+            "cel.constraints._for_any",
+        )
+    },
     "pyverno.engine.actions.cel.authorize._envoy": _TABLE,
     "pyverno.engine.actions.cel.authorize._http": _TABLE,
     **{

@@ -210,16 +210,18 @@ class ClusterHost:
         """Tell whether the data of a GlobalContextEntry need no work."""
         return self._global_entries is None or self._global_entries.is_cached(name)
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
-        """Return an object, None when there is none; a kind that is not served is an error."""
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
+        """Return an object or its subresource, None when there is none; a kind that is not served is an error."""
         gvr, namespaced = self._resource(api_version, kind)
         namespace = namespace if namespaced else ""
-        if self._reads is not None:
+        if self._reads is not None and not subresource:
             try:
                 return self._read(self._reads, gvr, namespace, name)
             except NotFoundError:
                 return None
-        asking = self._client.get(gvr, name, namespace)
+        asking = self._client.get(gvr, name, namespace, subresource=subresource)
         try:
             found: JSONObject = self._ask(asking, f"{kind} {namespace}/{name}")
         except NotFoundError:

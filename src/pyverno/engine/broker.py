@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.apipath import ApiPath, parse_api_path
+from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.runtime import Budget
 from pyverno.value import dataclass, replace
@@ -66,23 +67,31 @@ class Broker:
         """Read a GlobalContextEntry."""
         return self.host.global_entry(name)
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
-        """Read one object, for clone sources and existing targets."""
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
+        """Read one object or its subresource, for clone sources and existing targets."""
         self._confine(namespace, f"{kind} `{namespace}/{name}`")
+        self._confine_kind(api_version, kind)
         self.budget.charge_call()
-        return self.host.get_object(api_version, kind, namespace, name)
+        return self.host.get_object(api_version, kind, namespace, name, subresource=subresource)
 
     def list_objects(
         self, api_version: str, kind: str, namespace: str, selector: JSONObject | None = None
     ) -> tuple[JSONObject, ...]:
         """List objects of a kind, for targets and clone lists."""
         self._confine(namespace, f"{kind} in namespace `{namespace}`")
+        self._confine_kind(api_version, kind)
         self.budget.charge_call()
         return self.host.list_objects(api_version, kind, namespace, selector)
 
     def _confine(self, namespace: str, what: str) -> None:
         if self.namespace and namespace != self.namespace:
             raise EvaluationError(f"a policy of namespace `{self.namespace}` may not read {what}")
+
+    def _confine_kind(self, api_version: str, kind: str) -> None:
+        if self.namespace and self.host.kinds.is_namespaced(GVK(*parse_api_version(api_version), kind)) is False:
+            raise EvaluationError(f"a policy of namespace `{self.namespace}` may not read the cluster-scoped {kind}")
 
     def _confine_path(self, path: ApiPath, method: str) -> None:
         if not self.namespace:

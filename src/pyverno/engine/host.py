@@ -71,8 +71,10 @@ class Host(World, Protocol):
         """Return the data of a GlobalContextEntry (`entry` or `entry.projection`)."""
         ...
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
-        """Return one object, or None when it does not exist."""
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
+        """Return one object, or what its subresource holds; None when it does not exist."""
         ...
 
     def list_objects(
@@ -159,7 +161,9 @@ class NoHost:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no global context is available to read entry `{name}`")
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no cluster is available to read {kind} `{namespace}/{name}`")
 

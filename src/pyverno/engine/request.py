@@ -101,8 +101,9 @@ class Request:
 
     `object` is None on DELETE, `old` is None on CREATE. `admission` is the rest of the AdmissionRequest (uid, options,
     requestKind ...) as `request.*` shows it. `namespace_labels` are those of the object's namespace (None = unknown).
-    `is_background` marks a scan of a live object, `is_payload` a JSON document that is no Kubernetes object. `settings`
-    are those of the moment at which it was asked.
+    `is_background` marks a scan of a live object, `is_payload` a JSON document that is no Kubernetes object.
+    `is_policy_event` marks an object that is looked at because a policy changed: rules match it as one that is created,
+    but `request.operation` is empty. `settings` are those of the moment at which it was asked.
     """
 
     operation: Operation
@@ -119,6 +120,7 @@ class Request:
     dry_run: bool = False
     is_background: bool = False
     is_payload: bool = False
+    is_policy_event: bool = False
     admission: Mapping[str, JSON] = field(default_factory=dict)
     settings: EvaluationSettings = field(default=DEFAULT_SETTINGS, compare=False)
 
@@ -150,7 +152,7 @@ class Request:
             "kind": {"group": self.gvk.group, "version": self.gvk.version, "kind": self.gvk.kind},
             "name": self.name,
             "namespace": self.namespace,
-            "operation": self.operation.value,
+            "operation": "" if self.is_policy_event else self.operation.value,
             "dryRun": self.dry_run,
         }
         if self.gvr is not None:
@@ -239,6 +241,48 @@ class Request:
             namespace_labels=namespace_labels,
             namespace_object=namespace_object,
             is_background=True,
+        )
+
+    @classmethod
+    def from_policy_event(
+        cls,
+        manifest: JSONObject,
+        *,
+        namespace_labels: Mapping[str, str] | None = None,
+        namespace_object: JSON = None,
+        gvr: GVR | None = None,
+    ) -> Request:
+        """Ask about an object as it stands in a cluster because a policy changed; there is neither operation nor user.
+
+        >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+        >>> Request.from_policy_event(pod).variables()["operation"]
+        ''
+        """
+        found = cls.from_live(manifest, namespace_labels=namespace_labels, namespace_object=namespace_object, gvr=gvr)
+        return replace(found, is_background=False, is_policy_event=True)
+
+    def for_existing(
+        self,
+        manifest: JSONObject,
+        *,
+        gvr: GVR,
+        subresource: str = "",
+        namespace_labels: Mapping[str, str] | None = None,
+        namespace_object: JSON = None,
+    ) -> Request:
+        """Return the same question about an existing object: same operation and user, nothing has changed of it."""
+        view = Resource(manifest)
+        return replace(
+            self,
+            object=manifest,
+            old=manifest,
+            gvk=view.gvk,
+            gvr=gvr,
+            subresource=subresource,
+            name=view.name,
+            namespace=view.namespace,
+            namespace_labels=namespace_labels,
+            namespace_object=namespace_object,
         )
 
     @classmethod

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.apipath import ApiPath
+from pyverno.kube.gvk import GVK, join_api_version, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import KindTable
 from pyverno.lang.runtime import World
@@ -120,8 +121,14 @@ class OfflineHost:
             return self.global_entries[name]
         raise HostUnavailableError(f"no global context entry `{name}` was given")
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
-        """Return one of the objects or targets."""
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
+        """Return one of the objects or targets; a subresource of a kind of its own is an object of that kind."""
+        info = self.kinds.find(GVK(*parse_api_version(api_version), kind)) if subresource else None
+        if info is not None:
+            held = info.subresource_gvk(subresource)
+            api_version, kind = join_api_version(held.group, held.version), held.kind
         for store in self._stores(f"read {kind} `{namespace}/{name}`"):
             found = store.get(api_version, kind, namespace, name)
             if found is not None:

@@ -128,7 +128,7 @@ class NonblockingHost:
             raise NeedsWorkerError
         return self._host.global_entry(name)
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> NoReturn:
+    def get_object(self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = "") -> NoReturn:
         """Ask for a worker."""
         raise NeedsWorkerError
 

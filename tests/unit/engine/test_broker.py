@@ -36,6 +36,8 @@ def test_a_cluster_policy_reads_every_namespace():
         lambda asking: asking.get_object("v1", "ConfigMap", "other", "settings"),
         lambda asking: asking.list_objects("v1", "ConfigMap", "other"),
         lambda asking: asking.list_objects("v1", "ConfigMap", ""),
+        lambda asking: asking.get_object("rbac.authorization.k8s.io/v1", "ClusterRole", "team", "admin"),
+        lambda asking: asking.list_objects("v1", "Node", "team"),
         lambda asking: asking.api_call("/api/v1/namespaces/other/configmaps"),
         lambda asking: asking.api_call("/api/v1/configmaps"),
         lambda asking: asking.api_call("/api/v1/namespaces/team"),

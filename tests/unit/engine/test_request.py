@@ -95,3 +95,20 @@ def test_a_user_reads_back_as_it_was_written():
     """`userInfo` keeps uid and extra values."""
     info = {"username": "alice", "uid": "7", "groups": ["devs"], "extra": {"scopes": ["a", "b"]}}
     assert info == User.from_json(info).to_json()
+
+
+def test_a_policy_event_has_neither_operation_nor_user():
+    """Rules match the object as one that is created; policies see the empty operation, and write `|| 'BACKGROUND'`."""
+    request = Request.from_policy_event(POD, namespace_labels={"team": "a"})
+    assert (Operation.CREATE, False) == (request.operation, request.is_background)
+    assert ("", "web") == (request.variables()["operation"], request.variables()["name"])
+    assert "userInfo" not in request.variables()
+
+
+def test_a_request_for_an_existing_object_keeps_operation_and_user():
+    """Nothing of the object changes, so it is its own predecessor."""
+    trigger = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "a"}}
+    asked = Request.from_manifest(trigger, user=User("alice"))
+    request = asked.for_existing(POD, gvr=GVR("", "v1", "pods"), subresource="status", namespace_labels={"team": "b"})
+    assert (POD, POD, "web", "shop") == (request.object, request.old, request.name, request.namespace)
+    assert ("Pod", "status", "alice") == (request.gvk.kind, request.subresource, request.user.username)

@@ -320,7 +320,9 @@ class Stored(NoHost):
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str, str]] = []
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
         """Return the policy `late`."""
         self.asked.append((api_version, kind, namespace, name))
         return {"metadata": {"name": name}} if name == "late" else None
@@ -475,7 +477,9 @@ def test_what_is_in_work_is_finished_before_the_end() -> None:
 class LateNamespaces(NoHost):
     """A world that knows one namespace more than the watch has brought."""
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
         """Return the namespace `late`."""
         labels = {"env": "prod"}
         return {"metadata": {"name": name, "labels": labels}} if (kind, name) == ("Namespace", "late") else None

@@ -60,8 +60,12 @@ class StoreHost(NoHost):
         """Answer a question about the user, or about the service account that it names."""
         return decide_access(check, self._user, self._authorizer)
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject | None:
         """Return one object in the version that is asked for."""
+        if subresource:
+            raise HostError(f"the subresource `{subresource}` of an object cannot be read here")
         type = self._type(api_version, kind)
         found = self._cluster.get(Key(type.key, namespace if type.namespaced else "", name))
         return None if found is None else self._in_version(type, found)

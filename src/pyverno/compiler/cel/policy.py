@@ -253,6 +253,7 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
         variables=variables,
         refuses_atomics=refuses_atomics,
         annotations=annotations,
+        target_conditions=compiler.conditions(spec.target_match_conditions),
     )
     return _annotated(_rule(policy, info, parser, Stage.MUTATE, action), annotations)
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.exemption import SkippedByException
+from pyverno.engine.actions.existing import ExistingObject, ExistingObjects
 from pyverno.engine.actions.patches import Patch
-from pyverno.engine.effects import PatchEffect
 from pyverno.engine.faults import error_verdict
 from pyverno.engine.redaction import asked
 from pyverno.engine.result import ResourceRef, Status, Verdict
@@ -165,28 +165,32 @@ class Targets:
     bindings: tuple[Binding, ...] = ()
     preconditions: Preconditions | None = None
 
-    def find(self, run: Run) -> Sequence[JSON]:
-        """Ask the world for the objects; wildcards in names and namespaces list and filter."""
+    def find(self, run: Run) -> Sequence[ExistingObject]:
+        """Read the objects; wildcards in names and namespaces list and filter."""
         names = [(each, self._text(each, run)) for each in (self.api_version, self.kind, self.namespace, self.name)]
         selector = self.selector.render(run.scope, run.runtime) if self.selector is not None else None
         used = names if self.selector is None else [*names, (self.selector, selector)]
-        return asked(lambda: self._named(run, *(text for _, text in names), selector=selector), *used)
+        return asked(lambda: self._read(run, *(text for _, text in names), selector=selector), *used)
 
     @staticmethod
-    def _named(run: Run, api_version: str, kind: str, namespace: str, name: str, *, selector: JSON) -> Sequence[JSON]:
-        kind, _, _ = kind.partition("/")
+    def _read(
+        run: Run, api_version: str, kind: str, namespace: str, name: str, *, selector: JSON
+    ) -> Sequence[ExistingObject]:
+        kind, _, subresource = kind.partition("/")
+        objects = ExistingObjects(run.broker, api_version, kind, subresource)
         namespace = namespace or run.rule.info.policy.namespace
         if name and not has_wildcard(name) and not has_wildcard(namespace) and selector is None:
-            found = run.broker.get_object(api_version, kind, namespace, name)
+            found = objects.get(namespace, name)
             return () if found is None else (found,)
-        asked = "" if has_wildcard(namespace) else namespace
-        return [
+        listed = "" if has_wildcard(namespace) else namespace
+        documents = (
             document
-            for document in run.broker.list_objects(api_version, kind, asked, selector)
+            for document in run.broker.list_objects(api_version, kind, listed, selector)
             if (ref := ResourceRef.of(document))
             and (not name or wildcard_match(name, ref.name))
             and (not namespace or wildcard_match(namespace, ref.namespace))
-        ]
+        )
+        return tuple(objects.of(documents))
 
     @staticmethod
     def _text(template: Template, run: Run) -> str:
@@ -213,7 +217,7 @@ class MutateExisting:
                 # COMPAT: upstream prints an empty prefix (E1.29)
                 verdicts.append(error_verdict(error, prefix=": "))
                 continue
-            verdicts.extend(self._one(entry, document, run) for document in found)
+            verdicts.extend(self._one(entry, existing, run) for existing in found)
         return verdicts
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
@@ -222,8 +226,8 @@ class MutateExisting:
         text = "rule is skipped due to policy exception " + ", ".join(keys)
         return (Verdict(Status.SKIP, text, exceptions=keys),)
 
-    def _one(self, entry: Targets, document: JSON, run: Run) -> Verdict:
-        target = ResourceRef.of(document)
+    def _one(self, entry: Targets, existing: ExistingObject, run: Run) -> Verdict:
+        document, target = existing.document, existing.ref
         inner = run.with_scope(run.scope.with_values(target=document))
         try:
             for binding in entry.bindings:
@@ -237,5 +241,5 @@ class MutateExisting:
             return error_verdict(error, target=target)
         if changed is document or equal(changed, document):
             return Verdict(Status.SKIP, self.change.nothing, target=target)
-        effect = PatchEffect(target, document, changed)
-        return Verdict(Status.PASS, _described(changed), patched=changed, effects=(effect,), target=target)
+        effects = (existing.patched(changed),)
+        return Verdict(Status.PASS, _described(changed), patched=changed, effects=effects, target=target)

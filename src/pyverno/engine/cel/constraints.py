@@ -17,7 +17,7 @@ from pyverno.kube.json import JSON
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.resource import Resource
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
 __all__ = ["NEVER_INTERCEPTED", "ConstraintMatcher", "ResourceRule", "resource_of"]
 
@@ -184,6 +184,10 @@ class ConstraintMatcher:
         """Tell whether a rule lists an operation."""
         return any(operation in rule.operations for rule in self.rules)
 
+    def for_any_operation(self) -> ConstraintMatcher:
+        """Return the same constraints whatever the operation."""
+        return replace(self, rules=_for_any(self.rules), excludes=_for_any(self.excludes))
+
     def mismatch(self, request: Request, resource: Resource) -> str | None:
         """Return in words why the request is not matched, or None when it is.
 
@@ -269,6 +273,10 @@ class _Seen:
             if rule.fits(self.gvr, subresource, operation, namespace)
             or any(rule.fits(other, subresource, operation, namespace) for other in self.others)
         )
+
+
+def _for_any(rules: tuple[ResourceRule, ...]) -> tuple[ResourceRule, ...]:
+    return tuple(replace(rule, operations=frozenset({ANY})) for rule in rules)
 
 
 def _is_short(gvk: GVK, gvr: GVR | None) -> bool:

@@ -49,7 +49,7 @@ class BrokerWorld:
         if labels:
             path += "?labelSelector=" + quote(_equality_selector(labels), safe="")
         found = self.broker.api_call(path)
-        return found if isinstance(found, dict) else {}
+        return _with_kinds(found) if isinstance(found, dict) else {}
 
     def post_resource(self, api_version: str, resource: str, namespace: str | None, body: JSONObject) -> JSONObject:
         """Create an object by POST and return the answer."""
@@ -148,6 +148,19 @@ class BrokerWorld:
                 text = f"a policy of namespace `{self.broker.namespace}` may not read "
                 raise OperandError(f"{text}cluster-wide resources", f"{text}the cluster-wide {resource}")
         return f"{prefix}/namespaces/{_segment(own, 'namespace')}/{resource}" if own else f"{prefix}/{resource}"
+
+
+def _with_kinds(listed: JSONObject) -> JSONObject:
+    """Return a list object whose items name their kind, which an API server says once for all of them.
+
+    >>> _with_kinds({"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {}}]})["items"]
+    [{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {}}]
+    """
+    items, kind = listed.get("items"), listed.get("kind")
+    if not isinstance(items, list) or not isinstance(kind, str) or not kind.endswith("List"):
+        return listed
+    named = {"apiVersion": listed.get("apiVersion"), "kind": kind.removesuffix("List")}
+    return {**listed, "items": [{**named, **item} if isinstance(item, dict) else item for item in items]}
 
 
 def _segment(text: str, what: str) -> str:

@@ -41,6 +41,7 @@ class MutatingAction:
     """All mutations of a policy in order, each on the object as the ones before left it; one that fails drops all.
 
     `refuses_atomics`: atomic lists and maps may not be replaced, except in a policy that uses server-side apply.
+    `target_conditions` count for existing objects only (`existing.py`).
     """
 
     mutations: tuple[CelMutation, ...]
@@ -50,6 +51,7 @@ class MutatingAction:
     annotations: tuple[tuple[str, Program], ...] = ()
     passed: str = "success"
     failed: str = "failed to evaluate policy: "
+    target_conditions: tuple[CelCondition, ...] = ()
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Mutate the object of the request; a DELETE has none."""

@@ -21,7 +21,7 @@ def rule(*resources, **more):
     return {"resourceRules": rules}
 
 
-def existing(targets, *, kind="MutatingPolicy", expression=LABELLED, **spec):
+def existing(targets, *, kind="MutatingPolicy", expression=LABELLED, objects=(CONFIG_MAP, OTHER), **spec):
     """Review a Secret that triggers a change of ConfigMaps."""
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
     policy = kyverno(
@@ -32,7 +32,7 @@ def existing(targets, *, kind="MutatingPolicy", expression=LABELLED, **spec):
         targetMatchConstraints=targets,
         **spec,
     )
-    host = OfflineHost(objects=ObjectStore([CONFIG_MAP, OTHER]))
+    host = OfflineHost(objects=ObjectStore(objects))
     return ask(policy, resource=TRIGGER, host=host)
 
 
@@ -74,6 +74,42 @@ def test_a_target_that_fails_does_not_stop_the_others():
     chosen = f"[{LABELLED}][object.metadata.name == 'settings' ? 1 : 0]"
     review = existing(rule("configmaps"), expression=chosen)
     assert [status for status, _ in told(review)] == ["error", "pass"]
+
+
+def test_a_kind_that_can_not_be_read_does_not_stop_the_others():
+    """It has a verdict of its own."""
+    both = {"resourceRules": [*rule("gadgets")["resourceRules"], *rule("configmaps")["resourceRules"]]}
+    assert ["error", "pass", "pass"] == [status for status, _ in told(existing(both))]
+
+
+def test_an_object_is_changed_once_however_often_rules_select_it():
+    """Two rules may overlap."""
+    both = {"resourceRules": rule("configmaps")["resourceRules"] * 2}
+    assert 2 == len(existing(both).effects)
+
+
+def test_subresources_of_targets_are_changed_through_their_objects():
+    """The rules name them, also for what an expression returns."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker"}}
+    by_rules = existing(rule("nodes/status"), objects=[node])
+    by_expression = {**rule("nodes/status"), "expression": "resource.Get('v1', 'nodes', '', 'worker')"}
+    for review in (by_rules, existing(by_expression, objects=[node])):
+        assert [("worker", "status")] == [(effect.target.name, effect.subresource) for effect in review.effects]
+
+
+def test_what_an_expression_makes_up_is_read_again():
+    """Only what is stored is changed, and a policy of a namespace changes nothing outside of it."""
+    metadata = "dyn({'name': 'NAME', 'namespace': 'SPACE'})"
+    made_up = f"{{'apiVersion': dyn('v1'), 'kind': dyn('ConfigMap'), 'metadata': {metadata}}}"
+
+    def found(name, namespace, kind="MutatingPolicy"):
+        expression = made_up.replace("NAME", name).replace("SPACE", namespace)
+        return existing({"expression": expression}, kind=kind)
+
+    assert [CONFIG_MAP] == [effect.before for effect in found("settings", "team").effects]
+    assert ["error"] == [status for status, _ in told(found("none", "team"))]
+    outside = found("other", "elsewhere", kind="NamespacedMutatingPolicy")
+    assert (["error"], ()) == ([status for status, _ in told(outside)], outside.effects)
 
 
 @pytest.mark.parametrize("targets", [rule("*"), rule("gadgets"), {"expression": "1"}])
