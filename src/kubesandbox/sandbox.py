@@ -14,7 +14,7 @@ import threading
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -35,8 +35,10 @@ from kubesandbox.authentication.tokens import TokenSigner, legacy_claims
 from kubesandbox.authorization.access import MASTERS, Authorizer, EverythingAllowed
 from kubesandbox.authorization.rbac import RbacAuthorizer
 from kubesandbox.bootstrap import first_objects, server_objects
+from kubesandbox.controllers.clock import SystemClock
 from kubesandbox.controllers.controllerset import ControllerSet
 from kubesandbox.controllers.registry import ControllerSettings
+from kubesandbox.http.dates import machine_time
 from kubesandbox.http.server import HttpServer
 from kubesandbox.local import LocalClient
 from kubesandbox.objects.allocation import Allocator
@@ -78,7 +80,8 @@ class Settings:
     `load` names YAML files whose objects are created at the start, `namespaces` further namespaces. `services` maps the
     services of webhooks to real addresses (`("ns", "name")` → host and port). `data_dir` keeps objects and keys between
     starts. `controllers=False` starts the API server alone, `kubelet=False` leaves pods pending. With
-    `authorization=False` every authenticated user may do everything.
+    `authorization=False` every authenticated user may do everything. `clock` is the time of the cluster: timestamps of
+    objects, tokens and the Date headers of responses follow it; certificates follow the machine, as their readers do.
     """
 
     kube_version: str = DEFAULT_VERSION
@@ -93,6 +96,7 @@ class Settings:
     authorization: bool = True
     static_tokens: tuple[StaticToken, ...] = ()
     log_request: Callable[[str], None] | None = None
+    clock: Callable[[], datetime] = machine_time
 
     @property
     def is_local(self) -> bool:
@@ -136,7 +140,7 @@ class Sandbox:
         folder = self._data_folder()
         if settings.data_dir is not None:
             self._journal = SqliteJournal(folder / _OBJECTS)
-        keys = _Keys.read_or_make(folder, self.now())
+        keys = _Keys.read_or_make(folder, machine_time())
         store = _store(self._journal)
         schemas = ObjectSchemas(
             settings.kube_version,
@@ -178,11 +182,12 @@ class Sandbox:
             },
             log_request=settings.log_request,
             audit=self._audit,
+            clock=self.now,
         )
         self.certificate = keys.authority.certificate
         try:
             port = await self._http.start(
-                settings.address, settings.port, keys.server_context(self.now(), settings.address)
+                settings.address, settings.port, keys.server_context(machine_time(), settings.address)
             )
         except OSError as error:
             place = f"{settings.address}:{settings.port}"
@@ -195,10 +200,10 @@ class Sandbox:
                 certificate=keys.authority.certificate.decode(),
                 sign_token=keys.sign_secret_token,
                 sign_request=lambda request, lifetime, usages: keys.authority.sign(
-                    request, now=self.now(), lifetime=lifetime, usages=usages
+                    request, now=machine_time(), lifetime=lifetime, usages=usages
                 ),
             )
-            self._controllers = ControllerSet(context, kubelet=settings.kubelet)
+            self._controllers = ControllerSet(context, clock=SystemClock(self.now), kubelet=settings.kubelet)
             await self._controllers.start(self.server)
         await self.load(self.settings.load)
 
@@ -271,8 +276,8 @@ class Sandbox:
         return self._audit.records
 
     def now(self) -> datetime:
-        """Return the current time."""
-        return datetime.now(UTC)
+        """Return the time of the cluster."""
+        return self.settings.clock()
 
     def client(self, user: User | None = None) -> LocalClient:
         """Return a client without HTTP, of an administrator by default.
@@ -324,7 +329,7 @@ class Sandbox:
 
     def _write_kubeconfig(self, folder: Path, keys: _Keys, port: int) -> None:
         self.url = f"https://{self._host}:{port}"
-        client = keys.authority.issue(ADMIN_USER, now=self.now(), organizations=(ADMIN_GROUP,))
+        client = keys.authority.issue(ADMIN_USER, now=machine_time(), organizations=(ADMIN_GROUP,))
         document = kubeconfig(self.url, keys.authority.certificate, client=client)
         path = folder / "kubeconfig"
         write_private(path, encode_indent(document).encode())

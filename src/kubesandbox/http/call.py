@@ -12,6 +12,7 @@ from aiohttp import web
 from kubesandbox.apiserver import ApiServer
 from kubesandbox.attributes import Notes
 from kubesandbox.http.bodies import MAX_BYTES, MEDIA_TYPES, Body, media_type, read_body, too_large
+from kubesandbox.http.dates import DateHeader
 from kubesandbox.http.replies import Form, Writer, status_bytes
 from kubesandbox.http.requests import Target, WriteOptions, parse_target, wants_watch
 from kubesandbox.http.urls import parse_url
@@ -29,8 +30,9 @@ __all__ = ["Call"]
 class Call:
     """One request, and what is known about it so far."""
 
-    def __init__(self, request: web.BaseRequest, server: ApiServer, reviews: Reviews) -> None:
+    def __init__(self, request: web.BaseRequest, server: ApiServer, reviews: Reviews, date: DateHeader) -> None:
         """Take the request and who carries it out; raises ValueSyntaxError for a path that can not be read."""
+        self.date = date
         self.request = request
         self.reviews = reviews
         self.server = server

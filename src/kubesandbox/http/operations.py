@@ -54,7 +54,11 @@ async def _watch(call: Call, kind: ResourceType) -> web.StreamResponse:
     groups = call.server.watch(kind, call.namespace(kind), ListOptions.from_query(query, is_watch=True))
     # what is wrong with the request shows before the first group
     events = await anext(groups)
-    headers = {"Content-Type": call.form.media_type, "Cache-Control": "no-cache, private"}
+    headers = {
+        "Content-Type": call.form.media_type,
+        "Cache-Control": "no-cache, private",
+        "Date": call.date.text(),
+    }
     response = web.StreamResponse(headers=headers)
     for header in warning_headers(call.notes.warnings):
         response.headers.add("Warning", header)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
@@ -26,6 +27,7 @@ from kubesandbox.discovery.deprecations import deprecation
 from kubesandbox.http.call import Call
 from kubesandbox.http.compression import compress
 from kubesandbox.http.connections import Connections, unmet, unreadable
+from kubesandbox.http.dates import DateHeader, machine_time
 from kubesandbox.http.operations import operation_of
 from kubesandbox.http.paths import NO_SNIFFING, Paths, nothing_here
 from kubesandbox.http.replies import accepted_form
@@ -67,12 +69,14 @@ class HttpServer:
         documents: Mapping[str, Callable[[], JSONObject]] | None = None,
         log_request: Callable[[str], None] | None = None,
         audit: AuditLog | None = None,
+        clock: Callable[[], datetime] = machine_time,
     ) -> None:
         """Take the operations, who judges requests and who answers questions about that.
 
         `documents` are further answers by their path; `log_request` gets one line per request, `audit` what was noted
-        about it.
+        about it. Date headers show `clock`.
         """
+        self._date = DateHeader(clock)
         self._audit = audit or AuditLog()
         self._reviews = reviews
         self._server = server
@@ -110,7 +114,7 @@ class HttpServer:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         started = perf_counter()
         try:
-            call = Call(request, self._server, self._reviews)
+            call = Call(request, self._server, self._reviews, self._date)
         except ValueSyntaxError:
             return unreadable()
         refused = unmet(request)
@@ -134,6 +138,7 @@ class HttpServer:
             if response.status == 403:
                 response.headers.update(NO_SNIFFING)
             response.headers.setdefault("Cache-Control", "no-cache, private")
+            response.headers["Date"] = self._date.text()
         self._paths.answered[call.target.verb, response.status] += 1
         self._told(call, response.status, (perf_counter() - started) * 1000)
         return response

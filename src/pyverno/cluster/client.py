@@ -22,6 +22,7 @@ import orjson
 from pyverno.cluster.access import Access
 from pyverno.cluster.credentials import Credentials, Identity
 from pyverno.cluster.queries import WATCH
+from pyverno.cluster.servertime import ServerTime
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
@@ -116,12 +117,14 @@ class Client:
         burst: int = 200,
         agent: str = "pyverno",
         on_request: Callable[[str, str], None] = lambda _method, _path: None,
+        server_time: ServerTime | None = None,
     ) -> None:
         """Take the access, the limits, and who is told of each request (method, or `WATCH`, and path).
 
-        The session is opened with the first request.
+        The session is opened with the first request. `server_time` is fed with the Date headers of all responses.
         """
         self._on_request = on_request
+        self._server_time = server_time
         self.access = access
         self._credentials = Credentials(access)
         self._budget = RequestBudget(qps, burst)
@@ -233,9 +236,11 @@ class Client:
         try:
             async with asyncio.timeout(seconds):
                 options = await self._options(sent.headers)
+                began = time.monotonic()
                 async with self._open().request(
                     sent.method, self.access.server + sent.path, params=sent.query, data=sent.data, **options
                 ) as reply:
+                    self._note_time(reply, began)
                     return reply.status, await _body(reply, max_bytes, what), _wait(reply)
         except TimeoutError:
             raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
@@ -261,7 +266,9 @@ class Client:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_seconds)
         try:
             options = await self._options({"Accept": accept})
+            began = time.monotonic()
             async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
+                self._note_time(reply, began)
                 if reply.status != 200:
                     _answer("GET", path, reply.status, await _body(reply, MAX_ANSWER_BYTES, f"GET {path}"))
                 opened()
@@ -271,6 +278,10 @@ class Client:
             raise HostError(f"the watch of `{path}` sent something that is no JSON: {error.message}") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise HostError(f"the watch of `{path}` broke off: {_why(error)}") from None
+
+    def _note_time(self, reply: aiohttp.ClientResponse, sent: float) -> None:
+        if self._server_time is not None:
+            self._server_time.note(reply.headers.get("Date", ""), sent)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -21,6 +21,7 @@ __all__ = ["Served", "discover", "find_served"]
 _AGGREGATED: Final = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
+_COMMON_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _ACCEPT: Final = f"{_AGGREGATED},application/json"
 
 
@@ -88,6 +89,7 @@ def _listed(group: str, version: JSONObject) -> Iterator[KindInfo]:
                 namespaced=resource.get("scope") == "Namespaced",
                 subresources=tuple(str(each["subresource"]) for each in _maps(resource, "subresources")),
                 categories=tuple(resource.get("categories") or ()),
+                verbs=_verbs(resource),
             )
 
 
@@ -134,7 +136,14 @@ def _resources(listed: JSONObject) -> Iterator[KindInfo]:
             namespaced=row.get("namespaced") is True,
             subresources=below,
             categories=tuple(row.get("categories") or ()),
+            verbs=_verbs(row),
         )
+
+
+def _verbs(resource: JSONObject) -> tuple[str, ...]:
+    """Return the verbs of a resource in order; most resources share one tuple."""
+    found = tuple(sorted(str(each) for each in resource.get("verbs") or ()))
+    return _COMMON_VERBS if found == _COMMON_VERBS else found
 
 
 def _maps(source: JSONObject, key: str) -> list[JSONObject]:

@@ -44,7 +44,9 @@ class ResourceNames:
 
 @dataclass(frozen=True, slots=True)
 class KindInfo(ResourceNames):
-    """One kind in one version; `subresources` are names such as `status`.
+    """One kind in one version; `subresources` are names such as `status`, `verbs` those that its server offers.
+
+    Where no server was asked `verbs` is empty.
 
     >>> info = BUILTIN_KINDS.find(GVK("apps", "v1", "Deployment"))
     >>> info.plural, info.short_names, info.namespaced, info.subresources
@@ -60,6 +62,7 @@ class KindInfo(ResourceNames):
     namespaced: bool = True
     subresources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
 
     def subresource_gvk(self, name: str) -> GVK:
         """Return the kind of the objects that a subresource takes: mostly the kind itself.

@@ -17,7 +17,8 @@ from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
 from tests.support.apiserver import Script, serving, status
 
-PODS = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "shortNames": ["po"], "verbs": []}
+VERBS = ["watch", "get", "list"]
+PODS = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "shortNames": ["po"], "verbs": VERBS}
 LOG = {"name": "pods/log", "namespaced": True, "kind": "Pod", "verbs": []}
 EVENTS = {"name": "events", "singularName": "event", "namespaced": True, "kind": "Event", "verbs": []}
 
@@ -69,6 +70,7 @@ def test_plain_discovery_asks_for_every_version() -> None:
         pod.subresources,
         pod.short_names,
     )
+    assert ("get", "list", "watch") == pod.verbs
     events = [info.version for info in kinds if info.group == "events.k8s.io"]
     assert ["v1", "v1beta1"] == events
 
