@@ -17,6 +17,8 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("redirects of one download", "offline.manifests", "MAX_REDIRECTS", ""),
     ("size of one YAML or JSON text", "kube.yaml.documents", "MAX_BYTES", "bytes"),
     ("depth of a document", "kube.yaml.events", "MAX_DEPTH", "levels"),
+    ("nodes of a YAML text in flow style, each times its depth", "kube.yaml.events", "MAX_FLOW_WORK", ""),
+    ("a JSON text of more than 1,024 levels", "kube.json", "MAX_SCANNED_BYTES", "bytes"),
     ("aliases of a YAML document, in relation to its size", "kube.yaml.events", "MAX_ALIAS_RATIO", "times"),
     ("what aliases of a YAML document may expand to", "kube.yaml.events", "MAX_ALIAS_BYTES", "bytes"),
     ("elements that a JSON patch may pad a list with", "kube.patch.jsonpatch", "MAX_PADDING", ""),

@@ -47,6 +47,7 @@ CONTAINMENT = frozenset(
         "pyverno.engine.faults.trace_of",
         "pyverno.engine.fast.plan.Candidate.of",
         "pyverno.engine.fast.plan.Candidate.broken",
+        "pyverno.engine.timeslice.CompileSlice.make",
         *(
             f"pyverno.engine.fast.plan.{name}"
             for name in ("make_plan", "_asked", "_fused", "_first_asked", "_pass_check")

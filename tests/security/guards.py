@@ -298,13 +298,15 @@ _CLOSED: Final = (
         "failing_closed::test_no_value_of_any_metadata_skips_a_rule"
         " failing_closed::test_no_metadata_of_the_requester_skips_a_rule"
         " admission::test_no_field_that_a_user_sets_skips_evaluation",
-        (_ENGINE, "for step in policies.plan(phases, key):",
-         'for step in () if "deletionTimestamp" in request.subject["metadata"] else policies.plan(phases, key):'),
+        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
+         'for step in () if "deletionTimestamp" in request.subject["metadata"]'
+         " else policies.plan(phases, key, budget.deadline):"),
     ),
     _guard(
         "I5", "an object of odd types is judged", "failing_closed::test_wrong_types_never_let_an_object_through",
-        (_ENGINE, "for step in policies.plan(phases, key):",
-         'for step in policies.plan(phases, key) if isinstance(request.subject["metadata"], dict) else ():'),
+        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
+         "for step in policies.plan(phases, key, budget.deadline)"
+         ' if isinstance(request.subject["metadata"], dict) else ():'),
     ),
     _guard(
         "I5", "a failed patch leaves the object", "failing_closed::test_a_failed_patch_leaves_the_object_as_it_was",
@@ -313,8 +315,8 @@ _CLOSED: Final = (
     ),
     _guard(
         "I5", "a DELETE is judged by what is deleted", "failing_closed::test_a_delete_is_judged_too",
-        (_ENGINE, "for step in policies.plan(phases, key):",
-         "for step in policies.plan(phases, key) if request.object is not None else ():"),
+        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
+         "for step in policies.plan(phases, key, budget.deadline) if request.object is not None else ():"),
     ),
     _guard(
         "I7", "what can not be verified is an error", "failing_closed::test_image_rules_without_an_engine_deny",
@@ -454,7 +456,32 @@ _LIMITED: Final = (
     ),
     _guard(
         "I9", "connections are counted", "admission::test_connections_beyond_the_limit_are_closed_and_the_others_served",
-        ("webhook/connections.py", "if len(self.connections) > self._max_connections:", "if False:"),
+        ("webhook/connections.py", "if len(self.connections) > self._max_connections and not self._close_longest_idle():",
+         "if False:"),
+    ),
+    _guard(
+        "I9", "idle connections make room", "admission::test_connections_that_asked_once_make_room_for_new_ones",
+        ("webhook/connections.py", " and not self._close_longest_idle():", ":"),
+    ),
+    _guard(
+        "I9", "connections at work keep their place",
+        "admission::test_a_connection_whose_request_is_in_work_is_not_idle",
+        ("webhook/connections.py", " or time.monotonic() - since < self._reclaim_seconds:", ":"),
+    ),
+    _guard(
+        "I9", "the slow decoder reads short texts",
+        "tests/unit/kube/test_json.py::test_a_long_text_that_is_too_deep_or_no_json_is_refused_at_once",
+        ("kube/json.py", "        if len(raw) > MAX_SCANNED_BYTES:\n", "        if False:\n"),
+    ),
+    _guard(
+        "I9", "nodes deep in brackets are counted",
+        "tests/unit/kube/yaml/test_documents.py::test_nodes_deep_in_brackets_are_counted_and_limited",
+        ("kube/yaml/events.py", "            work.add(flow, event)\n", "            pass\n"),
+    ),
+    _guard(
+        "I9", "a review compiles for a moment only",
+        "tests/unit/engine/test_policyset.py::test_a_review_with_a_deadline_compiles_for_a_moment_only",
+        ("engine/timeslice.py", "                self.is_over = self._left <= 0\n", ""),
     ),
     _guard(
         "I9", "handshakes have a time", "admission::test_who_begins_with_tls_and_does_not_go_on_is_sent_away",
@@ -610,8 +637,7 @@ _CONTAINED: Final = (
     _guard(
         "I11", "numbers and texts are read as Go reads them",
         "containment::test_numbers_that_are_none_are_refused containment::test_surrogates_never_break_the_writer",
-        ("kube/json.py", "    except orjson.JSONDecodeError:\n        return scan(raw)",
-         '    except orjson.JSONDecodeError:\n        return __import__("json").loads(raw)'),
+        ("kube/json.py", "        return _decode_unusual(raw)\n", '        return __import__("json").loads(raw)\n'),
         ("kube/json.py", 'text = _SURROGATE.sub("\\ufffd", text)', "pass"),
     ),
     _guard(

@@ -230,6 +230,49 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None
     play(NEEDS_LABEL, scene, limits=Limits(connections=3))
 
 
+def test_connections_that_asked_once_make_room_for_new_ones() -> None:
+    """L6: the one that has been idle longest is closed, so that nobody keeps the API server out for five minutes."""
+
+    async def scene(caller: Caller, _: WebhookServer) -> None:
+        held = []
+        for _turn in range(3):
+            reader, writer = await caller.open()
+            writer.write(b"GET /health/liveness HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert b"200 OK" in await reader.readline()
+            held.append((reader, writer))
+        async with asyncio.timeout(5):
+            assert not (await caller.ask("/validate/fail", CONFIG_MAP))["allowed"]
+            assert (await _rest(held[0][0])).endswith(b"ok")
+        for _reader, writer in held[1:]:
+            writer.write(b"GET /health/liveness HTTP/1.1\r\nHost: a\r\n\r\n")
+        async with asyncio.timeout(5):
+            answers = [await reader.readuntil(b"HTTP/1.1 200 OK") for reader, _writer in held[1:]]
+        assert 2 == len(answers)
+        for _reader, writer in held:
+            writer.close()
+
+    play(NEEDS_LABEL, scene, limits=Limits(connections=3, reclaim_seconds=0))
+
+
+def test_a_connection_whose_request_is_in_work_is_not_idle() -> None:
+    """L6: nor is one whose answer has only just been sent; a new connection is refused then."""
+
+    async def scene(caller: Caller, _: WebhookServer) -> None:
+        reader, writer = await caller.open()
+        writer.write(b"GET /health/liveness HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b"200 OK" in await reader.readline()
+        _other, second = await caller.open()
+        second.write(b"POST /validate/fail HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
+        await second.drain()
+        async with asyncio.timeout(5):
+            third, late = await caller.open()
+            assert not await _rest(third)
+        for each in (writer, second, late):
+            each.close()
+
+    play(NEEDS_LABEL, scene, limits=Limits(connections=2, reclaim_seconds=60))
+
+
 def test_who_begins_with_tls_and_does_not_go_on_is_sent_away() -> None:
     """L6: connections that never end their handshake do not add up; the others are answered."""
 

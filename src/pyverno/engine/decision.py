@@ -7,6 +7,7 @@ are judged, once, last, and for every front door alike. This module must never e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from pyverno.engine.faults import fault_of
 from pyverno.engine.request import Request
@@ -69,7 +70,7 @@ def _unworded(request: Request, resource: JSON, results: Iterable[RuleResult], f
 
 def _judged(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
     # what passed says nothing here, and most results did
-    results = tuple(result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning)
+    results = _in_order(result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning)
     if any(_blocks(result) for result in results):
         message = denial_message(request, results)
         return Decision(allowed=False, message=message, warnings=tuple(_cel_warnings(results)))
@@ -80,6 +81,20 @@ def _judged(request: Request, resource: JSON, results: Iterable[RuleResult]) -> 
 
         patch = tuple(create_patch(request.object, resource))
     return Decision(allowed=True, warnings=(*_warnings(results), *_cel_warnings(results)), patch=patch)
+
+
+def _in_order(results: Iterable[RuleResult]) -> tuple[RuleResult, ...]:
+    """Return results with the validations of each family by policy: a fast tier answers before rules without one."""
+    groups = groupby(results, lambda result: (result.rule.policy.family, result.rule.type is RuleType.VALIDATION))
+    return tuple(
+        result
+        for (_, validates), group in groups
+        for result in (sorted(group, key=_policy_order) if validates else group)
+    )
+
+
+def _policy_order(result: RuleResult) -> tuple[str, str]:
+    return result.rule.policy.name, result.rule.policy.namespace
 
 
 def denial_message(request: Request, results: Iterable[RuleResult]) -> str:

@@ -150,7 +150,7 @@ class Engine:
             request.is_background,
             request.gvr,
         )
-        for step in policies.plan(phases, key):
+        for step in policies.plan(phases, key, budget.deadline):
             if isinstance(step, Asked):
                 self._ask(step, course)
             elif _passes(step.check, course.plain_object, budget):

@@ -14,6 +14,7 @@ from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import Phase
 from pyverno.engine.request import Operation
 from pyverno.engine.rule import CompiledPolicy, CompiledRule, Exemption, RuleInfo
+from pyverno.engine.timeslice import CompileSlice
 
 __all__ = ["PolicySet"]
 
@@ -60,13 +61,20 @@ class PolicySet:
         """Return a set with these exceptions instead of the present ones."""
         return PolicySet(self.policies, exceptions, asks_all=self._asks_all)
 
-    def plan(self, phases: Sequence[Phase], key: IndexKey) -> Plan:
-        """Return what phases do for requests with this key, one after the other, each in order of policy name."""
+    def plan(self, phases: Sequence[Phase], key: IndexKey, deadline: float | None = None) -> Plan:
+        """Return what phases do for requests with this key, one after the other, each in order of policy name.
+
+        With a deadline fast tiers are compiled for a moment only: a plan without some of them says the same, and is not
+        remembered, so that the next requests compile the rest.
+        """
         asked = (tuple(phases), key)
         found = self._memo.get(asked)
         if found is None:
-            selected = tuple(tuple(self._select(phase, key)) for phase in phases)
-            found = tuple(step for policies in selected for step in make_plan(policies, self._checks))
+            time = CompileSlice() if deadline is not None else CompileSlice(float("inf"))
+            selected = tuple(tuple(self._select(phase, key, time)) for phase in phases)
+            found = tuple(step for policies in selected for step in make_plan(policies, self._checks, time))
+            if time.is_over:
+                return found
             if any(each.problem is not None for policies in selected for one in policies for each in one.candidates):
                 return found  # the next request finds out whether it was for once
             if len(self._memo) >= MEMO_LIMIT:
@@ -76,7 +84,7 @@ class PolicySet:
                 self._memo[asked] = found
         return found
 
-    def _select(self, phase: Phase, key: IndexKey) -> Iterable[Selected]:
+    def _select(self, phase: Phase, key: IndexKey, time: CompileSlice) -> Iterable[Selected]:
         if key.operation == Operation.DELETE and not phase.takes_deletes:
             return
         for policy in self.policies:
@@ -85,17 +93,17 @@ class PolicySet:
             if info.family is not phase.family or not is_asked:
                 continue
             rules = (rule for rule in policy.rules if rule.stage is phase.stage)
-            found = (self._candidate(rule, key) for rule in rules)
+            found = (self._candidate(rule, key, time) for rule in rules)
             candidates = tuple(candidate for candidate in found if candidate is not None)
             if candidates:
                 yield Selected(info, candidates)
 
-    def _candidate(self, rule: CompiledRule, key: IndexKey) -> Candidate | None:
+    def _candidate(self, rule: CompiledRule, key: IndexKey, time: CompileSlice) -> Candidate | None:
         """Return a rule with its exceptions, None when it is about no such request."""
         try:
             if not rule.may_match(key):
                 return None
-            return Candidate.of(rule, self._exceptions_for(rule.info), key)
+            return Candidate.of(rule, self._exceptions_for(rule.info), key, time)
         except Exception as error:
             return Candidate.broken(rule, error)
 

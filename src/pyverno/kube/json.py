@@ -1,7 +1,7 @@
 """JSON as plain Python values, encoded exactly as Go's encoding/json does.
 
 A JSON value is None, bool, int, float, str, list or dict with string keys. Values are never changed in place once
-they are shared. The slow decoder lives in `jsonscan`.
+they are shared. `jsonscan` has the slow decoder, for short texts that orjson does not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from pyverno.errors import DocumentError
 from pyverno.kube.gofloat import float_text, float_verb_text
-from pyverno.kube.jsonscan import scan
+from pyverno.kube.jsonscan import MAX_INT64, MIN_INT64, scan, with_valid_escapes
 from pyverno.lazyregex import regex
 
 __all__ = [
@@ -45,6 +45,12 @@ _MAYBE_FLOAT = regex(rb"[:,\[]-?[0-9]+[.e]")
 _LIKELY_FLOAT = regex(rb'(?:":|[,\[])-?[0-9]+[.e]')
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
+# Where a number that long may stand outside of strings.
+_LONG_TOKEN = regex(rb"(?:^|[:,\[\s])-?[0-9]{19}")
+
+MAX_SCANNED_BYTES = 64 * 1024
+"""A JSON text that is more than 1,024 levels deep may be this long; the exact errors of Go are for such texts too."""
+
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NEEDS_ESCAPE = regex('["\\\\\x00-\x1f]')
 _NEEDS_HTML_ESCAPE = regex("[<>&\u2028\u2029]")
@@ -64,7 +70,8 @@ def decode(data: bytes | str) -> JSON:
     """Read one JSON text as Go reads it.
 
     Integers beyond 64 bits become floats, a lone surrogate or a byte that is not UTF-8 becomes U+FFFD, the last of
-    equal keys wins. Up to 10,000 levels deep. Raises `DocumentError` with Go's text for anything else, NaN included.
+    equal keys wins. Up to 10,000 levels deep, 1,024 in a text of more than 64 KiB. Raises `DocumentError` for anything
+    else, NaN included: with Go's text, or with the offset where the text is longer than that.
 
     >>> decode('{"a": [1, 2.5, null]}')
     {'a': [1, 2.5, None]}
@@ -72,14 +79,45 @@ def decode(data: bytes | str) -> JSON:
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) <= _SHORT:
         return scan(raw)
-    if _LONG_NUMBER in raw.translate(_DIGITS_TO_ZERO):
-        return scan(raw)
     import orjson  # a run that reads and writes no JSON starts without it
 
     try:
-        return orjson.loads(raw)
+        value = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return scan(raw)
+        return _decode_unusual(raw)
+    if _LONG_NUMBER in raw.translate(_DIGITS_TO_ZERO) and _LONG_TOKEN.search(raw):
+        return _with_floats(value)
+    return value
+
+
+def _decode_unusual(raw: bytes) -> JSON:
+    """Read what orjson refuses and Go does not, and find the text of the error for what both refuse."""
+    import orjson  # as in `decode`
+
+    try:
+        return _with_floats(orjson.loads(with_valid_escapes(raw)))
+    except orjson.JSONDecodeError as error:
+        if len(raw) > MAX_SCANNED_BYTES:
+            raise DocumentError(
+                f"the text is no JSON, or too deep for its length: {error.msg} at offset {error.pos}"
+            ) from None
+    return scan(raw)
+
+
+def _with_floats(value: JSON) -> JSON:
+    """Return a value that was read just now with integers beyond 64 bits as floats; it is changed in place."""
+    holder = [value]
+    waiting: list[Any] = [holder]
+    while waiting:
+        container = waiting.pop()
+        items = container.items() if type(container) is dict else enumerate(container)
+        for place, item in items:
+            kind = type(item)
+            if kind is dict or kind is list:
+                waiting.append(item)
+            elif kind is int and not MIN_INT64 <= item <= MAX_INT64:
+                container[place] = float(item)
+    return holder[0]
 
 
 def encode(value: JSON) -> str:

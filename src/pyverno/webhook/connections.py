@@ -1,6 +1,7 @@
 """The HTTP server below the webhook: no connection may be held without a request being made on it.
 
-Closes connections that exceed the limit, stall in the TLS handshake, or send no complete request head in time. What is
+Closes connections that exceed the limit, stall in the TLS handshake, or send no complete request head in time. At the
+limit, a new connection takes the place of the one that has been idle longest. What is
 no HTTP is reported once, as a `MalformedRequestError`, and never as a traceback. Bodies arrive as they were sent, never
 decompressed. This module must never look into a request.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import orjson
@@ -25,6 +26,9 @@ __all__ = ["BoundedServer", "BoundedSite", "MalformedRequestError"]
 _LINGERING_SECONDS: Final = 1.0
 """How long the rest of a body that nobody wants is read, so that the client sees the answer."""
 _HANDSHAKE_SECONDS: Final = 10.0
+_RECLAIM_SECONDS: Final = 1.0
+"""For how long a connection must have been idle to be closed for a new one: its last answer has been sent by then."""
+
 _FAULTS: Final = (
     (LineTooLong, "the head of a request is too large"),
     (BadHttpMethod, "a request line has no valid method"),
@@ -42,23 +46,33 @@ class MalformedRequestError(PyvernoError):
 
 
 Complain = Callable[[MalformedRequestError], None]
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class BoundedServer(web.Server):
-    """Waits so many seconds for the first whole head of a request, and holds so many connections at most."""
+    """Waits so many seconds for the first whole head of a request, and holds so many connections at most.
+
+    At the limit a new connection takes the place of the one that has been idle longest, if that is `reclaim_seconds` or
+    more: clients that send one request and then nothing cannot keep others out.
+    """
 
     def __init__(
         self,
-        *arguments: Any,
+        answer: Answer,
+        *,
         head_seconds: float,
         max_connections: int,
         complain: Complain,
         handshake_seconds: float = _HANDSHAKE_SECONDS,
+        reclaim_seconds: float = _RECLAIM_SECONDS,
         **options: Any,
     ) -> None:
-        """Take the limits, and what reports malformed requests; everything else is as for `aiohttp.web.Server`."""
+        """Take what answers a request, limits, what reports malformed requests, and options of `aiohttp.web.Server`."""
         settings = {"access_log": None, "auto_decompress": False, "lingering_time": _LINGERING_SECONDS, **options}
-        super().__init__(*arguments, **settings)
+        super().__init__(self._serve, **settings)
+        self._answer = answer
+        self._reclaim_seconds = reclaim_seconds
+        self._idle: dict[asyncio.BaseProtocol, float] = {}  # since when, the longest first
         self._head_seconds = head_seconds
         self._max_connections = max_connections
         self._handshake_seconds = handshake_seconds
@@ -82,16 +96,40 @@ class BoundedServer(web.Server):
         super().connection_made(handler, transport)
         if isinstance(handler, _Connection):
             self._shaking.pop(handler.number, None)
-        if len(self.connections) > self._max_connections:
+        if len(self.connections) > self._max_connections and not self._close_longest_idle():
             self.report("one connection too many", transport)
             transport.abort()
             return
         self._silent.add(handler)
         self._loop.call_later(self._head_seconds, self._look_at, handler, transport)
 
-    def note(self, request: web.BaseRequest) -> None:
-        """Take note that a request has come whole as far as its head."""
-        self._silent.discard(request.protocol)
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a connection."""
+        self._idle.pop(handler, None)
+        super().connection_lost(handler, exc)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request whose head has come; the connection is idle before and afterwards."""
+        connection = request.protocol
+        self._silent.discard(connection)
+        self._idle.pop(connection, None)
+        try:
+            return await self._answer(request)
+        finally:
+            if request.transport is not None:
+                self._idle[connection] = time.monotonic()
+
+    def _close_longest_idle(self) -> bool:
+        """Close the connection that has been idle longest; tell whether there was one."""
+        connection, since = next(iter(self._idle.items()), (None, 0.0))
+        if not isinstance(connection, web.RequestHandler) or time.monotonic() - since < self._reclaim_seconds:
+            return False
+        del self._idle[connection]
+        transport = connection.transport
+        self.report("an idle connection made room for a new one", transport)
+        if transport is not None:
+            transport.abort()  # no end of TLS, for which a client could keep it waiting
+        return True
 
     def report(self, what: str, transport: asyncio.BaseTransport | None = None) -> None:
         """Report something malformed, with the address that it came from."""

@@ -64,6 +64,8 @@ class Limits:
 
     `spare_workers` is how many threads may take the place of those that go on after their deadline, `heavy_reviews` how
     many large or slow reviews compute at once.
+    A connection is closed after `idle_seconds`, or for a new one at the limit once it has been idle for
+    `reclaim_seconds`.
     `linger_seconds` is for how long it goes on as before when it is told to stop, because it takes a while until those
     who ask know it; `drain_seconds` is what reviews that have begun then have left.
     """
@@ -75,6 +77,7 @@ class Limits:
     body_seconds: float = 10.0
     review_seconds: float = 10.0
     idle_seconds: float = 300.0
+    reclaim_seconds: float = 1.0
     connections: int = 2000
     workers: int = 8
     spare_workers: int = 8
@@ -153,6 +156,7 @@ class WebhookServer:
             head_seconds=self._limits.head_seconds,
             max_connections=self._limits.connections,
             handshake_seconds=self._limits.handshake_seconds,
+            reclaim_seconds=self._limits.reclaim_seconds,
             complain=lambda error: self._observer.failed("", error),
             keepalive_timeout=self._limits.idle_seconds,
             max_line_size=8190,
@@ -202,7 +206,6 @@ class WebhookServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
-        self._http.note(request)
         if request.method == "GET" and path.startswith("/health/"):
             return self._tell_health(path)
         self._in_work += 1

@@ -149,3 +149,11 @@ def test_the_patch_leads_from_the_object_that_came_to_the_one_that_left() -> Non
     changed = {**POD, "spec": {}}
     assert ({"op": "add", "path": "/spec", "value": {}},) == decide(REQUEST, changed, []).patch
     assert () == decide(REQUEST, REQUEST.object, []).patch
+
+
+def test_a_denial_is_worded_alike_in_whatever_order_the_rules_ran() -> None:
+    """Policies with a fast tier answer first, and a plan has the fast tiers that are compiled by then."""
+    failed = [result(Status.FAIL, kind="ValidatingPolicy", name=name, warns=True) for name in "abc"]
+    decisions = [decide(REQUEST, POD, order) for order in (failed, failed[::-1])]
+    assert "Policy a failed: because; Policy b failed: because; Policy c failed: because" == decisions[0].message
+    assert decisions[0] == decisions[1]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
+from pyverno.engine.timeslice import CompileSlice
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import encode
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.value import replace
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}}
 
@@ -93,3 +97,62 @@ def test_background_scans_leave_out_policies_of_admission_and_the_other_way_roun
     assert ["admission"] == [each.rule.policy.name for each in Engine(policies).review(admission).results]
     everything = PolicySet([only_scans, only_admission], asks_all=True)
     assert 2 == len(Engine(everything).review(admission).results)
+
+
+class Clock:
+    """A clock that goes on when something is made."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.made = 0
+
+    def __call__(self):
+        return self.now
+
+    def compile(self, tier, memo, seconds=1 / 128):
+        """Return what `tier` makes; the first time takes a while."""
+        if not memo:
+            self.now += seconds
+            self.made += 1
+            memo.append(tier())
+        return memo[0]
+
+
+def slowly_compiled(clock, count):
+    """Return policies whose fast tiers take eight milliseconds each to compile."""
+    policies = []
+    for number in range(count):
+        policy = compiled(f"p{number:03}", kind="Pod")
+        rules = tuple(
+            replace(rule, fast_tier=partial(clock.compile, rule.fast_tier, [])) if rule.fast_tier else rule
+            for rule in policy.rules
+        )
+        policies.append(replace(policy, rules=rules))
+    return PolicySet(policies)
+
+
+def test_a_review_with_a_deadline_compiles_for_a_moment_only(monkeypatch):
+    """The rest is left for the next reviews, which say the same; without a deadline all is compiled at once."""
+    clock = Clock()
+    monkeypatch.setattr("pyverno.engine.policyset.CompileSlice", partial(CompileSlice, clock=clock))
+    policies, request = slowly_compiled(clock, 39), Request.from_manifest(POD)
+    made, said = [], []
+    for _ in range(14):
+        before = clock.made
+        review = Engine(policies).review(request, VALIDATING, deadline=float("inf"))
+        made.append(clock.made - before)
+        said.append(sorted((result.rule.policy.name, result.status, result.message) for result in review.results))
+    assert [3] * 13 + [0] == made
+    assert [said[0]] * 14 == said
+    whole = slowly_compiled(clock, 39)
+    before = clock.made
+    Engine(whole).review(request, VALIDATING)
+    assert 39 == clock.made - before
+
+
+def test_a_plan_is_remembered_once_its_fast_tiers_are_compiled():
+    """A slice that is always over still brings the work forward by one piece."""
+    policies = PolicySet([compiled(f"p{number}", kind="Pod") for number in range(3)])
+    plans = [policies.plan(VALIDATING, key("Pod"), float("inf")) for _ in range(20)]
+    assert plans[-1] is plans[-2]
+    assert [type(step) for step in plans[-1]] == [type(step) for step in policies.plan(VALIDATING, key("Pod"))]

@@ -3,7 +3,8 @@
 import pytest
 
 from pyverno.errors import DocumentError
-from pyverno.kube.json import decode, encode, encode_indent, equal, float_text, go_text, is_number
+from pyverno.kube.json import MAX_SCANNED_BYTES, decode, encode, encode_indent, equal, float_text, go_text, is_number
+from pyverno.kube.jsonscan import scan
 
 
 @pytest.mark.parametrize(
@@ -146,3 +147,47 @@ def test_go_text_is_what_percent_v_prints(value, expected):
 def test_a_bool_is_not_a_number():
     """Although Python says so."""
     assert (True, True, False, False) == (is_number(1), is_number(1.5), is_number(True), is_number("1"))
+
+
+_ODD_TEXTS = (
+    b'["\\ud800", "\\udc00\\ud800", "\\ud800\\udc00", "\\\\ud800", "\\\\\\udfff", "\\uD83D\\uDE00\\ud83d"]',
+    b'["\xff", "\xc3\xa9", "\xed\xa0\x80", "\xf0\x9f\x98"]',
+    b"[9223372036854775807, 9223372036854775808, 18446744073709551615, 18446744073709551616, -0, 0, 1.0]",
+    b"[-9223372036854775808, -9223372036854775809, 0.1000000000000000055511151231257827, 12345678901234567890.5]",
+    b'[ "1234567890123456789" ,\t-9999999999999999999 ,\n9999999999999999999]',
+    b'["\\ud800", 9223372036854775808, "\xff"]',
+)
+
+LONG = "[" + ",".join(["1"] * 40_000) + "]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f'["12345678901234567890", {LONG}]', ["12345678901234567890", [1] * 40_000]),
+        (f'[9223372036854775808, {{"a": -9223372036854775809}}, {LONG}]', [2.0**63, {"a": -(2.0**63)}, [1] * 40_000]),
+        (f'["\\ud800", "\\\\ud800", "\\ud83d\\ude00", {LONG}]', ["\ufffd", "\\ud800", "\U0001f600", [1] * 40_000]),
+        (f'["a\udc80", {LONG}]', ["a\ufffd\ufffd\ufffd", [1] * 40_000]),
+    ],
+)
+def test_a_long_text_is_never_read_by_the_slow_decoder(text, expected, monkeypatch):
+    """Digits, lone surrogates and broken bytes anywhere in it change nothing about that."""
+    monkeypatch.setattr("pyverno.kube.json.scan", None)
+    found = decode(text)
+    assert expected == found
+    assert [type(item) for item in expected] == [type(item) for item in found]
+
+
+@pytest.mark.parametrize("data", [*_ODD_TEXTS])
+def test_both_decoders_read_the_same(data):
+    """Whatever orjson does not read as Go does is corrected, or read by the exact decoder."""
+    assert (scan(data), [type(each) for each in scan(data)]) == (decode(data), [type(each) for each in decode(data)])
+
+
+@pytest.mark.parametrize("text", ["[" * 1100 + "]" * 1100, "[1,]", '["a'])
+def test_a_long_text_that_is_too_deep_or_no_json_is_refused_at_once(text, monkeypatch):
+    """The error has the offset, because Go's text would take a second to find."""
+    padded = f'{{"a": "{"x" * MAX_SCANNED_BYTES}", "b": {text}}}'
+    monkeypatch.setattr("pyverno.kube.json.scan", None)
+    with pytest.raises(DocumentError, match=r"no JSON, or too deep for its length: .* at offset 6[56][0-9]{3}"):
+        decode(padded)

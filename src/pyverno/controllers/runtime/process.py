@@ -97,10 +97,6 @@ async def serve_http(
     Raises HostError where nobody can listen, because somebody else does, say.
     """
 
-    async def noted(request: web.BaseRequest) -> web.StreamResponse:
-        server.note(request)
-        return await handle(request)
-
     throttle = Throttle()
 
     def complain(error: MalformedRequestError) -> None:
@@ -110,7 +106,11 @@ async def serve_http(
             log.info("request refused", extra={"fields": fields})
 
     server = BoundedServer(
-        noted, head_seconds=_HEAD_SECONDS, max_connections=_MAX_CONNECTIONS, complain=complain, keepalive_timeout=75.0
+        handle,
+        head_seconds=_HEAD_SECONDS,
+        max_connections=_MAX_CONNECTIONS,
+        complain=complain,
+        keepalive_timeout=75.0,
     )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_LAST_SECONDS)
     await runner.setup()

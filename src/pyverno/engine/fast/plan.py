@@ -22,6 +22,7 @@ from pyverno.engine.rule import (
     PassCheckPart,
     PolicyInfo,
 )
+from pyverno.engine.timeslice import CompileSlice
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass, replace
 
@@ -47,10 +48,10 @@ class Candidate:
     problem: Exception | None = None
 
     @classmethod
-    def of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey) -> Candidate:
+    def of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey, time: CompileSlice) -> Candidate:
         """Work out what the index key says about a rule; what can not be worked out is left to the request."""
         try:
-            return cls._of(rule, exceptions, key)
+            return cls._of(rule, exceptions, key, time)
         except Exception as error:
             return cls.broken(rule, error)
 
@@ -60,11 +61,12 @@ class Candidate:
         return cls(rule, (), rule.guards, is_certain=False, fast_tier=NO_FAST_TIER, problem=error)
 
     @classmethod
-    def _of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey) -> Candidate:
+    def _of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey, time: CompileSlice) -> Candidate:
         guards = tuple(guard for guard in rule.guards if not guard.surely_holds(key))
         is_certain = rule.matcher.surely_matches(key)
         is_clear = is_certain and not guards and not exceptions
-        fast_tier = rule.fast_tier() if is_clear and rule.fast_tier is not None else NO_FAST_TIER
+        fast_tier = time.make(rule.fast_tier) if is_clear and rule.fast_tier is not None else None
+        fast_tier = fast_tier or NO_FAST_TIER
         if rule.checks_existing and key.operation == "UPDATE" and fast_tier.verdict is not None:
             # a failing update may be excused by what the object was before
             fast_tier = replace(fast_tier, verdict=_unless_failed(fast_tier.verdict))
@@ -117,11 +119,11 @@ Checks = dict[tuple[PassCheckPart, ...], PassCheck | None]
 """Fused pass-checks by their parts: plans of many namespaces share them."""
 
 
-def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
+def make_plan(selected: Iterable[Selected], checks: Checks, time: CompileSlice) -> Plan:
     """Put the policies that one fused pass-check can speak for first, each group in the order of names.
 
     Only phases without changes have such policies, so that the order in which they are asked changes nothing but the
-    order of their results.
+    order of their results. Where `time` is over, rules are asked one after the other.
     """
     policies = tuple(selected)
     fast = tuple(
@@ -129,7 +131,7 @@ def make_plan(selected: Iterable[Selected], checks: Checks) -> Plan:
     )
     together: list[Fast | Asked] = []
     for first in range(0, len(fast), GROUP):
-        together.extend(_fused(fast[first : first + GROUP], checks))
+        together.extend(_fused(fast[first : first + GROUP], checks, time))
     known = {id(policy) for policy in fast}
     return (*together, *_asked(policy for policy in policies if id(policy) not in known))
 
@@ -150,13 +152,16 @@ def _asked(policies: Iterable[Selected]) -> Iterator[Asked]:
         yield Asked(tuple(several))
 
 
-def _fused(policies: tuple[Selected, ...], checks: Checks) -> Plan:
+def _fused(policies: tuple[Selected, ...], checks: Checks, time: CompileSlice) -> Plan:
     """Return policies as one step, or as they are asked when no pass-check can be made for them."""
     tiers = [candidate.fast_tier for policy in policies for candidate in _first_asked(policy)]
     otherwise = tuple(_asked(policies))
     parts = tuple(tier.pass_check for tier in tiers if tier.pass_check is not None)
     if parts not in checks:
-        checks[parts] = _pass_check(parts)
+        made = time.make(lambda: (_pass_check(parts),))
+        if made is None:
+            return otherwise
+        [checks[parts]] = made
     check = checks[parts]
     if check is None:
         return otherwise

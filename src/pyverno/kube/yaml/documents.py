@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyverno.errors import DocumentError, Location
 from pyverno.kube.json import JSON, decode
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.kube.yaml.blocks import BlockReader
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
@@ -113,13 +114,13 @@ class Document:
 
 
 def load_documents(
-    data: bytes | str, *, file: str = "-", duplicate_keys: DuplicateKeys = "error"
+    data: bytes | str, *, file: str = "-", duplicate_keys: DuplicateKeys = "error", meter: Meter = UNMETERED
 ) -> tuple[Document, ...]:
     """All documents of a YAML stream or a JSON text, in order; empty ones are left out.
 
     `duplicate_keys="error"` refuses a mapping that names a key twice, `"last"` lets the last one win. Raises
     DocumentError with file, line and column for everything that is not YAML, has no JSON value (NaN), or exceeds a
-    limit (size, depth 10,000, alias expansion).
+    limit (size, depth 10,000, alias expansion). `meter` is charged for what takes longer than the size says.
 
     >>> [document.value for document in load_documents("a: 1\\n---\\n# nothing\\n---\\nb: on\\n")]
     [{'a': 1}, {'b': True}]
@@ -141,18 +142,18 @@ def load_documents(
         if is_read:
             source.holds_null = blocks.may_hold_null
         else:
-            value = _read(source, file, unique_keys)
+            value = _read(source, file, unique_keys, meter)
         if value is not None:
             documents.append(Document(value, file, len(documents), _first_line(source), source))
     return tuple(documents)
 
 
-def _read(source: _Source, file: str, unique_keys: bool) -> JSON:
+def _read(source: _Source, file: str, unique_keys: bool, meter: Meter) -> JSON:
     """What libyaml reads, which most documents do not need."""
     from pyverno.kube.yaml.events import Fault, build_value
 
     try:
-        return build_value(source.text[source.start : source.end], unique_keys=unique_keys)
+        return build_value(source.text[source.start : source.end], unique_keys=unique_keys, meter=meter)
     except Fault as fault:
         location = Location(file, source.line + fault.line - 1, fault.column)
         raise DocumentError(fault.reason, location=location) from None
