@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyverno.compiler import compile_document
-from pyverno.kube.json import JSONObject
-from pyverno.kube.yaml.documents import Document
 from pyverno.policy.kinds import POLICY_KINDS, PolicyKind
 from pyverno.policy.schema import Choice, Field, ListOf, MapOf, Record, boolean, integer, text
 from scripts.reference_pages.markdown import anchor, cell, code, page, table
@@ -14,48 +11,6 @@ from scripts.reference_pages.markdown import anchor, cell, code, page, table
 __all__ = ["policy_kinds"]
 
 _PLAIN = {text: "string", boolean: "boolean", integer: "integer"}
-
-_MATCH: JSONObject = {"any": [{"resources": {"kinds": ["Pod"]}}]}
-_CONSTRAINTS: JSONObject = {
-    "resourceRules": [
-        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
-    ]
-}
-_VALIDATES: JSONObject = {"matchConstraints": _CONSTRAINTS, "validations": [{"expression": "true"}]}
-_MUTATES: JSONObject = {
-    "matchConstraints": _CONSTRAINTS,
-    "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}],
-}
-_RULES: JSONObject = {"rules": [{"name": "probe", "match": _MATCH, "validate": {"pattern": {"kind": "Pod"}}}]}
-_CLEANS: JSONObject = {"match": _MATCH, "schedule": "0 0 * * *"}
-_PROBES: dict[str, dict[str, JSONObject]] = {
-    "kyverno.io": {
-        "ClusterPolicy": _RULES,
-        "Policy": _RULES,
-        "ClusterCleanupPolicy": _CLEANS,
-        "CleanupPolicy": _CLEANS,
-        "PolicyException": {"match": _MATCH, "exceptions": [{"policyName": "probe", "ruleNames": ["probe"]}]},
-        "GlobalContextEntry": {"kubernetesResource": {"group": "apps", "version": "v1", "resource": "deployments"}},
-    },
-    "policies.kyverno.io": {
-        "ValidatingPolicy": _VALIDATES,
-        "MutatingPolicy": _MUTATES,
-        "GeneratingPolicy": {
-            "matchConstraints": _CONSTRAINTS,
-            "generate": [{"expression": "generator.Apply('default', [])"}],
-        },
-        "DeletingPolicy": {"matchConstraints": _CONSTRAINTS, "schedule": "0 0 * * *"},
-        "ImageValidatingPolicy": {**_VALIDATES, "matchImageReferences": [{"glob": "*"}], "attestors": []},
-        "PolicyException": {"policyRefs": [{"name": "probe", "kind": "ValidatingPolicy"}]},
-    },
-    "admissionregistration.k8s.io": {
-        "ValidatingAdmissionPolicy": _VALIDATES,
-        "ValidatingAdmissionPolicyBinding": {"policyName": "probe", "validationActions": ["Deny"]},
-        "MutatingAdmissionPolicy": {**_MUTATES, "reinvocationPolicy": "Never"},
-        "MutatingAdmissionPolicyBinding": {"policyName": "probe"},
-    },
-}
-"""The smallest spec of each kind that decodes."""
 
 
 def policy_kinds() -> str:
@@ -66,35 +21,22 @@ def policy_kinds() -> str:
             code(each.group),
             ", ".join(map(code, each.versions)),
             "namespace" if each.namespaced else "cluster",
-            "yes" if _is_judged(each) else "no",
             cell(each.replacement) or "-",
         )
         for each in POLICY_KINDS
     )
-    head = table(("kind", "group", "versions (stored first)", "scope", "judged", "Kyverno's replacement"), rows)
+    head = table(("kind", "group", "versions (stored first)", "scope", "Kyverno's replacement"), rows)
     fields = _Fields()
-    for kind in filter(_is_judged, POLICY_KINDS):
+    for kind in POLICY_KINDS:
         fields.add_kind(kind)
     return page(
         "Policy kinds and fields",
-        "Decoding is strict: a field that is not listed here is an error with its place in the file. Kinds that are "
-        "not judged yet are refused, each with an error.",
+        "Decoding is strict: a field that is not listed here is an error with its place in the file.",
         head,
         "## Fields",
         "A record that several fields share is listed once. `[]` is a list, `{}` an object with free keys.",
         *fields.sections(),
     )
-
-
-def _is_judged(kind: PolicyKind) -> bool:
-    """Tell whether the compiler takes a document of the kind, by trying one."""
-    document = {
-        "apiVersion": f"{kind.group}/{kind.versions[0]}",
-        "kind": kind.kind,
-        "metadata": {"name": "probe"},
-        "spec": _PROBES[kind.group].get(kind.kind.removeprefix("Namespaced"), {}),
-    }
-    return compile_document(Document(document, "")).written is not None
 
 
 class _Fields:

@@ -18,7 +18,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import Family as KindFamily
-from pyverno.policy.kinds import PolicyKind
+from pyverno.policy.kinds import PolicyAction, PolicyKind
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -35,11 +35,12 @@ _STAGES = {
     "generate": (Stage.GENERATE, RuleType.GENERATION),
     "verifyImages": (Stage.VERIFY_IMAGES, RuleType.IMAGE_VERIFY),
 }
-_STAGES_OF_KINDS = {
-    "Mutating": _STAGES["mutate"],
-    "Generating": _STAGES["generate"],
-    "Deleting": (Stage.CLEANUP, RuleType.DELETION),
-    "Cleanup": (Stage.CLEANUP, RuleType.DELETION),
+_STAGES_OF_ACTIONS = {
+    PolicyAction.VALIDATE: _STAGES["validate"],
+    PolicyAction.MUTATE: _STAGES["mutate"],
+    PolicyAction.GENERATE: _STAGES["generate"],
+    PolicyAction.VERIFY_IMAGES: (Stage.VALIDATE, RuleType.IMAGE_VERIFY),
+    PolicyAction.DELETE: (Stage.CLEANUP, RuleType.DELETION),
 }
 _FAMILIES = {
     KindFamily.RULES: Family.RULES,
@@ -77,7 +78,7 @@ class _AnyRequest:
 def make_stand_in(document: Document, row: PolicyKind, written: AnyPolicy | None, text: str) -> CompiledPolicy | None:
     """Return a policy whose rules yield an error with this text; None for kinds without rules."""
     family = _FAMILIES.get(row.family)
-    if family is None or row.kind.endswith("Binding"):
+    if family is None or row.binds:
         return None
     raw = _object(document.value)
     metadata, spec = _object(raw.get("metadata")), _object(raw.get("spec"))
@@ -85,19 +86,18 @@ def make_stand_in(document: Document, row: PolicyKind, written: AnyPolicy | None
         kind=row.kind,
         api_version=str(raw.get("apiVersion")),
         name=str(metadata.get("name")),
-        family=Family.IMAGES if "ImageValidating" in row.kind else family,
+        family=Family.IMAGES if row.action is PolicyAction.VERIFY_IMAGES else family,
         namespace=str(metadata.get("namespace") or "default") if row.namespaced else "",
         failure_policy="Ignore" if spec.get("failurePolicy") == "Ignore" else "Fail",
         source=row.source,
         location=document.location(()),
     )
-    if row.family is KindFamily.RULES:
+    if row.action is None:
         rules = tuple(_rules(info, spec, written, text))
     else:
-        does = next((each for word, each in _STAGES_OF_KINDS.items() if word in row.kind), _STAGES["validate"])
         actions = spec.get("validationActions")
         denies = not isinstance(actions, list) or "Deny" in actions
-        rules = (_rule(info, "", does, _AnyRequest(info.namespace), text, enforces=denies),)
+        rules = (_rule(info, "", _STAGES_OF_ACTIONS[row.action], _AnyRequest(info.namespace), text, enforces=denies),)
     return CompiledPolicy(info, rules)
 
 

@@ -9,9 +9,8 @@ from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.context import CONTEXT, ContextEntry
-from pyverno.policy.document import PolicyDocument
+from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
-from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Record, choice, free, text
 from pyverno.value import dataclass, field
 

@@ -9,9 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from pyverno.kube.json import JSONObject
-from pyverno.policy.document import PolicyDocument
+from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.failureaction import FAILURE_ACTION, OVERRIDE, FailureAction, FailureActionOverride
-from pyverno.policy.metadata import policy_record
 from pyverno.policy.rule import RULE, RULE_V2BETA1, Rule
 from pyverno.policy.schema import Cursor, Field, Path, Problems, Record, boolean, choice, integer, list_of
 from pyverno.policy.validate import CEL_CONDITION, NamedExpression

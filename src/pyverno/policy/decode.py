@@ -21,16 +21,12 @@ if TYPE_CHECKING:
         ValidatingAdmissionPolicyBinding,
     )
     from pyverno.policy.cel.exception import CelException
-    from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
-    from pyverno.policy.cel.policies import DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+    from pyverno.policy.cel.policies import CelPolicy
     from pyverno.policy.cleanup import CleanupPolicy
     from pyverno.policy.clusterpolicy import ClusterPolicy
     from pyverno.policy.exception import PolicyException
     from pyverno.policy.globalcontext import GlobalContextEntry
 
-    AnyCelPolicy: TypeAlias = (
-        ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy | ImageValidatingPolicy
-    )
     AnyAdmissionPolicy: TypeAlias = (
         ValidatingAdmissionPolicy
         | ValidatingAdmissionPolicyBinding
@@ -42,12 +38,12 @@ if TYPE_CHECKING:
         | CleanupPolicy
         | PolicyException
         | GlobalContextEntry
-        | AnyCelPolicy
+        | CelPolicy
         | CelException
         | AnyAdmissionPolicy
     )
 
-__all__ = ["AnyAdmissionPolicy", "AnyCelPolicy", "AnyPolicy", "Decoded", "decode"]
+__all__ = ["AnyAdmissionPolicy", "AnyPolicy", "Decoded", "decode"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ This module must not decide whether an exception applies.
 from __future__ import annotations
 
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.document import PolicyDocument
+from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
-from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, free, list_of, text
 from pyverno.policy.validate import POD_SECURITY_EXCLUDE, PodSecurityExclude
 from pyverno.value import dataclass, field

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pyverno.kube.json import JSONObject
 from pyverno.policy.context import API_CALL_FIELDS, Method, RequestData, ServiceCall
-from pyverno.policy.document import PolicyDocument
-from pyverno.policy.metadata import policy_record
+from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.schema import Field, Path, Record, integer, list_of, text
 from pyverno.value import dataclass, field
 

@@ -7,14 +7,13 @@ a kind, write its dataclass and record in a module of this package and add its r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 
 from pyverno.kube.builtin_kinds import Group
-from pyverno.kube.gvk import GVR, version_order
+from pyverno.kube.gvk import version_order
 from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable, read_groups
 from pyverno.policy import decoders
+from pyverno.policy.kind import UNLABELLED, Family, PolicyAction, PolicyKind
 from pyverno.policy.schema import Shape
-from pyverno.value import dataclass
 
 __all__ = [
     "CEL_MUTATION_KINDS",
@@ -24,89 +23,13 @@ __all__ = [
     "WATCHED_EXCEPTIONS",
     "WATCHED_POLICIES",
     "Family",
+    "PolicyAction",
     "PolicyKind",
     "find_kind",
     "is_policy",
     "kind_of",
     "kinds_of",
 ]
-
-
-class Family(StrEnum):
-    """Which part of the system a kind belongs to."""
-
-    RULES = "rules"
-    CLEANUP = "cleanup"
-    EXCEPTION = "exception"
-    CONTEXT = "context"
-    CEL = "cel"
-    CEL_EXCEPTION = "cel-exception"
-    ADMISSION = "admission"
-
-
-_OTHERS = "validatingadmissionpolicy.apiserver.io"
-"""Kyverno: reports on namespaced CEL policies other than those that mutate are found under this label."""
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyKind:
-    """One kind: names, scope, served versions (the stored one first), and how its documents are decoded.
-
-    `decoder` returns the shape of a version and imports its module only then, so that a run loads the kinds that it
-    meets; None for a version that is recognised but cannot be used yet. `replacement` names the kinds that an author
-    should move to. `watched` is the version that controllers read.
-
-    `routes` are the webhook paths that evaluate policies of the kind, each with `mutate` or `validate`; a kind without
-    routes takes no part in admission webhooks of its own (rules share `/validate` and `/mutate`). `binds` names the
-    kind that a binding puts into force, `becomes` the admission policy of Kubernetes that a policy may be turned into;
-    policies of a kind that `deletes` act on a schedule. `libraries` names the
-    CEL libraries of the kind (`lang.cel.presets`). `source` is its name in reports, `label` the prefix of the label by
-    which reports on a policy are found, `metric` its word in names of metrics. Literal lists and maps of a
-    kind that `is_homogeneous` have elements of one type; one that `checks_literals` refuses bad literals when it is
-    compiled.
-    """
-
-    group: str
-    kind: str
-    plural: str
-    namespaced: bool
-    family: Family
-    versions: tuple[str, ...]
-    decoder: Callable[[str], Shape | None]
-    short_names: tuple[str, ...] = ()
-    deprecated_versions: tuple[str, ...] = ()
-    replacement: str = ""
-    watched: str = ""
-    routes: tuple[tuple[str, str], ...] = ()
-    libraries: tuple[str, ...] = ()
-    source: str = "kyverno"
-    label: str = _OTHERS
-    metric: str = ""
-    binds: str = ""
-    becomes: str = ""
-    deletes: bool = False
-    is_homogeneous: bool = True
-    checks_literals: bool = True
-
-    @property
-    def gvr(self) -> GVR:
-        """The resource that controllers watch."""
-        return GVR(self.group, self.watched or self.versions[0], self.plural)
-
-    @property
-    def api_version(self) -> str:
-        """The `apiVersion` in which controllers read the kind."""
-        return f"{self.group}/{self.gvr.version}"
-
-    @property
-    def has_status(self) -> bool:
-        """Whether objects of the kind have a status of their own."""
-        return self.family not in (Family.EXCEPTION, Family.CEL_EXCEPTION)
-
-    @property
-    def takes_part_in_admission(self) -> bool:
-        """Whether admission webhooks evaluate policies of this kind."""
-        return self.family is Family.RULES or bool(self.routes)
 
 
 _KYVERNO = "kyverno.io"
@@ -123,6 +46,7 @@ def _cel(
     kind: str,
     short: str,
     decoder: Callable[[str], Shape],
+    action: PolicyAction,
     libraries: tuple[str, ...],
     *,
     routes: tuple[tuple[str, str], ...] = (),
@@ -130,7 +54,6 @@ def _cel(
     metric: str = "",
     twin_label: str = "",
     becomes: str = "",
-    deletes: bool = False,
     is_homogeneous: bool = True,
     checks_literals: bool = True,
 ) -> tuple[PolicyKind, PolicyKind]:
@@ -153,10 +76,10 @@ def _cel(
             routes=tuple((f"/{name.lower()}{suffix}", webhook) for suffix, webhook in routes),
             libraries=libraries,
             source=source or f"Kyverno{kind}",
-            label=label or _OTHERS,
+            label=label or UNLABELLED,
             metric=metric,
             becomes="" if scope else becomes,
-            deletes=deletes,
+            action=action,
             is_homogeneous=is_homogeneous,
             checks_literals=checks_literals,
         )
@@ -165,13 +88,22 @@ def _cel(
 
 
 def _admission(
-    kind: str, policy: Callable[[str], Shape], binding: Callable[[str], Shape], label: str
+    kind: str, action: PolicyAction, policy: Callable[[str], Shape], binding: Callable[[str], Shape], label: str
 ) -> tuple[PolicyKind, PolicyKind]:
     """Return an admission policy of Kubernetes and its binding."""
     plural = f"{kind[:-1].lower()}ies"
     return (
         PolicyKind(
-            _KUBERNETES, kind, plural, False, Family.ADMISSION, _ADMISSION_VERSIONS, policy, source=kind, label=label
+            _KUBERNETES,
+            kind,
+            plural,
+            False,
+            Family.ADMISSION,
+            _ADMISSION_VERSIONS,
+            policy,
+            source=kind,
+            label=label,
+            action=action,
         ),
         PolicyKind(
             _KUBERNETES,
@@ -225,7 +157,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("ccleanpol",),
         deprecated_versions=("v2beta1",),
         replacement="DeletingPolicy",
-        deletes=True,
+        action=PolicyAction.DELETE,
     ),
     PolicyKind(
         _KYVERNO,
@@ -238,7 +170,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         ("cleanpol",),
         deprecated_versions=("v2beta1",),
         replacement="NamespacedDeletingPolicy",
-        deletes=True,
+        action=PolicyAction.DELETE,
     ),
     PolicyKind(
         _KYVERNO,
@@ -267,6 +199,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         "ValidatingPolicy",
         "vpol",
         decoders.validating_policy,
+        PolicyAction.VALIDATE,
         ("user", "x509", "two-variable-comprehensions", "or-value"),
         routes=(("", "validate"),),
         metric="validating",
@@ -276,6 +209,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         "MutatingPolicy",
         "mpol",
         decoders.mutating_policy,
+        PolicyAction.MUTATE,
         ("user", "x509", "two-variable-comprehensions", "or-value", "json-patch"),
         routes=(("", "mutate"),),
         metric="mutating",
@@ -286,6 +220,7 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         "GeneratingPolicy",
         "gpol",
         decoders.generating_policy,
+        PolicyAction.GENERATE,
         ("x509", "generator", "or-value"),
         routes=(("", "validate"),),
         metric="generating",
@@ -296,15 +231,16 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
         "DeletingPolicy",
         "dpol",
         decoders.deleting_policy,
+        PolicyAction.DELETE,
         ("x509", "or-value"),
         source="kyverno",
-        deletes=True,
         checks_literals=False,
     ),
     *_cel(
         "ImageValidatingPolicy",
         "ivpol",
         decoders.image_validating_policy,
+        PolicyAction.VERIFY_IMAGES,
         ("user", "two-variable-comprehensions", "image-verification"),
         routes=(("/validate", "validate"), ("/mutate", "mutate")),
         metric="image_validating",
@@ -322,12 +258,14 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
     ),
     *_admission(
         "ValidatingAdmissionPolicy",
+        PolicyAction.VALIDATE,
         decoders.validating_admission_policy,
         decoders.validating_admission_policy_binding,
-        _OTHERS,
+        UNLABELLED,
     ),
     *_admission(
         "MutatingAdmissionPolicy",
+        PolicyAction.MUTATE,
         decoders.mutating_admission_policy,
         decoders.mutating_admission_policy_binding,
         "mutatingadmissionpolicy.apiserver.io",
@@ -376,7 +314,9 @@ WATCHED_POLICIES = tuple(row.gvr for row in POLICY_KINDS if row.takes_part_in_ad
 WATCHED_EXCEPTIONS = tuple(row.gvr for row in POLICY_KINDS if row.family in (Family.EXCEPTION, Family.CEL_EXCEPTION))
 """The resources that controllers watch for exceptions."""
 
-CEL_MUTATION_KINDS = frozenset(row.kind for row in POLICY_KINDS if row.metric == "mutating")
+CEL_MUTATION_KINDS = frozenset(
+    row.kind for row in POLICY_KINDS if row.family is Family.CEL and row.action is PolicyAction.MUTATE
+)
 """MutatingPolicy and its namespaced twin."""
 
 

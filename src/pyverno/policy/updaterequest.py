@@ -12,8 +12,7 @@ from typing import Final
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
-from pyverno.policy.document import PolicyDocument
-from pyverno.policy.metadata import policy_record
+from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.schema import Field, Record, boolean, choice, free, list_of, text
 from pyverno.value import dataclass, field
 

@@ -8,8 +8,9 @@ from pyverno.policy.kinds import Family
 from pyverno.value import replace
 
 if TYPE_CHECKING:
+    from pyverno.policy.cel.policies import CelPolicy
     from pyverno.policy.clusterpolicy import ClusterPolicy
-    from pyverno.policy.decode import AnyCelPolicy, AnyPolicy
+    from pyverno.policy.decode import AnyPolicy
 
 __all__ = ["with_copies"]
 
@@ -25,7 +26,7 @@ def with_copies(policy: AnyPolicy, family: Family) -> AnyPolicy:
     if family is Family.CEL:
         from pyverno.compiler.autogen.cel import copies_of
 
-        cel = cast("AnyCelPolicy", policy)
+        cel = cast("CelPolicy", policy)
         copies = copies_of(cel)
         return replace(cel, copies=copies)
     return policy

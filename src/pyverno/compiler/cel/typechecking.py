@@ -29,7 +29,7 @@ from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, Validati
 from pyverno.policy.cel.blocks import EvaluationMode, Expression, named_expressions, validation_expressions
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
-from pyverno.policy.cel.policies import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy, MutatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.rule import Rule
@@ -47,16 +47,7 @@ __all__ = [
     "known_schemas",
 ]
 
-AnyPolicy: TypeAlias = (
-    ClusterPolicy
-    | ValidatingAdmissionPolicy
-    | MutatingAdmissionPolicy
-    | ValidatingPolicy
-    | MutatingPolicy
-    | GeneratingPolicy
-    | DeletingPolicy
-    | ImageValidatingPolicy
-)
+AnyPolicy: TypeAlias = ClusterPolicy | ValidatingAdmissionPolicy | MutatingAdmissionPolicy | CelPolicy
 
 MAX_KINDS = 10
 _EXCEPTIONS: Mapping[str, Type] = {"exceptions": map_of(types.STRING, list_of(types.STRING))}

@@ -29,12 +29,12 @@ from pyverno.policy.cel.blocks import EvaluationMode
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.exception import CelException
 from pyverno.policy.cel.imagepolicy import Attestor, Given, ImageReference, ImageValidatingPolicy
-from pyverno.policy.cel.policies import DeletingPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy
 from pyverno.policy.schema import Path, suggestion
 from pyverno.policy.validate import NamedExpression
 
 if TYPE_CHECKING:
-    from pyverno.policy.decode import AnyCelPolicy, AnyPolicy
+    from pyverno.policy.decode import AnyPolicy
 
 __all__ = ["check_binding", "check_cel_document", "check_cel_exception", "check_cel_policy", "uses_name"]
 
@@ -51,7 +51,7 @@ _NO_VARIABLES = (
 def check_cel_document(policy: AnyPolicy, findings: Findings) -> None:
     """Check a document of any kind that has to do with CEL; about Kubernetes' own policies there is nothing to say."""
     match policy:
-        case ValidatingPolicy() | MutatingPolicy() | GeneratingPolicy() | DeletingPolicy() | ImageValidatingPolicy():
+        case CelPolicy():
             check_cel_policy(policy, findings)
         case CelException():
             check_cel_exception(policy, findings)
@@ -59,25 +59,21 @@ def check_cel_document(policy: AnyPolicy, findings: Findings) -> None:
             check_binding(policy, findings)
 
 
-def check_cel_policy(policy: AnyCelPolicy, findings: Findings) -> None:
+def check_cel_policy(policy: CelPolicy, findings: Findings) -> None:
     """Check a policy; one of a namespace makes no HTTP calls."""
     _check_constraints(policy, findings)
+    if not isinstance(policy, ImageValidatingPolicy):  # COMPAT: the schema of this kind asks for no unique names
+        _check_names(policy, findings)
     match policy:
-        case ValidatingPolicy():
-            _check_names(policy, findings)
         case MutatingPolicy():
-            _check_names(policy, findings)
             _check_unique(policy.spec.target_match_conditions, ("spec", "targetMatchConditions"), findings)
             _check_mutating(policy, findings)
         case GeneratingPolicy():
-            _check_names(policy, findings)
             _check_generating(policy, findings)
         case DeletingPolicy():
-            _check_names(policy, findings)
             _check_unique(policy.spec.conditions, ("spec", "conditions"), findings)
             _check_schedule(policy.spec.schedule, findings)
         case ImageValidatingPolicy():
-            # COMPAT: the schema of this kind asks for no unique names
             for reference in policy.spec.match_image_references:
                 _check_reference(reference, findings)
             for attestor in policy.spec.attestors:
@@ -126,7 +122,7 @@ def uses_name(expression: str, name: str) -> bool:
     return any(isinstance(node, Ident) and node.name.removeprefix(".") == name for node in walk(root))
 
 
-def _check_constraints(policy: AnyCelPolicy, findings: Findings) -> None:
+def _check_constraints(policy: CelPolicy, findings: Findings) -> None:
     constraints = policy.spec.match_constraints
     # payloads that are no Kubernetes objects are not matched by resource rules
     if policy.spec.evaluation.mode is EvaluationMode.KUBERNETES and (
@@ -163,9 +159,7 @@ def _warn_about_word(noun: str, word: str, known: tuple[str, ...], rule: Resourc
         findings.warn(f"{where}: unknown {noun} `{word}` matches no request{suggestion(word, known)}")
 
 
-def _check_names(
-    policy: ValidatingPolicy | MutatingPolicy | GeneratingPolicy | DeletingPolicy, findings: Findings
-) -> None:
+def _check_names(policy: CelPolicy, findings: Findings) -> None:
     _check_unique(policy.spec.match_conditions, ("spec", "matchConditions"), findings)
     _check_unique(policy.spec.variables, ("spec", "variables"), findings)
 

@@ -12,10 +12,10 @@ from typing import Final
 from pyverno.compiler.autogen.cel import copies_of
 from pyverno.compiler.autogen.patterns import expand, is_autogen_name
 from pyverno.compiler.compile import Compiled
-from pyverno.controllers.state.permissions import ScannedPolicy
+from pyverno.controllers.state.permissions import is_scanned
 from pyverno.kube.json import JSONObject
 from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
-from pyverno.policy.cel.policies import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy, MutatingPolicy, ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate
@@ -41,7 +41,7 @@ def status_of(
     says against its webhook.
     """
     is_ready = not compiled.errors and is_configured and not refusal
-    if isinstance(compiled.written, ScannedPolicy):
+    if is_scanned(compiled.written):
         return _cel(compiled.written, _configured(is_ready, refusal), missing, now)
     return _legacy(compiled.written, is_ready, refusal, now) if isinstance(compiled.written, ClusterPolicy) else {}
 
@@ -70,7 +70,7 @@ def _copies(rules: Iterable[Rule]) -> list[JSONObject]:
     return [rule.raw for rule in rules if is_autogen_name(rule.name)]
 
 
-def _cel(policy: ScannedPolicy, configured: JSONObject, missing: Sequence[str], now: str) -> JSONObject:
+def _cel(policy: CelPolicy, configured: JSONObject, missing: Sequence[str], now: str) -> JSONObject:
     evaluation = policy.spec.evaluation
     is_scanned = isinstance(policy, GeneratingPolicy) or evaluation.background
     readable = _readable(missing)

@@ -19,7 +19,7 @@ from pyverno.controllers.runtime.reconcile import Again, Controller, LoopMetrics
 from pyverno.controllers.runtime.statuspatch import status_patch
 from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.controllers.state.clusterstate import ClusterState
-from pyverno.controllers.state.permissions import ReadPermissions, ScannedPolicy
+from pyverno.controllers.state.permissions import ReadPermissions, is_scanned
 from pyverno.controllers.state.policystore import Identity
 from pyverno.controllers.webhooks.sources import PolicyKey
 from pyverno.kube.json import JSONObject
@@ -121,4 +121,4 @@ class PolicyStatus:
 
     async def _missing(self, compiled: Compiled) -> tuple[str, ...]:
         written = compiled.written
-        return await self._permissions.missing(written) if isinstance(written, ScannedPolicy) else ()
+        return await self._permissions.missing(written) if is_scanned(written) else ()

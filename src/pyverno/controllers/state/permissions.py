@@ -7,7 +7,7 @@ module must never grant anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeGuard
 
 from pyverno.cluster.client import Client
 from pyverno.errors import HostError
@@ -16,15 +16,12 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.lazyregex import regex
 from pyverno.policy.cel.constraints import MatchConstraints
-from pyverno.policy.cel.imagepolicy import ImageValidatingPolicy
-from pyverno.policy.cel.policies import GeneratingPolicy, MutatingPolicy, ValidatingPolicy
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.kinds import find_kind
 from pyverno.policy.mutate import Mutate, Target
 
-__all__ = ["ReadPermissions", "ScannedPolicy", "TargetPermissions", "resources_of"]
-
-ScannedPolicy = ValidatingPolicy | MutatingPolicy | GeneratingPolicy | ImageValidatingPolicy
-"""Policies in CEL that reports are made of."""
+__all__ = ["ReadPermissions", "TargetPermissions", "is_scanned", "resources_of"]
 
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _VERBS: Final = ("get", "list", "watch")
@@ -45,6 +42,12 @@ def resources_of(constraints: MatchConstraints | None) -> Iterator[GVR]:
                         yield gvr
 
 
+def is_scanned(policy: object) -> TypeGuard[CelPolicy]:
+    """Tell whether reports are made of a policy in CEL: those that delete objects produce no results."""
+    row = find_kind("policies.kyverno.io", policy.kind) if isinstance(policy, CelPolicy) else None
+    return row is not None and not row.deletes
+
+
 class ReadPermissions:
     """What the account of reports may get, list and watch; once granted, it is not asked again for the same policy."""
 
@@ -52,9 +55,9 @@ class ReadPermissions:
         """Take the client and the account's user name (`system:serviceaccount:NAMESPACE:NAME`)."""
         self._client = client
         self._account = account
-        self._granted: dict[tuple[str, str], ScannedPolicy] = {}
+        self._granted: dict[tuple[str, str], CelPolicy] = {}
 
-    async def missing(self, policy: ScannedPolicy) -> tuple[str, ...]:
+    async def missing(self, policy: CelPolicy) -> tuple[str, ...]:
         """Return a text for each verb on each resource of a policy that the account lacks."""
         place = (policy.kind, policy.key)
         if not self._account or self._granted.get(place) is policy:

@@ -17,7 +17,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.kinds import RULE_KINDS
+from pyverno.policy.kinds import RULE_KINDS, PolicyAction, find_kind
 from pyverno.value import replace
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.policyreviews import ExceptionSettings
@@ -66,7 +66,7 @@ class PolicyStore:
         if known is not None and _essence(known.document.value) == _essence(body):
             return known
         compiled = self._compile(body)
-        if self._forces_ignore and compiled.policy is not None and "Generating" not in body["kind"]:
+        if self._forces_ignore and compiled.policy is not None and not _generates(body):
             compiled = replace(compiled, policy=self._compile(_with_ignore(body)).policy or compiled.policy)
         self._compiled[identity] = compiled
         self._gone.pop(identity, None)
@@ -152,6 +152,11 @@ class PolicyStore:
             return True
         # Kyverno: exceptions for policies in CEL count everywhere while no namespace is set
         return not settings.namespace and item.written.api_version.startswith("policies.kyverno.io/")
+
+
+def _generates(body: JSONObject) -> bool:
+    row = find_kind(str(body["apiVersion"]).partition("/")[0], body["kind"])
+    return row is not None and row.action is PolicyAction.GENERATE
 
 
 def identity_of(body: JSONObject) -> Identity:

@@ -27,9 +27,8 @@ from pyverno.policy.cel.blocks import (
 )
 from pyverno.policy.cel.constraints import CONSTRAINTS, MatchConstraints
 from pyverno.policy.clusterpolicy import FailurePolicy
-from pyverno.policy.document import PolicyDocument
+from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.match import label_selector
-from pyverno.policy.metadata import policy_record
 from pyverno.policy.schema import Field, Path, Record, choice, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass, field

@@ -23,7 +23,7 @@ from pyverno.policy.cel.blocks import (
     validation_expressions,
 )
 from pyverno.policy.cel.policies import COMMON_FIELDS, JUDGING_FIELDS, CelPolicy, CelSpec
-from pyverno.policy.metadata import policy_record
+from pyverno.policy.document import policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, map_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass, field

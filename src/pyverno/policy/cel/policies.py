@@ -34,8 +34,7 @@ from pyverno.policy.cel.blocks import (
 from pyverno.policy.cel.constraints import CONSTRAINT_FIELDS, CONSTRAINTS, MatchConstraints
 from pyverno.policy.cleanup import PropagationPolicy
 from pyverno.policy.clusterpolicy import FailurePolicy
-from pyverno.policy.document import PolicyDocument
-from pyverno.policy.metadata import policy_record
+from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass, field

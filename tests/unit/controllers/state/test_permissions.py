@@ -10,12 +10,13 @@ from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.compiler.compile import compile_document
-from pyverno.controllers.state.permissions import ReadPermissions, ScannedPolicy, TargetPermissions, resources_of
+from pyverno.controllers.state.permissions import ReadPermissions, TargetPermissions, is_scanned, resources_of
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
+from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 
 T = TypeVar("T")
@@ -52,12 +53,12 @@ async def allow(client: Client, resource: str, *verbs: str) -> None:
     )
 
 
-def scanned(*resources: str) -> ScannedPolicy:
+def scanned(*resources: str) -> CelPolicy:
     """Return a ValidatingPolicy about core resources."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": list(resources)}
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}
     found = written({"apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "spec": spec})
-    assert isinstance(found, ScannedPolicy)
+    assert is_scanned(found)
     return found
 
 
