@@ -26,7 +26,7 @@ from pyverno.kube.apipath import ApiPath
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
-from pyverno.kube.selector import compile_selector
+from pyverno.kube.selector import format_selector
 from pyverno.kube.status import StatusError
 from pyverno.lang.runtime import World
 from pyverno.value import replace
@@ -231,15 +231,15 @@ class ClusterHost:
     def list_objects(
         self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
     ) -> tuple[JSONObject, ...]:
-        """Return the objects that a label selector selects."""
+        """Return the objects that a label selector selects, without one all."""
         gvr, namespaced = self._resource(api_version, kind)
         namespace = namespace if namespaced else ""
         if self._reads is not None:
             self._reads.note_list(gvr, namespace, selector)
-        found = self._ask(self._client.list(gvr, namespace), f"list of {kind}")
-        selects = compile_selector(selector)
-        whole = ({"apiVersion": api_version, "kind": kind, **item} for item in found["items"])
-        return tuple(item for item in whole if selects((item.get("metadata") or {}).get("labels") or {}))
+        text = format_selector(selector)
+        query = {"labelSelector": text} if text else {}
+        found = self._ask(self._client.list(gvr, namespace, query=query), f"list of {kind}")
+        return tuple({"apiVersion": api_version, "kind": kind, **item} for item in found["items"])
 
     @property
     def supplies_variables(self) -> bool:

@@ -144,11 +144,13 @@ def uid_of(body: JSON) -> str:
 
 
 def _trigger_labels(request: Request) -> dict[str, str]:
-    gvk = request.gvk
+    ref = ResourceRef.of(request.subject)
+    # an object of a subresource (`Eviction`) is named by its own kind, not by that of its parent
+    group, version = parse_api_version(ref.api_version) if ref.kind else (request.gvk.group, request.gvk.version)
     return {
         f"{_TRIGGER}uid": uid_of(request.subject),
-        f"{_TRIGGER}namespace": ResourceRef.of(request.subject).namespace,
-        f"{_TRIGGER}kind": gvk.kind,
-        f"{_TRIGGER}version": gvk.version,
-        f"{_TRIGGER}group": gvk.group,
+        f"{_TRIGGER}namespace": ref.namespace,
+        f"{_TRIGGER}kind": ref.kind or request.gvk.kind,
+        f"{_TRIGGER}version": version,
+        f"{_TRIGGER}group": group,
     }

@@ -15,7 +15,7 @@ from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lazyregex import regex
 
-__all__ = ["LabelTest", "Labels", "compile_selector", "expand_labels", "parse_selector_text"]
+__all__ = ["LabelTest", "Labels", "compile_selector", "expand_labels", "format_selector", "parse_selector_text"]
 
 Labels: TypeAlias = Mapping[str, str]
 LabelTest: TypeAlias = Callable[[Labels], bool]
@@ -55,6 +55,31 @@ def parse_selector_text(text: str) -> LabelTest:
     True
     """
     return _all_of(_TextReader(text).read())
+
+
+def format_selector(selector: JSONObject | None) -> str:
+    """Write a LabelSelector in its textual form; the empty text selects everything, and so does an absent selector.
+
+    Raises `ValueSyntaxError` for operators that Kubernetes refuses.
+
+    >>> expressions = [{"key": "tier", "operator": "In", "values": ["web", "db"]}, {"key": "old", "operator": "Exists"}]
+    >>> format_selector({"matchLabels": {"app": "shop"}, "matchExpressions": expressions})
+    'app=shop,tier in (db,web),old'
+    """
+    if selector is None:
+        return ""
+    compile_selector(selector)
+    parts = [f"{key}={value}" for key, value in _wanted(selector).items()]
+    for each in _expressions(selector):
+        key, values = each["key"], ",".join(sorted(each.get("values") or ()))
+        match each["operator"]:
+            case "Exists":
+                parts.append(key)
+            case "DoesNotExist":
+                parts.append(f"!{key}")
+            case operator:
+                parts.append(f"{key} {_OPERATORS[operator]} ({values})")
+    return ",".join(parts)
 
 
 def expand_labels(wanted: Labels, labels: Labels) -> dict[str, str]:

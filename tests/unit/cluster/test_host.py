@@ -109,6 +109,8 @@ def test_objects_are_read_by_kind_and_by_path() -> None:
     def questions(host: ClusterHost, service: Service) -> None:
         selected = host.list_objects("v1", "ConfigMap", "default", {"matchLabels": {CACHED: "true"}})
         assert ["cached"] == [each["metadata"]["name"] for each in selected]
+        everything = host.list_objects("v1", "ConfigMap", "default", None)
+        assert {"cached", "other"} <= {each["metadata"]["name"] for each in everything}
         assert None is host.get_object("v1", "ConfigMap", "default", "none")
         path = parse_api_path("/api/v1/namespaces/default/configmaps/other")
         assert "other" == host.api_call(path, method="GET", body=None)["metadata"]["name"]

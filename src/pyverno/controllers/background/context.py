@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.host import ClusterHost
+from pyverno.cluster.host import ClusterHost, Reads
 from pyverno.controllers.applier import EffectApplier
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.runtime.events import Event
@@ -40,10 +40,17 @@ class BackgroundContext:
     metrics: Metrics
     pool: ThreadPoolExecutor
 
-    async def review(self, policies: PolicySet, request: Request, phases: Sequence[Phase]) -> Review:
-        """Evaluate policies on a request in a thread, within `review_seconds`; raises nothing that a policy causes."""
+    async def review(
+        self, policies: PolicySet, request: Request, phases: Sequence[Phase], *, reads: Reads | None = None
+    ) -> Review:
+        """Evaluate policies on a request in a thread, within `review_seconds`; raises nothing that a policy causes.
+
+        `reads` notes what is read of the cluster.
+        """
         deadline = time.monotonic() + self.settings.review_seconds
         host = self.host().for_request(request.user, deadline)
+        if reads is not None:
+            host = host.noting(reads)
 
         def evaluate() -> Review:
             return Engine(policies, host).review(request, phases, deadline=deadline)

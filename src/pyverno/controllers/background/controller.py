@@ -14,7 +14,7 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.controllers.applier import EffectApplier
 from pyverno.controllers.background.context import BackgroundContext
-from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS
+from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS, PARTS
 from pyverno.controllers.background.requests import UpdateRequestReconciler
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.runtime.events import Event, Events
@@ -65,20 +65,27 @@ class BackgroundController:
             metrics=metrics,
             pool=self._pool,
         )
+        self._working = tuple(make(context) for make in PARTS)
         handlers = {kind: make(context) for kind, make in HANDLERS.items()}
+        for part in self._working:
+            handlers.update(part.handlers)
         self._requests = UpdateRequestReconciler(self._client, settings, handlers, metrics)
         self._leader = Leader(
             LeaderElection(
                 self._client, _LEASE, settings.namespace, settings.identity, LeaseTimes.of_retry(settings.lease_retry)
             ),
-            (self._requests.controller, *(make(context) for make in LEADER_CONTROLLERS)),
+            (
+                self._requests.controller,
+                *(each for part in self._working for each in part.controllers()),
+                *(make(context) for make in LEADER_CONTROLLERS),
+            ),
             retry_seconds=settings.lease_retry,
         )
 
     @property
     def is_idle(self) -> bool:
         """Tell whether this replica works and has nothing left to do; what waits or is retried later is left."""
-        return self._requests.controller.is_idle
+        return self._requests.controller.is_idle and all(part.is_idle for part in self._working)
 
     def problem(self) -> str:
         """Return which cache is not there yet or stale; the empty text when none is."""

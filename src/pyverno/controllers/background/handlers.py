@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from pyverno.controllers.background.context import BackgroundContext
+from pyverno.controllers.background.generating.part import Generating
 from pyverno.controllers.background.work import Handler
 from pyverno.controllers.runtime.leader import Runnable
 from pyverno.policy.updaterequest import RequestType
 
-__all__ = ["HANDLERS", "LEADER_CONTROLLERS"]
+__all__ = ["HANDLERS", "LEADER_CONTROLLERS", "PARTS", "Part"]
+
+
+class Part(Protocol):
+    """Handlers and controllers that work together."""
+
+    @property
+    def handlers(self) -> Mapping[RequestType, Handler]:
+        """The handlers by the type of request."""
+        ...
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether the controllers run and have nothing left to do."""
+        ...
+
+    def controllers(self) -> Iterable[Runnable]:
+        """Return the controllers that only the leader runs."""
+        ...
+
+
+PARTS: Final[tuple[Callable[[BackgroundContext], Part], ...]] = (Generating,)
+"""What makes the parts whose handlers and controllers share their state."""
 
 HANDLERS: Final[Mapping[RequestType, Callable[[BackgroundContext], Handler]]] = MappingProxyType({})
 """What makes the handler of a type of request; a request without one fails with a message that says so."""

@@ -25,8 +25,6 @@ from pyverno.telemetry.metrics import Metrics
 __all__ = ["UpdateRequestReconciler"]
 
 _GONE: Final = (404, 409)
-_LOOK_SECONDS: Final = 600.0
-"""How long a waiting request waits at most: a change may have been missed, or not be watchable."""
 
 log = logging.getLogger("pyverno.background")
 
@@ -86,7 +84,7 @@ class UpdateRequestReconciler:
             await self._delete(key, body)
             return None
         await self._write_status(key, body, "Pending", outcome.message)
-        return Again(_LOOK_SECONDS)
+        return Again(outcome.seconds)
 
     async def _handle(self, body: JSONObject) -> Done | Waiting:
         request = read_request(body)

@@ -37,10 +37,14 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The request cannot be done before something changes: `message` says why, `on` what is watched for a change."""
+    """The request cannot be done before something changes: `message` says why, `on` what is watched for a change.
+
+    It is looked at again after `seconds` in any case: a change may have been missed, or not be watchable.
+    """
 
     message: str
     on: tuple[Awaited, ...] = ()
+    seconds: float = 600.0
 
 
 class Handler(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.effects import CreateEffect, Effect
-from pyverno.engine.origin import copy_labels, rule_labels
+from pyverno.engine.origin import CLONE_SOURCE, copy_labels, rule_labels
 from pyverno.engine.redaction import as_written, asked
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
@@ -105,12 +105,15 @@ class GenerateRule:
         """Describe the objects as effects; nothing is created here."""
         if run.request.object is None and run.request.old is None:
             return ()
+        problems: list[str] = []
         try:
-            effects = self._effects(run)
+            effects = self._effects(run, problems)
         except (BudgetExceededError, HostError):
             raise
         except PyvernoError as error:
             return (Verdict(Status.ERROR, error.message),)
+        if problems:
+            return (Verdict(Status.ERROR, "; ".join(problems), effects=tuple(effects)),)
         return (Verdict(Status.PASS, effects=tuple(effects)),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
@@ -119,15 +122,12 @@ class GenerateRule:
         text = "rule is skipped due to policy exception " + ", ".join(keys)
         return (Verdict(Status.SKIP, text, exceptions=keys),)
 
-    def _effects(self, run: Run) -> list[Effect]:
+    def _effects(self, run: Run, problems: list[str]) -> list[Effect]:
         made: list[CreateEffect] = []
         if self.source is not None:
             made.extend(self.source.objects(run))
-        problems: list[str] = []
         for entry in self.entries:
             made.extend(_for_elements(entry, run, problems))
-        if problems:
-            raise EvaluationError("; ".join(problems))
         return [
             replace(
                 effect,
@@ -189,7 +189,7 @@ def _cloned(source: JSONObject, target: JSONObject, run: Run) -> CreateEffect:
     copy["metadata"] = metadata
     identity = {**target, "apiVersion": target.get("apiVersion") or origin.api_version}
     placed = _placed(copy, identity, run)
-    labels = dict(placed["metadata"]["labels"])
+    labels = {key: value for key, value in placed["metadata"]["labels"].items() if key != CLONE_SOURCE}
     labels.update(copy_labels(source))
     placed["metadata"] = {**placed["metadata"], "labels": labels}
     return CreateEffect(placed, source=origin)

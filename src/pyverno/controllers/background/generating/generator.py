@@ -1,0 +1,343 @@
+"""Does the work for one trigger: the engine evaluates the rules, and what they want is brought about.
+
+The state of the cluster decides, never what was done before, so that the work may be done at any time and as often as
+wanted. A rule that fails does not stop the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from pyverno.compiler.compile import Compiled
+from pyverno.controllers.background.context import BackgroundContext
+from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams
+from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
+from pyverno.controllers.background.generating.sources import ReadNotes, Source, Sources
+from pyverno.controllers.background.generating.triggers import TriggerReader
+from pyverno.controllers.background.generating.work import GenerationKey, Work, rule_key
+from pyverno.controllers.background.generating.writer import Writer
+from pyverno.controllers.background.work import Awaited, Done, Waiting
+from pyverno.controllers.state.policystore import Identity
+from pyverno.engine.effects import CreateEffect
+from pyverno.engine.phases import GENERATING
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Operation, Request
+from pyverno.engine.result import ResourceRef, RuleResult, Status
+from pyverno.engine.rule import CompiledPolicy, CompiledRule, Stage
+from pyverno.errors import HostError, PyvernoError
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.value import dataclass, field, replace
+
+__all__ = ["Generator"]
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
+_EARLY_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 600.0
+_NOT_FOUND: Final = 404
+_FORBIDDEN: Final = 403
+_POLICIES: Final[Mapping[str, GVR]] = {
+    "kyverno.io/ClusterPolicy": GVR("kyverno.io", "v1", "clusterpolicies"),
+    "kyverno.io/Policy": GVR("kyverno.io", "v1", "policies"),
+    "policies.kyverno.io/GeneratingPolicy": GVR("policies.kyverno.io", "v1beta1", "generatingpolicies"),
+    "policies.kyverno.io/NamespacedGeneratingPolicy": GVR(
+        "policies.kyverno.io", "v1beta1", "namespacedgeneratingpolicies"
+    ),
+}
+
+
+@dataclass(slots=True)
+class _Run:
+    """One piece of work, its policy and rules as they are now, and what went wrong or has to be waited for."""
+
+    work: Work
+    compiled: Compiled
+    policy: CompiledPolicy
+    rules: Mapping[str, RuleFacts]
+    errors: list[PyvernoError] = field(default_factory=list)
+    waits: dict[str, None] = field(default_factory=dict)
+    on: dict[Awaited, None] = field(default_factory=dict)
+    seconds: float = _LOOK_SECONDS
+
+    def wait(self, message: str, awaited: Awaited, seconds: float = _LOOK_SECONDS) -> None:
+        """Note that something has to be waited for."""
+        self.waits[message] = self.on[awaited] = None
+        self.seconds = min(self.seconds, seconds)
+
+    def outcome(self) -> Done | Waiting:
+        """Return the outcome; raises the first error."""
+        if self.errors:
+            raise self.errors[0]
+        if self.waits:
+            return Waiting("; ".join(self.waits), tuple(self.on), self.seconds)
+        return Done()
+
+
+class Generator:
+    """Brings generated objects up to date; used in the event loop."""
+
+    def __init__(
+        self,
+        context: BackgroundContext,
+        downstreams: Downstreams,
+        sources: Sources[GenerationKey],
+        *,
+        recheck: Callable[[Identity], None] = lambda _policy: None,
+    ) -> None:
+        """Take the parts; `recheck` is called with a policy that went away while its rules were at work."""
+        self._context = context
+        self._state = context.state
+        self._downstreams = downstreams
+        self._sources = sources
+        self._recheck = recheck
+        self.writer = Writer(context, downstreams, sources)
+        self.triggers = TriggerReader(context.client, context.state)
+
+    async def run(self, work: Work, *, body: JSONObject | None = None) -> Done | Waiting:
+        """Bring what some rules generate for a trigger up to date; `body` is the trigger if it was just read.
+
+        Raises HostError or StatusError for a failure, after all rules were tried.
+        """
+        compiled = await self._compiled(work)
+        if compiled is None or compiled.policy is None:
+            return Done("the policy is gone")
+        facts = facts_of(compiled)
+        rules = {name: facts[name] for name in work.rules if name in facts}
+        if not rules:
+            return Done("the rules are gone")
+        run = _Run(work, compiled, compiled.policy, rules)
+        found = body if body is not None else await self._find(work)
+        if found is None:
+            await self._without_trigger(run)
+        elif _is_unchanged(work, found):
+            self._await_trigger(run, "the change of the trigger has not happened yet")
+        else:
+            await self._generate(run, rules, await self._request(run, found))
+        if work.policy not in self._state.store.compiled():
+            self._recheck(work.policy)
+        return run.outcome()
+
+    # ----------------------------------------------------------------------------------------------- policy and trigger
+
+    async def _compiled(self, work: Work) -> Compiled | None:
+        """Return the policy; raises HostError while it has not arrived here in the version that has the rules."""
+        compiled = self._state.store.compiled().get(work.policy)
+        if compiled is not None and set(work.rules) <= set(facts_of(compiled)):
+            return compiled
+        gvr = _POLICIES.get(work.policy[0])
+        if gvr is None or self._state.kinds.by_resource(gvr) is None:
+            return compiled
+        _, namespace, name = work.policy
+        stored = await self.writer.read(gvr, namespace, name)
+        if stored is None:
+            return None
+        if compiled is None or not self._state.has_seen(gvr, name, namespace, stored["metadata"]["resourceVersion"]):
+            raise HostError(f"policy {name} has not arrived here yet")
+        return compiled
+
+    async def _find(self, work: Work) -> JSONObject | None:
+        context = work.context
+        if context is None or not isinstance(context.request, dict):
+            return await self.triggers.find(work.trigger)
+        asked = context.request
+        if context.operation == Operation.CONNECT.value or asked.get("subResource"):
+            found = asked.get("object") or asked.get("oldObject")
+            return found if isinstance(found, dict) else None
+        if context.operation == Operation.CREATE.value:
+            return await self.triggers.find(work.trigger, newer_than="")
+        before = asked.get("oldObject") if context.operation == Operation.UPDATE.value else None
+        version = (before.get("metadata") or {}).get("resourceVersion") if isinstance(before, dict) else None
+        return await self.triggers.find(work.trigger, newer_than=version or None)
+
+    async def _request(self, run: _Run, body: JSONObject) -> Request:
+        """Ask what the admission request asked, about the object as it is now.
+
+        Rules that name other operations, and kept their objects in step, are asked as if the object was new.
+        """
+        context = run.work.context
+        operation = _operation(run)
+        if context is None or context.operation == Operation.DELETE.value:
+            return await self.triggers.request(body, operation)
+        request = await self.triggers.admission_request(context, body)
+        is_named = any(rule.matcher.names_operation(context.operation) for rule in _rules(run))
+        names_any = any(rule.matcher.names_operation(each.value) for rule in _rules(run) for each in Operation)
+        return replace(request, operation=operation) if names_any and not is_named else request
+
+    async def _without_trigger(self, run: _Run) -> None:
+        """Generate by rules that are about deletions; delete what the others keep in step."""
+        work, context = run.work, run.work.context
+        at_deletion = {rule_key(rule.info) for rule in _rules(run) if rule.matcher.names_operation("DELETE")}
+        if context is not None and context.operation == Operation.DELETE.value:
+            generating = {name: run.rules[name] for name in run.rules if name in at_deletion and not work.rules[name]}
+            if generating:
+                await self._generate(run, generating, await self.triggers.admission_request(context, None))
+        for name, facts in run.rules.items():
+            if name not in at_deletion and facts.synchronize:
+                await self._delete_all(run, facts, "the trigger is gone")
+        if context is not None and context.operation == Operation.CREATE.value and not work.is_late:
+            self._await_trigger(run, "the trigger does not exist yet")
+
+    def _await_trigger(self, run: _Run, message: str) -> None:
+        """Have the work done again when the trigger has changed, or soon: the request may have come to nothing."""
+        trigger = run.work.trigger
+        info = self.triggers.info(trigger)
+        awaited = Awaited(info.gvr, trigger.namespace if info.namespaced else "", trigger.name)
+        run.wait(message, awaited, _EARLY_SECONDS)
+
+    # ------------------------------------------------------------------------------------------------------- evaluation
+
+    async def _generate(self, run: _Run, rules: Mapping[str, RuleFacts], request: Request) -> None:
+        notes: ReadNotes[GenerationKey] = ReadNotes(self._sources)
+        kept = tuple(rule for rule in _rules(run) if rule_key(rule.info) in rules)
+        exceptions = self._state.store.policies.all.exceptions
+        policies = PolicySet([replace(run.policy, rules=kept)], exceptions, asks_all=True)
+        review = await self._context.review(policies, request, GENERATING, reads=notes)
+        results = {rule_key(result.rule): result for result in review.results}
+        for name, facts in rules.items():
+            result = results.get(name)
+            if result is None or (result.status is Status.SKIP and not result.exceptions):
+                if facts.synchronize and (run.work.rules[name] or not name):
+                    await self._delete_all(run, facts, "the rule no longer applies")
+                continue
+            self._follow(run, facts, result, notes)
+            await self._apply(run, result)
+            if result.status is Status.ERROR:
+                await self._note_failure(run, facts, result, notes)
+            elif result.status is Status.PASS and facts.synchronize:
+                await self._prune(run, facts, result)
+
+    def _follow(self, run: _Run, facts: RuleFacts, result: RuleResult, notes: ReadNotes[GenerationKey]) -> None:
+        """Follow what a rule copies, so that a change of it wakes the rule."""
+        if not facts.synchronize:
+            return
+        key = GenerationKey(run.work.policy, facts.name, run.work.trigger)
+        copied = {self.writer.place(effect.source) for effect in _created(result) if effect.source is not None}
+        for source, version in notes.versions():
+            if source in copied or (result.status is Status.ERROR and not version):
+                self._sources.follow(source, key, version=version)
+        for listed in notes.lists:
+            self._sources.follow(listed, key)
+
+    async def _apply(self, run: _Run, result: RuleResult) -> None:
+        """Perform the effects of one rule in order; one that fails does not stop the others."""
+        rule, failed = result.rule, result.status is Status.ERROR
+        for effect in _created(result):
+            try:
+                await self.writer.create(run.work, run.compiled, rule, effect)
+            except (StatusError, HostError) as error:
+                namespace = ResourceRef.of(effect.resource).namespace
+                if isinstance(error, StatusError) and namespace and _lacks_namespace(error, namespace):
+                    run.wait(error.message, Awaited(_NAMESPACES, "", namespace))
+                    continue
+                failed = True
+                self.writer.tell_failure(run.work, rule_key(rule), rule.policy, error.message)
+                run.errors.append(error)
+        if not failed:
+            self.writer.forget_failure(run.work, rule_key(rule))
+
+    async def _note_failure(
+        self, run: _Run, facts: RuleFacts, result: RuleResult, notes: ReadNotes[GenerationKey]
+    ) -> None:
+        """Note the error of a rule; what was copied from an object that is gone is deleted.
+
+        Nothing else is to be done, or waited for, where the rule is said to apply no longer.
+        """
+        if not run.work.rules[facts.name]:
+            self.writer.tell_failure(run.work, facts.name, run.policy.info, result.message)
+        for source in notes.missing:
+            for copy in self._own(run, facts):
+                if facts.synchronize and copy.source == source[:3]:
+                    await self._delete(run, copy, "its source is gone")
+            if not run.work.rules[facts.name]:
+                run.wait(result.message, Awaited(*source[:3]))
+        if not notes.missing:
+            run.errors.append(HostError(result.message))
+
+    # --------------------------------------------------------------------------------------------------------- deletion
+
+    async def _prune(self, run: _Run, facts: RuleFacts, result: RuleResult) -> None:
+        """Delete what a rule generated for a trigger earlier and does not want any more.
+
+        Policies in CEL delete everything of that kind; rules only copies whose source is gone, as Kyverno's do.
+        """
+        wanted = {self.writer.place(ResourceRef.of(effect.resource)) for effect in _created(result)}
+        for known in self._own(run, facts):
+            if Source(*known.place) in wanted:
+                continue
+            if not facts.name:
+                await self._delete(run, known, "the policy no longer generates it")
+            elif known.source is not None and await self.writer.read(*known.source) is None:
+                await self._delete(run, known, "its source is gone")
+
+    def _own(self, run: _Run, facts: RuleFacts) -> tuple[Downstream, ...]:
+        """Return what a rule generated for the trigger."""
+        return tuple(
+            known
+            for known in self._downstreams.of_policy(run.work.policy)
+            if (known.origin.rule, known.trigger.uid) == (facts.name, run.work.trigger.uid)
+        )
+
+    async def _delete(self, run: _Run, known: Downstream, reason: str) -> None:
+        await self.writer.delete(known.gvr, known.target, known.origin, run.policy.info, reason)
+
+    async def _delete_all(self, run: _Run, facts: RuleFacts, reason: str) -> None:
+        """Delete everything that a rule generated for the trigger, as the API server has it now."""
+        work = run.work
+        kinds = dict.fromkeys((*self._kinds(facts), *(each.gvr for each in self._downstreams.of_policy(work.policy))))
+        try:
+            for known in await self._downstreams.list_of(work.policy, facts.name, work.trigger, tuple(kinds)):
+                await self._delete(run, known, reason)
+        except (HostError, StatusError) as error:
+            self.writer.tell_failure(work, facts.name, run.policy.info, error.message)
+            run.errors.append(error)
+        self._sources.release(GenerationKey(work.policy, facts.name, work.trigger))
+
+    def _kinds(self, facts: RuleFacts) -> Sequence[GVR]:
+        found = []
+        for text in facts.kinds:
+            api_version, _, kind = text.rpartition("/")
+            info = self._state.kinds.find(GVK(*parse_api_version(api_version), kind))
+            if info is not None:
+                found.append(info.gvr)
+        return found
+
+
+def _rules(run: _Run) -> tuple[CompiledRule, ...]:
+    """Return the compiled rules that the work is about."""
+    return tuple(rule for rule in run.policy.rules if rule.stage is Stage.GENERATE and rule_key(rule.info) in run.rules)
+
+
+def _created(result: RuleResult) -> tuple[CreateEffect, ...]:
+    return tuple(effect for effect in result.effects if isinstance(effect, CreateEffect))
+
+
+def _is_unchanged(work: Work, found: JSONObject) -> bool:
+    """Tell whether the trigger still is as it was when the request that triggered the work was answered.
+
+    A request is answered before the API server stores the change.
+    """
+    context = work.context
+    if work.is_late or context is None or not isinstance(context.request, dict) or context.request.get("subResource"):
+        return False
+    if context.operation == Operation.DELETE.value:
+        return True
+    before = context.request.get("oldObject") if context.operation == Operation.UPDATE.value else None
+    version = (before.get("metadata") or {}).get("resourceVersion") if isinstance(before, dict) else None
+    return bool(version) and version == found["metadata"].get("resourceVersion")
+
+
+def _operation(run: _Run) -> Operation:
+    """Return the operation under which to ask about an object as it is: one that the rules name, if they name any."""
+    for operation in (Operation.CREATE, Operation.UPDATE):
+        if any(rule.matcher.names_operation(operation.value) for rule in _rules(run)):
+            return operation
+    return Operation.CREATE
+
+
+def _lacks_namespace(error: StatusError, namespace: str) -> bool:
+    """Tell whether an object cannot be created because its namespace does not exist or is being deleted."""
+    if error.status == _NOT_FOUND:
+        return f'namespaces "{namespace}" not found' in error.message
+    return error.status == _FORBIDDEN and "because it is being terminated" in error.message

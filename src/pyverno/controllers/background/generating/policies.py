@@ -1,0 +1,336 @@
+"""Follows policies: what exists is generated for, and what was generated follows changes and the end of its rule.
+
+Generated objects say by their labels and annotation which policy they are of, so that what happened while no controller
+ran is made up for. An invalid policy changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Final
+
+import orjson
+
+from pyverno.cluster.client import METADATA_LIST
+from pyverno.compiler.compile import Compiled
+from pyverno.controllers.applier import CAUSE_ANNOTATION
+from pyverno.controllers.background.context import BackgroundContext
+from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams
+from pyverno.controllers.background.generating.generator import Generator
+from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
+from pyverno.controllers.background.generating.triggers import trigger_of
+from pyverno.controllers.background.generating.work import GenerationKey, Work
+from pyverno.controllers.background.work import Waiting
+from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSettings
+from pyverno.controllers.state.permissions import resources_of
+from pyverno.controllers.state.policystore import Identity
+from pyverno.controllers.state.targets import targets_of
+from pyverno.engine.origin import KYVERNO, MANAGED_BY, POLICY_LABELS
+from pyverno.engine.result import ResourceRef
+from pyverno.engine.rule import CompiledPolicy, Family, PolicyInfo
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo
+from pyverno.kube.resource import Resource
+from pyverno.kube.status import StatusError
+from pyverno.policy.cel.policies import GeneratingPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.generate import Generate
+
+__all__ = ["GeneratingPolicies"]
+
+_AT_ONCE: Final = 10
+_NOT_FOUND: Final = 404
+_UNKNOWN: Final = (403, 404, 405)
+_KINDS: Final = frozenset(
+    {
+        "kyverno.io/ClusterPolicy",
+        "kyverno.io/Policy",
+        "policies.kyverno.io/GeneratingPolicy",
+        "policies.kyverno.io/NamespacedGeneratingPolicy",
+    }
+)
+
+log = logging.getLogger("pyverno.background")
+
+
+class GeneratingPolicies:
+    """Reconciles one policy at a time; `controller` runs it."""
+
+    def __init__(
+        self,
+        context: BackgroundContext,
+        generator: Generator,
+        downstreams: Downstreams,
+        keep: Controller[GenerationKey],
+    ) -> None:
+        """Take the parts; `keep` keeps what was generated for a trigger in step."""
+        self._context = context
+        self._state = context.state
+        self._generator = generator
+        self._downstreams = downstreams
+        self._keep = keep
+        self._seen: dict[Identity, Compiled] = {}
+        self._done: dict[Identity, tuple[Compiled, float]] = {}
+        self._before: dict[Identity, Compiled] = {}
+        self.controller: Controller[Identity] = Controller(
+            "generate-policies",
+            self.reconcile,
+            keys=self._keys,
+            prepare=self._prepare,
+            settings=LoopSettings(
+                workers=2, backoff=context.settings.backoff, resync_seconds=context.settings.scan_seconds
+            ),
+            metrics=context.metrics,
+        )
+        context.state.store.listen(self._note)
+
+    def _keys(self) -> Iterable[Identity]:
+        """Return all policies that generate, and those that are gone and whose objects are still there."""
+        self._seen = self._generating()
+        return dict.fromkeys((*self._seen, *self._downstreams.policies()))
+
+    def _generating(self) -> dict[Identity, Compiled]:
+        compiled = self._state.store.compiled()
+        return {key: item for key, item in compiled.items() if key[0] in _KINDS and (facts_of(item) or item.errors)}
+
+    def _note(self) -> None:
+        """Have the policies reconciled that have changed."""
+        now, before = self._generating(), self._seen
+        self._seen = now
+        for identity in now.keys() | before.keys():
+            if now.get(identity) is not before.get(identity):
+                self.controller.add(identity)
+
+    # ----------------------------------------------------------------------------------------------------- preparation
+
+    async def _prepare(self) -> None:
+        """Find out what exists of the kinds that are generated, before anything is concluded from what does not."""
+        self._follow(self._generating().values())
+        if any(identity[0].startswith("policies.") for identity in self._generating()):
+            await self._find_kinds()
+        for gvr in self._downstreams.followed():
+            await self._downstreams.arrived(gvr)
+        self._done = {}
+
+    def _follow(self, policies: Iterable[Compiled]) -> None:
+        for compiled in policies:
+            for rule in facts_of(compiled).values():
+                for text in rule.kinds:
+                    api_version, _, kind = text.rpartition("/")
+                    info = self._state.kinds.find(GVK(*parse_api_version(api_version), kind))
+                    if info is not None:
+                        self._downstreams.follow(info.gvr)
+
+    async def _find_kinds(self) -> None:
+        """Follow the kinds of generated objects that exist: policies in CEL do not say what they generate."""
+        query = {"labelSelector": f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}", "limit": "1"}
+        for info in _preferred(self._state.kinds):
+            if self._downstreams.follows(info.gvr):
+                continue
+            try:
+                listed = await self._context.client.list(info.gvr, query=query, accept=METADATA_LIST, page=1)
+            except StatusError as error:
+                if error.status in _UNKNOWN:
+                    continue
+                raise
+            if listed.get("items"):
+                self._downstreams.follow(info.gvr)
+
+    # ------------------------------------------------------------------------------------------------------ reconciling
+
+    async def reconcile(self, identity: Identity) -> Again | None:
+        """Bring what a policy generates to what it says now; raises HostError, StatusError."""
+        compiled = self._state.store.compiled().get(identity)
+        if compiled is not None and (compiled.errors or compiled.policy is None):
+            return None
+        self._follow([compiled] if compiled is not None else [])
+        before, facts = self._before.get(identity), facts_of(compiled)
+        for known in tuple(self._downstreams.of_policy(identity)):
+            rule = facts.get(known.origin.rule)
+            earlier = facts_of(before).get(known.origin.rule)
+            if rule is None:
+                if earlier.goes_with_policy(known) if earlier is not None else known.goes_with_policy:
+                    reason = "the policy is gone" if compiled is None else "the rule is gone"
+                    await self._generator.writer.delete(known.gvr, known.target, known.origin, _info(identity), reason)
+            else:
+                await self._follow_change(known, rule, earlier, compiled)
+        if compiled is None:
+            self._before.pop(identity, None)
+            self._done.pop(identity, None)
+            return None
+        self._before[identity] = compiled
+        if self._is_due(identity, compiled):
+            await self._generate_existing(identity, compiled, facts)
+            self._done[identity] = compiled, time.monotonic()
+        return None
+
+    def _is_due(self, identity: Identity, compiled: Compiled) -> bool:
+        """Tell whether what exists is to be generated for: after a change, and once in an interval."""
+        done = self._done.get(identity)
+        return (
+            done is None or done[0] is not compiled or time.monotonic() - done[1] >= self._context.settings.scan_seconds
+        )
+
+    async def _follow_change(
+        self, known: Downstream, rule: RuleFacts, earlier: RuleFacts | None, compiled: Compiled | None
+    ) -> None:
+        """Let one generated object follow a change of its rule."""
+        if earlier is not None and earlier.target != rule.target:
+            await self._detach(known)
+        elif rule.synchronize and known.policy_generation != _generation(compiled):
+            self._keep.add(GenerationKey(known.policy, known.origin.rule, known.trigger))
+        elif known.goes_with_policy and not rule.goes_with_policy(known):
+            await self._mark_kept(known)
+
+    async def _detach(self, known: Downstream) -> None:
+        """Take the labels of the rule off an object: the rule now generates another one. It stays."""
+        labels = dict.fromkeys(POLICY_LABELS)
+        await self._patch(known, {"metadata": {"labels": labels, "annotations": {CAUSE_ANNOTATION: None}}})
+        self._downstreams.forget(*known.place)
+
+    async def _mark_kept(self, known: Downstream) -> None:
+        """Note on an object that it outlives its rule: it is not kept in step any more."""
+        said = {"policy": known.origin.policy, "rule": known.origin.rule, "reason": "no longer synchronized"}
+        annotation = orjson.dumps({key: value for key, value in said.items() if value}).decode()
+        stored = await self._patch(known, {"metadata": {"annotations": {CAUSE_ANNOTATION: annotation}}})
+        if stored is not None:
+            self._downstreams.note(known.gvr, stored)
+
+    async def _patch(self, known: Downstream, patch: JSONObject) -> JSONObject | None:
+        """Change the metadata of a generated object that is still the same; None where it is gone."""
+        body = await self._read(known)
+        if body is None:
+            return None
+        changed = _merged(body, patch)
+        return await self._context.client.update(known.gvr, changed, known.target.namespace)
+
+    async def _read(self, known: Downstream) -> JSONObject | None:
+        try:
+            found = await self._context.client.get(known.gvr, known.target.name, known.target.namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+        return found if found["metadata"].get("uid") == known.uid else None
+
+    # -------------------------------------------------------------------------------------------------- what exists
+
+    async def _generate_existing(self, identity: Identity, compiled: Compiled, facts: Mapping[str, RuleFacts]) -> None:
+        """Generate for all triggers that exist; those that fail are retried by themselves."""
+        rules = {name: False for name, rule in facts.items() if rule.on_existing}
+        if not rules or compiled.policy is None:
+            return
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def generate(info: KindInfo, body: JSONObject, names: Mapping[str, bool]) -> None:
+            trigger = trigger_of(body, info)
+            work = Work(identity, trigger, names, reason="the object exists")
+            async with limit:
+                try:
+                    outcome = await self._generator.run(work, body=body)
+                except (HostError, StatusError):
+                    outcome = Waiting("")
+            if isinstance(outcome, Waiting):
+                for name in names:
+                    self._keep.add(GenerationKey(identity, name, trigger), after=1.0)
+
+        async with asyncio.TaskGroup() as group:
+            async for info, body in self._triggers(compiled, rules):
+                names = await self._matching(compiled.policy, body, rules)
+                if names:
+                    group.create_task(generate(info, body, names))
+
+    async def _triggers(
+        self, compiled: Compiled, rules: Mapping[str, bool]
+    ) -> AsyncIterator[tuple[KindInfo, JSONObject]]:
+        """Yield the objects of the kinds that rules are about, each once."""
+        written = compiled.written
+        if not isinstance(written, ClusterPolicy | GeneratingPolicy):
+            return
+        namespace = written.namespace or ""
+        for info in dict.fromkeys(self._kinds_of(written, rules)):
+            if namespace and not info.namespaced:
+                continue
+            listed = await self._context.client.list(info.gvr, namespace)
+            for item in listed["items"]:
+                if not item["metadata"].get("deletionTimestamp"):
+                    yield info, {"apiVersion": info.api_version, "kind": info.kind, **item}
+
+    def _kinds_of(self, written: ClusterPolicy | GeneratingPolicy, rules: Mapping[str, bool]) -> Iterator[KindInfo]:
+        kinds = self._state.kinds
+        if isinstance(written, ClusterPolicy):
+            for rule in written.spec.rules:
+                if rule.name in rules and isinstance(rule.action, Generate):
+                    for text in rule.match.kinds():
+                        for target in targets_of(text, kinds):
+                            found = kinds.by_resource(GVR(target.group, target.version, target.resource))
+                            if found is not None and not target.subresource:
+                                yield found
+            return
+        for wanted in resources_of(written.spec.match_constraints):
+            for info in _preferred(kinds):
+                if (
+                    wanted.resource in ("*", info.plural)
+                    and wanted.group in ("*", info.group)
+                    and wanted.version in ("*", info.version)
+                ):
+                    yield info
+
+    async def _matching(
+        self, policy: CompiledPolicy, body: JSONObject, rules: Mapping[str, bool]
+    ) -> Mapping[str, bool]:
+        """Return the rules that match an object; whether they apply is left to the engine."""
+        request = await self._generator.triggers.request(body)
+        resource = Resource(body)
+        is_cel = policy.info.family is Family.CEL
+        if is_cel and self._is_filtered(request.gvk, body):
+            return {}
+        found: dict[str, bool] = {}
+        for rule in policy.rules:
+            name = "" if is_cel else rule.info.name
+            if name in rules and (
+                rule.matcher.names_operation("UPDATE") or not rule.matcher.mismatch(request, resource)
+            ):
+                found[name] = False
+        return found
+
+    def _is_filtered(self, kind: GVK, body: JSONObject) -> bool:
+        ref = ResourceRef.of(body)
+        filters = self._state.configuration.filters_of(kind, "")
+        return any(each.takes(kind, ref.namespace, ref.name) for each in filters)
+
+
+def _preferred(kinds: Iterable[KindInfo]) -> Iterator[KindInfo]:
+    """Yield each kind in the version that the cluster prefers."""
+    seen: set[tuple[str, str]] = set()
+    for info in kinds:
+        if (info.group, info.kind) not in seen:
+            seen.add((info.group, info.kind))
+            yield info
+
+
+def _generation(compiled: Compiled | None) -> int:
+    return int((compiled.document.value.get("metadata") or {}).get("generation") or 0) if compiled is not None else 0
+
+
+def _info(identity: Identity) -> PolicyInfo:
+    """Name a policy that may be gone."""
+    group_kind, namespace, name = identity
+    group, _, kind = group_kind.partition("/")
+    if group == "kyverno.io":
+        return PolicyInfo(kind, "kyverno.io/v1", name, Family.RULES, namespace)
+    return PolicyInfo(kind, "policies.kyverno.io/v1beta1", name, Family.CEL, namespace)
+
+
+def _merged(body: JSONObject, patch: JSONObject) -> JSONObject:
+    """Return an object with labels and annotations changed; None takes one away."""
+    metadata = dict(body["metadata"])
+    for field, changes in patch["metadata"].items():
+        merged = {**(metadata.get(field) or {}), **changes}
+        metadata[field] = {key: value for key, value in merged.items() if value is not None}
+    return {**body, "metadata": metadata}

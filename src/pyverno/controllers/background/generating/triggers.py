@@ -1,0 +1,152 @@
+"""The objects that trigger generate rules: found in the cluster, and asked about as a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.engine.origin import uid_of
+from pyverno.engine.request import Operation, Request, User
+from pyverno.engine.result import ResourceRef
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.kinds import KindInfo
+from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import AdmissionContext, Trigger
+
+__all__ = ["TriggerReader", "trigger_of"]
+
+_NOT_FOUND: Final = 404
+_NAMESPACE: Final = GVK("", "v1", "Namespace")
+
+
+def trigger_of(body: JSONObject, info: KindInfo | None = None) -> Trigger:
+    """Name an object as a trigger.
+
+    >>> trigger_of({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b", "uid": "7"}}).uid
+    '7'
+    """
+    ref = ResourceRef.of(body)
+    api_version, kind = (info.api_version, info.kind) if info is not None else (ref.api_version, ref.kind)
+    return Trigger(api_version, kind, ref.namespace, ref.name, uid_of(body))
+
+
+class TriggerReader:
+    """Finds triggers and makes the requests that rules are evaluated on."""
+
+    def __init__(self, client: Client, state: ClusterState) -> None:
+        """Take the client, and the state of the cluster with its namespaces."""
+        self._client = client
+        self._state = state
+
+    def info(self, trigger: Trigger) -> KindInfo:
+        """Return the kind of a trigger; raises HostError for one that is not served."""
+        found = self._state.kinds.find(GVK(*parse_api_version(trigger.api_version), trigger.kind))
+        if found is None:
+            raise HostError(f"the cluster does not serve {trigger.api_version} {trigger.kind}")
+        return found
+
+    async def find(self, trigger: Trigger, *, newer_than: str | None = None) -> JSONObject | None:
+        """Return the object as it is now; None where it is gone, being deleted, or another one of the same name.
+
+        `newer_than` is the version before the change that triggered the rule ("" = it was created): memory answers only
+        when it has seen more.
+        """
+        info = self.info(trigger)
+        found = self._known_namespace(trigger, newer_than) if info.gvk == _NAMESPACE else None
+        if found is None:
+            found = await self._read(info, trigger)
+        if found is None or found["metadata"].get("deletionTimestamp"):
+            return None
+        if trigger.uid and uid_of(found) != trigger.uid:
+            return None
+        return {"apiVersion": info.api_version, "kind": info.kind, **found}
+
+    def _known_namespace(self, trigger: Trigger, newer_than: str | None) -> JSONObject | None:
+        if newer_than is None or not trigger.name:
+            return None
+        known = self._state.namespace(trigger.name)
+        if known is None or uid_of(known) != trigger.uid:
+            return None
+        version = str(known["metadata"].get("resourceVersion") or "")
+        if newer_than and not (version.isdecimal() and newer_than.isdecimal() and int(version) > int(newer_than)):
+            return None
+        return known
+
+    async def _read(self, info: KindInfo, trigger: Trigger) -> JSONObject | None:
+        namespace = trigger.namespace if info.namespaced else ""
+        if not trigger.name:
+            # objects that Kyverno generated name their trigger by its uid alone
+            listed = await self._client.list(info.gvr, namespace)
+            return next((each for each in listed["items"] if uid_of(each) == trigger.uid), None)
+        try:
+            return await self._client.get(info.gvr, trigger.name, namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+
+    async def request(self, body: JSONObject, operation: Operation = Operation.CREATE) -> Request:
+        """Ask about an object as it is now, on behalf of no user."""
+        info = self.info(trigger_of(body))
+        namespace = await self._namespace(body)
+        request = Request.from_manifest(
+            body,
+            operation=operation,
+            gvr=info.gvr,
+            namespace_labels=_labels(namespace),
+            namespace_object=namespace,
+        )
+        return request.with_settings(self._state.configuration.evaluation)
+
+    async def admission_request(self, context: AdmissionContext, body: JSONObject | None) -> Request:
+        """Ask what an admission request asked, of the user who made it; `body` is the object as it is now.
+
+        Without a body the request's own objects are asked about.
+        """
+        asked: JSONObject = dict(context.request) if isinstance(context.request, dict) else {}
+        if body is not None:
+            asked["object"] = body
+        subject = asked.get("object") or asked.get("oldObject")
+        namespace = await self._namespace(subject, str(asked.get("namespace") or ""))
+        user = User.from_json(context.user).with_roles(context.roles, context.cluster_roles)
+        request = Request.from_admission_review(
+            asked, user=user, namespace_labels=_labels(namespace), namespace_object=namespace
+        ).with_settings(self._state.configuration.evaluation)
+        parent = self._parent(request)
+        return request if parent is None else request.with_kind(parent)
+
+    def _parent(self, request: Request) -> GVK | None:
+        """Return the kind that the subresource of a request belongs to."""
+        if not request.subresource or request.gvr is None:
+            return None
+        info = self._state.kinds.by_resource(GVR(request.gvr.group, request.gvr.version, request.gvr.resource))
+        return info.gvk if info is not None else None
+
+    async def _namespace(self, body: JSON, name: str = "") -> JSONObject | None:
+        """Return the namespace that selectors look at, None where there is none."""
+        ref = ResourceRef.of(body)
+        if (ref.api_version, ref.kind) == ("v1", "Namespace"):
+            return body if isinstance(body, dict) else None
+        name = ref.namespace or name
+        if not name:
+            return None
+        known = self._state.namespace(name)
+        if known is not None:
+            return known
+        try:
+            return await self._client.get(GVR("", "v1", "namespaces"), name)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+
+
+def _labels(namespace: JSONObject | None) -> Mapping[str, str] | None:
+    if namespace is None:
+        return None
+    labels = (namespace.get("metadata") or {}).get("labels")
+    return labels if isinstance(labels, dict) else {}

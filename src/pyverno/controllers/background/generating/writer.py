@@ -1,0 +1,161 @@
+"""Writes generated objects: creates and updates by the effects of rules, deletes what rules generated, emits events.
+
+What this controller writes is noted in `Downstreams` at once. An object is deleted only if it was just read and still
+has the labels of its rule.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from pyverno.compiler.compile import Compiled
+from pyverno.controllers.applier import Applied, Cause, Change
+from pyverno.controllers.background.context import BackgroundContext
+from pyverno.controllers.background.generating.downstreams import Downstreams
+from pyverno.controllers.background.generating.sources import Source, Sources
+from pyverno.controllers.background.generating.work import GenerationKey, Work, rule_key
+from pyverno.controllers.runtime.events import Event
+from pyverno.engine.effects import CreateEffect, DeleteEffect
+from pyverno.engine.origin import CLONE_SOURCE, Origin
+from pyverno.engine.result import ResourceRef
+from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import Trigger
+
+__all__ = ["Writer"]
+
+_NOT_FOUND: Final = 404
+_REFUSED: Final = (403, 404, 409)
+_EVENT_SOURCE: Final = "kyverno-generate"
+_CEL_VERSION: Final = "policies.kyverno.io/v1beta1"
+_MAX_TOLD: Final = 1000
+
+
+class Writer:
+    """Writes by the applier that all controllers share."""
+
+    def __init__(self, context: BackgroundContext, downstreams: Downstreams, sources: Sources[GenerationKey]) -> None:
+        """Take the parts."""
+        self._context = context
+        self._downstreams = downstreams
+        self._sources = sources
+        self._marked: set[Source] = set()
+        self._failures: OrderedDict[GenerationKey, str] = OrderedDict()
+
+    def place(self, ref: ResourceRef) -> Source | None:
+        """Return where an object is, None for a kind that is not served."""
+        info = self._context.state.kinds.find(GVK(*parse_api_version(ref.api_version), ref.kind))
+        if info is None:
+            return None
+        return Source(info.gvr, (ref.namespace or "default") if info.namespaced else "", ref.name)
+
+    async def read(self, gvr: GVR, namespace: str, name: str) -> JSONObject | None:
+        """Return an object, None when it does not exist."""
+        try:
+            return await self._context.client.get(gvr, name, namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+
+    async def create(self, work: Work, compiled: Compiled, rule: RuleInfo, effect: CreateEffect) -> None:
+        """Bring one object to what a rule wants; raises HostError, StatusError."""
+        place = self.place(ResourceRef.of(effect.resource))
+        cause = Cause(
+            policy=policy_ref(rule.policy),
+            rule=rule_key(rule),
+            trigger=trigger_ref(work.trigger),
+            reason=work.reason,
+            source=effect.source,
+            goes_with_policy=effect.synchronize and not effect.orphan_on_policy_delete,
+            generation=int((compiled.document.value.get("metadata") or {}).get("generation") or 0),
+        )
+        current: JSONObject | None = None
+        if place is not None:
+            self._downstreams.follow(place.gvr)
+            if effect.synchronize and self._downstreams.get(place.gvr, place.namespace, place.name) is not None:
+                current = await self.read(place.gvr, place.namespace, place.name)
+        if effect.source is not None and effect.synchronize and effect.adopts:
+            await self._mark(effect.source)
+        applied = await self._context.applier.apply(effect, cause, current=current)
+        if place is not None and applied.body is not None and applied.change is not Change.UNCHANGED:
+            self._downstreams.note(place.gvr, applied.body)
+        if applied.change is Change.CREATED:
+            self._tell_created(work, rule, applied)
+
+    async def _mark(self, ref: ResourceRef) -> None:
+        """Label an object that is copied, by which the admission controller notices its changes."""
+        place = self.place(ref)
+        if place is None or place in self._marked:
+            return
+        self._marked.add(place)
+        body = await self.read(place.gvr, place.namespace, place.name)
+        labels = (body["metadata"].get("labels") or {}) if body is not None else {}
+        if body is None or CLONE_SOURCE in labels:
+            return
+        marked = {**body, "metadata": {**body["metadata"], "labels": {**labels, CLONE_SOURCE: ""}}}
+        try:
+            await self._context.client.update(place.gvr, marked, place.namespace)
+        except StatusError as error:
+            # without the label changes are noticed too, as long as this controller runs
+            if error.status not in _REFUSED:
+                raise
+
+    async def delete(self, gvr: GVR, target: ResourceRef, origin: Origin, policy: PolicyInfo, reason: str) -> None:
+        """Delete a generated object if it still is what its origin says; raises HostError, StatusError."""
+        body = await self.read(gvr, target.namespace, target.name)
+        now = Origin.of(body["metadata"].get("labels") or {}) if body is not None else None
+        if body is not None and now is not None and _is_same(now, origin):
+            cause = Cause(policy_ref(policy), origin.rule, origin.trigger, reason)
+            await self._context.applier.apply(DeleteEffect(target), cause, current=body)
+        self._downstreams.forget(gvr, target.namespace, target.name)
+
+    # ----------------------------------------------------------------------------------------------------------- events
+
+    def tell_failure(self, work: Work, rule: str, policy: PolicyInfo, message: str) -> None:
+        """Tell why a rule failed by an event on its policy, once for each reason and trigger."""
+        key = GenerationKey(work.policy, rule, work.trigger)
+        if self._failures.get(key) == message:
+            return
+        self._failures[key] = message
+        if len(self._failures) > _MAX_TOLD:
+            self._failures.popitem(last=False)
+        trigger = trigger_ref(work.trigger)
+        self._context.notify(Event.of_error(policy_ref(policy), message, trigger, source=_EVENT_SOURCE))
+
+    def forget_failure(self, work: Work, rule: str) -> None:
+        """Note that a rule works again."""
+        self._failures.pop(GenerationKey(work.policy, rule, work.trigger), None)
+
+    def _tell_created(self, work: Work, rule: RuleInfo, applied: Applied) -> None:
+        target, policy = applied.target, rule.policy
+        shown = f"{policy.key}/{rule_key(rule)}" if rule_key(rule) else policy.key
+        note = f"Created {target.kind} {target.name} as a result of applying policy {shown}"
+        trigger = trigger_ref(work.trigger)
+        self._context.notify(Event("PolicyApplied", "None", note, target, trigger, _EVENT_SOURCE))
+        ref = policy_ref(policy)
+        self._context.notify(Event("PolicyApplied", "None", "resource generated", ref, target, _EVENT_SOURCE))
+
+
+def policy_ref(policy: PolicyInfo) -> ResourceRef:
+    """Name a policy in events."""
+    # COMPAT: Kyverno names policies in CEL by this version, whichever is stored
+    version = policy.api_version if policy.api_version.startswith("kyverno.io/") else _CEL_VERSION
+    return ResourceRef(version, policy.kind, policy.namespace, policy.name)
+
+
+def trigger_ref(trigger: Trigger) -> ResourceRef:
+    """Name a trigger in events and annotations."""
+    return ResourceRef(trigger.api_version, trigger.kind, trigger.namespace, trigger.name)
+
+
+def _is_same(now: Origin, then: Origin) -> bool:
+    return (now.policy, now.policy_namespace, now.rule, now.trigger_uid) == (
+        then.policy,
+        then.policy_namespace,
+        then.rule,
+        then.trigger_uid,
+    )

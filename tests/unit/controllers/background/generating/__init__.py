@@ -1,0 +1,1 @@
+"""Generate rules at work in a cluster."""

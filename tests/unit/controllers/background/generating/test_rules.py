@@ -1,0 +1,145 @@
+"""Generate rules in a cluster: what they generate follows the trigger, the source, the rule, and nobody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from tests.support.background import World, in_cluster
+
+POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
+SECRETS = GVR("", "v1", "secrets")
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+NAMESPACES = GVR("", "v1", "namespaces")
+OF_NAMESPACES: JSONObject = {
+    "any": [{"resources": {"kinds": ["Namespace"], "selector": {"matchLabels": {"team": "a"}}}}]
+}
+COPY: JSONObject = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "name": "pull",
+    "namespace": "{{request.object.metadata.name}}",
+    "synchronize": True,
+    "clone": {"name": "pull", "namespace": "default"},
+}
+MADE: JSONObject = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "name": "zones",
+    "namespace": "{{request.object.metadata.name}}",
+    "synchronize": True,
+    "data": {"data": {"zone": "x"}},
+}
+
+
+def policy(*generate: JSONObject, name: str = "copy", **spec: Any) -> JSONObject:
+    """Return a policy about namespaces of team a, with a rule for each generation."""
+    rules = [
+        {"name": f"rule-{number}", "match": OF_NAMESPACES, "generate": each} for number, each in enumerate(generate)
+    ]
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": name},
+        "spec": {"rules": rules, **spec},
+    }
+
+
+def secret(name: str = "pull", namespace: str = "default", value: str = "YQ==", **labels: str) -> JSONObject:
+    """Return a secret."""
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": value}}
+
+
+async def has_data(world: World, gvr: GVR, name: str, data: JSONObject, namespace: str = "team") -> None:
+    """Wait until an object holds some data."""
+
+    async def holds() -> bool:
+        found = await world.get(gvr, name, namespace)
+        return found is not None and found.get("data") == data
+
+    await world.until(holds)
+
+
+def test_a_copy_follows_its_source_and_is_restored() -> None:
+    """An edit of the source is copied, an edit or deletion of the copy is undone, and without source there is none."""
+
+    async def act(world: World) -> None:
+        await world.client.create(SECRETS, secret(), "default")
+        await world.apply(POLICIES, policy(COPY))
+        await world.namespace("team", team="a")
+        await world.namespace("other")
+        copy = await world.appears(SECRETS, "pull", "team")
+        labels = copy["metadata"]["labels"]
+        assert ("kyverno", "copy", "rule-0", "Namespace") == (
+            labels["app.kubernetes.io/managed-by"],
+            *(labels[f"generate.kyverno.io/{key}"] for key in ("policy-name", "rule-name", "trigger-kind")),
+        )
+        await world.rest()
+        await world.client.patch(SECRETS, "pull", {"data": {"key": "Yg=="}}, "default")
+        await has_data(world, SECRETS, "pull", {"key": "Yg=="})
+        await world.client.patch(SECRETS, "pull", {"data": {"key": "Yw=="}}, "team")
+        await has_data(world, SECRETS, "pull", {"key": "Yg=="})
+        await world.client.delete(SECRETS, "pull", "team")
+        await has_data(world, SECRETS, "pull", {"key": "Yg=="})
+        await world.rest()
+        await world.client.delete(SECRETS, "pull", "default")
+        await world.vanishes(SECRETS, "pull", "team")
+        await world.client.create(SECRETS, secret(value="ZA=="), "default")
+        await has_data(world, SECRETS, "pull", {"key": "ZA=="})
+        assert await world.get(SECRETS, "pull", "other") is None
+
+    in_cluster(act)
+
+
+def test_what_a_rule_makes_follows_the_rule_and_ends_with_it() -> None:
+    """New data is written; without its rule the object is deleted, a copy of one named object stays."""
+
+    async def act(world: World) -> None:
+        await world.client.create(SECRETS, secret(), "default")
+        await world.apply(POLICIES, policy(COPY, MADE))
+        await world.namespace("team", team="a")
+        await has_data(world, CONFIG_MAPS, "zones", {"zone": "x"})
+        await world.appears(SECRETS, "pull", "team")
+        await world.apply(POLICIES, policy(COPY, {**MADE, "data": {"data": {"zone": "y"}}}))
+        await has_data(world, CONFIG_MAPS, "zones", {"zone": "y"})
+        await world.client.delete(POLICIES, "copy")
+        await world.vanishes(CONFIG_MAPS, "zones", "team")
+        assert await world.get(SECRETS, "pull", "team") is not None
+
+    in_cluster(act)
+
+
+def test_what_is_generated_ends_with_its_trigger() -> None:
+    """A namespace that the rule no longer matches keeps only what is not kept in step."""
+
+    async def act(world: World) -> None:
+        once = {**MADE, "name": "once", "synchronize": False}
+        await world.apply(POLICIES, policy(MADE, once))
+        await world.namespace("team", team="a")
+        for name in ("zones", "once"):
+            await world.appears(CONFIG_MAPS, name, "team")
+        await world.client.patch(NAMESPACES, "team", {"metadata": {"labels": {"team": "b"}}})
+        await world.vanishes(CONFIG_MAPS, "zones", "team")
+        await world.rest()
+        assert await world.get(CONFIG_MAPS, "once", "team") is not None
+
+    in_cluster(act)
+
+
+def test_what_exists_is_generated_for_when_the_policy_says_so() -> None:
+    """A policy that comes later reaches namespaces that were there before; applying it again writes nothing."""
+
+    async def act(world: World) -> None:
+        await world.namespace("team", team="a")
+        await world.apply(POLICIES, policy({**MADE, "generateExisting": True}))
+        made = await world.appears(CONFIG_MAPS, "zones", "team")
+        await world.rest()
+        await world.apply(POLICIES, policy({**MADE, "generateExisting": True}, background=True))
+        await world.rest()
+        now = await world.get(CONFIG_MAPS, "zones", "team")
+        assert now is not None
+        assert made["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
+
+    in_cluster(act)
