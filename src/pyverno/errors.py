@@ -16,6 +16,7 @@ PyvernoError
 │   ├── NotFoundError             an object does not exist
 │   ├── HostUnavailableError      nothing answers this kind of question here
 │   └── QuarantinedError          a rule changed one object too often (`controllers/writeguard.py`)
+├── VerificationError         a signature, attestation, certificate or log entry that does not hold
 ├── StatusError               an API server refused a request (`kube/status.py`)
 └── BudgetExceededError       a review used up its time, steps, bytes or calls
 
@@ -50,6 +51,7 @@ __all__ = [
     "UnknownKeyError",
     "UsageError",
     "ValueSyntaxError",
+    "VerificationError",
 ]
 
 
@@ -253,3 +255,9 @@ class BudgetExceededError(PyvernoError):
     def __init__(self, message: str, *, resource: str) -> None:
         super().__init__(message)
         self.resource = resource
+
+
+class VerificationError(PyvernoError):
+    """A signature, attestation, certificate or log entry that cannot be read or does not satisfy a constraint."""
+
+    code = "verification"

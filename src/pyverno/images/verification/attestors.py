@@ -1,0 +1,197 @@
+"""Attestors: whose signature counts, and everything that a policy can demand of it.
+
+Each field that is set becomes a constraint of the ledger (`constraints_of`): the table `_CONSTRAINTS` has a row for
+every field, which a test holds, so that a field that is added cannot be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+from pyverno.errors import VerificationError
+from pyverno.images.verification.certificates import EXTENSION_NAMES, FULCIO, Certificate
+from pyverno.images.verification.keys import PublicKey
+from pyverno.images.verification.trust import Authority, TransparencyLog
+from pyverno.kube.wildcard import compile_wildcard
+from pyverno.lang.regex.compiler import compile_re2
+from pyverno.value import dataclass, field, fields
+
+__all__ = ["Attestor", "AttestorSet", "Identity", "TextMatch", "constraints_of", "exact", "expression", "wildcard"]
+
+
+class Rule(StrEnum):
+    """How a text is compared."""
+
+    EXACT = "exact"
+    WILDCARD = "wildcard"
+    EXPRESSION = "regular expression"
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """A text that is demanded; made by `exact`, `wildcard` and `expression`."""
+
+    text: str
+    rule: Rule
+    matches: Callable[[str], bool] = field(compare=False, repr=False)
+
+
+def exact(text: str) -> TextMatch:
+    """Demand a text to the letter."""
+    return TextMatch(text, Rule.EXACT, lambda found: found == text)
+
+
+def wildcard(text: str) -> TextMatch:
+    """Demand a text that `*` and `?` in ours match.
+
+    >>> wildcard("https://*.example.com").matches("https://ci.example.com")
+    True
+    """
+    return TextMatch(text, Rule.WILDCARD, compile_wildcard(text))
+
+
+def expression(text: str) -> TextMatch:
+    """Demand a text in which a regular expression (RE2) matches somewhere; raises ExpressionSyntaxError."""
+    compiled = compile_re2(text)
+    return TextMatch(text, Rule.EXPRESSION, lambda found: compiled.search(found) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom a certificate must name: one of `subjects`, and all of `issuers`; at least one of the two is set."""
+
+    subjects: tuple[TextMatch, ...] = ()
+    issuers: tuple[TextMatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attestor:
+    """One authority and what is demanded of its signatures; exactly one of key, certificate and authorities is set.
+
+    `path` is where the policy says it (`.attestors[0].entries[1].keys`). `authorities` issue the signer's certificate:
+    trusted ones for keyless signing, or a chain of the policy. `identities` are alternatives. With `log_required` a
+    transparency log must have the signature (one of `logs`); with `certificate_log_required` one of `certificate_logs`
+    must have the certificate; with `timestamp_required` one of `time_authorities` must have stamped the signature.
+    """
+
+    path: str
+    key: PublicKey | None = None
+    hash_name: str = "sha256"
+    certificate: Certificate | None = None
+    authorities: tuple[Authority, ...] = ()
+    identities: tuple[Identity, ...] = ()
+    extensions: Mapping[str, TextMatch] = field(default_factory=dict)
+    annotations: Mapping[str, TextMatch] = field(default_factory=dict)
+    log_required: bool = True
+    logs: tuple[TransparencyLog, ...] = ()
+    certificate_log_required: bool = True
+    certificate_logs: tuple[TransparencyLog, ...] = ()
+    timestamp_required: bool = False
+    time_authorities: tuple[Authority, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise VerificationError unless exactly one way to tell the signer is given."""
+        ways = (self.key is not None, self.certificate is not None, bool(self.authorities))
+        if sum(ways[:2]) > 1 or not any(ways) or (self.key is not None and self.authorities):
+            raise VerificationError(f"{self.path} must have exactly one of a key, a certificate and authorities")
+
+
+@dataclass(frozen=True, slots=True)
+class AttestorSet:
+    """Attestors, or sets of them, of which at least `count` must have signed."""
+
+    path: str
+    entries: tuple[Attestor | AttestorSet, ...]
+    count: int
+
+    def __post_init__(self) -> None:
+        """Raise VerificationError when the count cannot be a threshold of these entries."""
+        if not 0 < self.count <= len(self.entries):
+            raise VerificationError(f"{self.path} asks for {self.count} of {len(self.entries)} attestors")
+
+
+def extension_identifier(name: str) -> str:
+    """Return the object identifier of a certificate extension; raises VerificationError for an unknown name.
+
+    >>> extension_identifier("githubWorkflowRef")
+    '1.3.6.1.4.1.57264.1.6'
+    """
+    found = EXTENSION_NAMES.get(name, name)
+    if not found.startswith(f"{FULCIO}."):
+        known = ", ".join(EXTENSION_NAMES)
+        raise VerificationError(f"unknown certificate extension `{name[:80]}`: expected {known} or {FULCIO}.N")
+    return found
+
+
+def _always(_attestor: Attestor) -> Iterator[str]:
+    yield from ("digest", "type", "signature")
+
+
+def _signer(attestor: Attestor) -> Iterator[str]:
+    if attestor.key is not None:
+        yield "key"
+
+
+def _certificate(attestor: Attestor) -> Iterator[str]:
+    if attestor.certificate is not None:
+        yield "certificate"
+
+
+def _chain(attestor: Attestor) -> Iterator[str]:
+    if attestor.authorities:
+        yield from ("certificate chain", "certificate usage")
+
+
+def _identity(attestor: Attestor) -> Iterator[str]:
+    if attestor.identities:
+        yield "identity"
+
+
+def _log(attestor: Attestor) -> Iterator[str]:
+    if attestor.log_required:
+        yield "transparency log"
+
+
+def _certificate_log(attestor: Attestor) -> Iterator[str]:
+    if attestor.certificate_log_required and attestor.authorities:
+        yield "certificate log"
+
+
+def _time(attestor: Attestor) -> Iterator[str]:
+    if attestor.timestamp_required:
+        yield "time stamp"
+
+
+def _nothing(_attestor: Attestor) -> Iterator[str]:
+    """Yield nothing: the field only says how another constraint is checked."""
+    return iter(())
+
+
+_CONSTRAINTS: Final[Mapping[str, Callable[[Attestor], Iterator[str]]]] = {
+    "path": _always,
+    "key": _signer,
+    "hash_name": _nothing,
+    "timestamp_required": _time,
+    "time_authorities": _nothing,
+    "log_required": _log,
+    "logs": _nothing,
+    "certificate": _certificate,
+    "authorities": _chain,
+    "certificate_log_required": _certificate_log,
+    "certificate_logs": _nothing,
+    "identities": _identity,
+    "extensions": lambda attestor: (f"extension {name}" for name in attestor.extensions),
+    "annotations": lambda attestor: (f"annotation {name}" for name in attestor.annotations),
+}
+"""The constraints of each field, in the order in which one depends on another: the first problem is the cause."""
+
+
+def constraints_of(attestor: Attestor) -> Iterator[str]:
+    """Yield the constraints that follow from what is set; raises VerificationError for a field without a row."""
+    forgotten = [each.name for each in fields(attestor) if each.name not in _CONSTRAINTS]
+    if forgotten:
+        raise VerificationError(f"nothing checks the field `{forgotten[0]}` of an attestor")
+    for find in _CONSTRAINTS.values():
+        yield from find(attestor)

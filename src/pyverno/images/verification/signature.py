@@ -1,0 +1,171 @@
+"""One signature in whatever form it is stored: cosign's layers and Sigstore bundles become the same value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyverno.errors import VerificationError
+from pyverno.images.verification.certificates import Certificate, read_certificate, read_certificates
+from pyverno.images.verification.logentry import LogEntry, read_legacy_entry, read_log_entry
+from pyverno.images.verification.payloads import (
+    Envelope,
+    Payload,
+    read_envelope,
+    read_simple_signing,
+    read_statement,
+)
+from pyverno.images.verification.strictjson import decode_base64, read_object, text_of
+from pyverno.images.verification.timestamps import MAX_TIMESTAMPS
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lazyregex import regex
+from pyverno.value import dataclass, field
+
+__all__ = ["Signature", "read_attestation_layer", "read_bundle", "read_signature_layer"]
+
+_COSIGN: Final = "dev.cosignproject.cosign/signature"
+_SIGSTORE: Final = "dev.sigstore.cosign"
+_MAX_ENTRIES: Final = 32
+_BUNDLE: Final = regex(
+    r"application/vnd\.dev\.sigstore\.bundle(?:\+json;version=(?P<old>0\.[0-9]+)|\.v(?P<new>0\.[0-9]+)\+json)"
+)
+_VERSIONS: Final = frozenset({"0.1", "0.2", "0.3"})
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What is signed (`signed`), the signature over it, what it says, and the material that backs it.
+
+    `envelope` is the DSSE envelope as stored, None for simple signing; `annotations` are those of the layer.
+    """
+
+    signed: bytes
+    signature: bytes
+    payload: Payload
+    certificate: Certificate | None = None
+    chain: tuple[Certificate, ...] = ()
+    log_entries: tuple[LogEntry, ...] = ()
+    timestamps: tuple[bytes, ...] = ()
+    dsse: Envelope | None = None
+    envelope: bytes | None = None
+    is_bundle: bool = False
+    annotations: Mapping[str, JSON] = field(default_factory=dict)
+
+
+def read_signature_layer(blob: bytes, annotations: Mapping[str, str]) -> Signature:
+    """Read a layer of a `.sig` image: the payload, and the annotations of its descriptor; raises VerificationError."""
+    signature = decode_base64(annotations.get(_COSIGN), "the signature")
+    if not signature:
+        raise VerificationError("the layer has no signature")
+    payload = read_simple_signing(blob)
+    certificate, chain, entries, timestamps = _material(annotations)
+    return Signature(blob, signature, payload, certificate, chain, entries, timestamps, annotations=payload.annotations)
+
+
+def read_attestation_layer(blob: bytes, annotations: Mapping[str, str]) -> Signature:
+    """Read a layer of an `.att` image: an envelope, and the annotations of its descriptor; raises VerificationError."""
+    envelope = read_envelope(read_object(blob, "the envelope"))
+    certificate, chain, entries, timestamps = _material(annotations)
+    return Signature(
+        envelope.signed,
+        envelope.signature,
+        read_statement(envelope),
+        certificate,
+        chain,
+        entries,
+        timestamps,
+        envelope,
+        blob,
+        annotations=dict(annotations),
+    )
+
+
+def read_bundle(blob: bytes) -> Signature:
+    """Read a Sigstore bundle that holds an envelope; raises VerificationError.
+
+    A bundle with a message signature says nothing about what kind of thing was signed, and is refused for images.
+    """
+    what = "the bundle"
+    body = read_object(blob, what)
+    kind = _BUNDLE.fullmatch(text_of(body, "mediaType", what))
+    if kind is None or (kind["old"] or kind["new"]) not in _VERSIONS:
+        raise VerificationError(f"{what} is of an unknown version")
+    stored = body.get("dsseEnvelope")
+    if not isinstance(stored, dict):
+        raise VerificationError(f"{what} holds no envelope")
+    material = body.get("verificationMaterial")
+    if not isinstance(material, dict):
+        raise VerificationError(f"{what} has no verification material")
+    envelope = read_envelope(stored)
+    certificate, chain = _bundled_certificates(material)
+    entries = _list(material, "tlogEntries", _MAX_ENTRIES)
+    return Signature(
+        envelope.signed,
+        envelope.signature,
+        read_statement(envelope),
+        certificate,
+        chain,
+        tuple(read_log_entry(each) for each in entries),
+        _bundled_timestamps(material),
+        envelope,
+        is_bundle=True,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- material
+
+_Material = tuple[Certificate | None, tuple[Certificate, ...], tuple[LogEntry, ...], tuple[bytes, ...]]
+
+
+def _material(annotations: Mapping[str, str]) -> _Material:
+    pem, chain = annotations.get(f"{_SIGSTORE}/certificate"), annotations.get(f"{_SIGSTORE}/chain")
+    entry, stamp = annotations.get(f"{_SIGSTORE}/bundle"), annotations.get(f"{_SIGSTORE}/rfc3161timestamp")
+    timestamps: tuple[bytes, ...] = ()
+    if stamp:
+        body = read_object(stamp.encode(), "the time stamp")
+        timestamps = (decode_base64(body.get("SignedRFC3161Timestamp"), "the time stamp"),)
+    return (
+        read_certificate(pem.encode()) if pem else None,
+        read_certificates(chain) if chain else (),
+        (read_legacy_entry(entry),) if entry else (),
+        timestamps,
+    )
+
+
+def _bundled_certificates(material: JSONObject) -> tuple[Certificate | None, tuple[Certificate, ...]]:
+    single, chain = material.get("certificate"), material.get("x509CertificateChain")
+    kinds = [key for key in ("certificate", "x509CertificateChain", "publicKey") if key in material]
+    if len(kinds) != 1:
+        raise VerificationError("the bundle must name one of a certificate, a chain and a public key")
+    if isinstance(single, dict):
+        return _certificate(single), ()
+    if isinstance(chain, dict):
+        found = [_certificate(each) for each in _list(chain, "certificates", _MAX_ENTRIES)]
+        if not found:
+            raise VerificationError("the chain of the bundle is empty")
+        return found[0], tuple(found[1:])
+    return None, ()
+
+
+def _certificate(body: JSONObject) -> Certificate:
+    return read_certificate(decode_base64(body.get("rawBytes"), "the certificate of the bundle"))
+
+
+def _bundled_timestamps(material: JSONObject) -> tuple[bytes, ...]:
+    data = material.get("timestampVerificationData")
+    if not isinstance(data, dict):
+        return ()
+    found = [
+        decode_base64(each.get("signedTimestamp"), "a time stamp of the bundle")
+        for each in _list(data, "rfc3161Timestamps", MAX_TIMESTAMPS)
+    ]
+    if len(set(found)) != len(found):
+        raise VerificationError("the bundle has the same time stamp twice")
+    return tuple(found)
+
+
+def _list(source: JSONObject, key: str, most: int) -> Sequence[JSONObject]:
+    found = source.get(key) or []
+    if not isinstance(found, list) or len(found) > most or not all(isinstance(each, dict) for each in found):
+        raise VerificationError(f"`{key}` of the bundle is no list of at most {most} objects")
+    return found

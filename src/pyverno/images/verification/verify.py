@@ -1,0 +1,334 @@
+"""Verification of one signature against one attestor, and of many against a set of attestors.
+
+`verify` settles the ledger of an attestor; checks are independent of each other, so that the ledger shows all that is
+wrong. Only a check that succeeded meets its constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from pyverno.errors import VerificationError
+from pyverno.images.verification.attestors import Attestor, AttestorSet, Identity, constraints_of, extension_identifier
+from pyverno.images.verification.certificates import (
+    Certificate,
+    check_chain,
+    check_code_signing,
+    extensions_of,
+    issuer_of,
+    subjects_of,
+)
+from pyverno.images.verification.keys import PublicKey
+from pyverno.images.verification.ledger import Ledger
+from pyverno.images.verification.logentry import Logged, check_entry
+from pyverno.images.verification.signature import Signature
+from pyverno.images.verification.timestamps import check_timestamp
+from pyverno.images.verification.transparency import check_certificate_logged
+from pyverno.value import dataclass, field
+
+__all__ = ["Expected", "Finding", "SetFinding", "verify", "verify_set"]
+
+_MAX_SHOWN: Final = 120
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What must be signed: the digest of the image (`sha256:…`), and a statement of which predicate type."""
+
+    digest: str
+    predicate_type: str
+    now: int
+    """The present time in seconds since 1970, for keys and certificates without a trusted time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One signature held against one attestor."""
+
+    attestor: Attestor
+    signature: Signature
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class SetFinding:
+    """How many entries of a set have signed, and all that was tried."""
+
+    path: str
+    verified: int
+    required: int
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def passes(self) -> bool:
+        """Whether the threshold is reached."""
+        return 0 < self.required <= self.verified
+
+
+def verify_set(
+    attestors: AttestorSet,
+    signatures: Sequence[Signature],
+    expected: Expected,
+    check_deadline: Callable[[], None] = lambda: None,
+) -> SetFinding:
+    """Hold signatures against the entries of a set, in order, until its count is reached.
+
+    One entry counts once, however many signatures it made; the same key in two entries counts once as well.
+    `check_deadline` is called before every entry, and may raise.
+    """
+    verified = 0
+    findings: list[Finding] = []
+    problems: list[str] = []
+    counted: set[object] = set()
+    for entry in attestors.entries:
+        check_deadline()
+        if isinstance(entry, AttestorSet):
+            inner = verify_set(entry, signatures, expected, check_deadline)
+            findings.extend(inner.findings)
+            problems.extend(inner.problems)
+            verified += inner.passes
+        else:
+            tried = [verify(entry, each, expected) for each in signatures]
+            good = next((each for each in tried if each.ledger.passes), None)
+            findings.extend(tried if good is None else (good,))
+            who = _who(entry)
+            if good is None:
+                problems.append(f"{entry.path}: {_worst(tried)}")
+            elif who in counted:
+                problems.append(f"{entry.path}: the same signer was counted before")
+            else:
+                counted.add(who)
+                verified += 1
+        if verified >= attestors.count:
+            break
+    return SetFinding(attestors.path, verified, attestors.count, tuple(findings), tuple(problems))
+
+
+def _who(attestor: Attestor) -> object:
+    """Return what makes two attestors the same signer; those that name people are told apart by what they demand."""
+    if attestor.key is not None:
+        return attestor.key.der
+    if attestor.certificate is not None:
+        return attestor.certificate.key.der
+    return attestor.authorities, attestor.identities, tuple(sorted((k, v.text) for k, v in attestor.extensions.items()))
+
+
+def _worst(tried: Sequence[Finding]) -> str:
+    """Return the problem of the signature that came furthest."""
+    if not tried:
+        return "there are no signatures"
+    return max(tried, key=lambda each: sum(entry.state == "met" for entry in each.ledger.entries)).ledger.problem
+
+
+def verify(attestor: Attestor, signature: Signature, expected: Expected) -> Finding:
+    """Settle every constraint of an attestor over one signature; raises nothing that a signature can cause."""
+    ledger = Ledger(constraints_of(attestor))
+    check = _Checks(attestor, signature, expected, ledger)
+    check.run()
+    return Finding(attestor, signature, ledger)
+
+
+class _Checks:
+    """The checks of one verification, in the order in which they depend on each other."""
+
+    def __init__(self, attestor: Attestor, signature: Signature, expected: Expected, ledger: Ledger) -> None:
+        self.attestor = attestor
+        self.signature = signature
+        self.expected = expected
+        self.ledger = ledger
+        self.signer: PublicKey | Certificate | None = attestor.key or attestor.certificate or signature.certificate
+        self.times: list[int] = []
+        self.chain: tuple[Certificate, ...] = ()
+
+    def run(self) -> None:
+        """Run all checks; one that fails does not stop those that do not need it."""
+        self._settle("digest", self._digest)
+        self._settle("type", self._type)
+        self._settle("key", self._key)
+        self._settle("signature", self._signed)
+        self._settle("time stamp", self._stamped)
+        self._settle("transparency log", self._logged)
+        if not self.attestor.timestamp_required:
+            self._use_timestamps()
+        self._settle("certificate", self._certificate)
+        self._settle("certificate chain", self._chain)
+        self._settle("certificate usage", self._usage)
+        self._settle("certificate log", self._certificate_logged)
+        self._settle("identity", self._identity)
+        for name in self.attestor.extensions:
+            self._settle(f"extension {name}", lambda name=name: self._extension(name))  # type: ignore[misc]
+        for name in self.attestor.annotations:
+            self._settle(f"annotation {name}", lambda name=name: self._annotation(name))  # type: ignore[misc]
+
+    def _settle(self, constraint: str, check: Callable[[], str]) -> None:
+        if not self.ledger.has(constraint):
+            return
+        try:
+            self.ledger.meet(constraint, check())
+        except VerificationError as error:
+            self.ledger.fail(constraint, error.message)
+
+    # ---------------------------------------------------------------------------------------------- what is signed
+
+    def _digest(self) -> str:
+        if self.expected.digest not in self.signature.payload.digests:
+            raise VerificationError("the signature is about another image")
+        return self.expected.digest
+
+    def _type(self) -> str:
+        found = self.signature.payload.predicate_type
+        if found != self.expected.predicate_type:
+            raise VerificationError(f"the signature is about `{found[:_MAX_SHOWN]}`")
+        return found
+
+    def _annotation(self, name: str) -> str:
+        demanded = self.attestor.annotations[name]
+        found = self.signature.annotations.get(name)
+        if not isinstance(found, str):
+            raise VerificationError("the signature has no such annotation")
+        if not demanded.matches(found):
+            raise VerificationError(f"the signature says `{found[:_MAX_SHOWN]}` where `{demanded.text}` is demanded")
+        return found
+
+    # ------------------------------------------------------------------------------------------------ who signed it
+
+    def _key(self) -> str:
+        if self.attestor.key is None or self.signer is not self.attestor.key:
+            raise VerificationError("the signature is not checked with the key")
+        return self.attestor.key.fingerprint
+
+    def _certificate(self) -> str:
+        demanded = self._leaf()
+        if self.signature.certificate is not None and self.signature.certificate != demanded:
+            raise VerificationError("the signature was made with another certificate")
+        if not all(demanded.begins <= time <= demanded.ends for time in self._trusted_times()):
+            raise VerificationError("the certificate was not valid when the signature was made")
+        return str(demanded.x509.serial_number)
+
+    def _signed(self) -> str:
+        if self.signer is None:
+            raise VerificationError("the signature has no certificate")
+        is_key = isinstance(self.signer, PublicKey)
+        key = self.signer if isinstance(self.signer, PublicKey) else self.signer.key
+        key.check(
+            self.signature.signature,
+            self.signature.signed,
+            hash_name=self.attestor.hash_name if is_key else "sha256",
+        )
+        return key.fingerprint
+
+    # ----------------------------------------------------------------------------------------- when it was signed
+
+    def _stamped(self) -> str:
+        times = self._each(
+            self.signature.timestamps,
+            lambda token: check_timestamp(token, self.signature.signature, self.attestor.time_authorities),
+            "the signature has no time stamp",
+        )
+        self.times.extend(times)
+        return str(times[0])
+
+    def _use_timestamps(self) -> None:
+        """Take the times of the stamps that hold, where none is demanded."""
+        for token in self.signature.timestamps if self.attestor.time_authorities else ():
+            with suppress(VerificationError):
+                self.times.append(check_timestamp(token, self.signature.signature, self.attestor.time_authorities))
+
+    def _logged(self) -> str:
+        if self.signer is None:
+            raise VerificationError("the signature has no certificate")
+        payload = self.signature.dsse.payload if self.signature.dsse is not None else None
+        about = Logged(self.signature.signed, self.signature.signature, self.signer, payload, self.signature.envelope)
+        times = self._each(
+            self.signature.log_entries,
+            lambda entry: check_entry(entry, self.attestor.logs, about),
+            "the signature has no log entry",
+        )
+        self.times.extend(time for time in times if time)
+        return str(times[0]) if times[0] else "without a time"
+
+    @staticmethod
+    def _each(candidates: Iterable[_T], check: Callable[[_T], int], missing: str) -> list[int]:
+        found: list[int] = []
+        problem = ""
+        for each in candidates:
+            try:
+                found.append(check(each))
+            except VerificationError as error:
+                problem = problem or error.message
+        if not found:
+            raise VerificationError(problem or missing)
+        return found
+
+    # ---------------------------------------------------------------------------------------------- the certificate
+
+    def _leaf(self) -> Certificate:
+        if not isinstance(self.signer, Certificate):
+            raise VerificationError("the signature has no certificate")
+        return self.signer
+
+    def _trusted_times(self) -> Sequence[int]:
+        """Return when the signature was made as far as that is proven; the present time where nothing proves it."""
+        return self.times or (self.expected.now,)
+
+    def _chain(self) -> str:
+        self.chain = self._verified_chain()
+        return " < ".join(each.x509.subject.rfc4514_string() or "-" for each in self.chain)[:_MAX_SHOWN]
+
+    def _verified_chain(self) -> tuple[Certificate, ...]:
+        leaf = self._leaf()
+        times = self._trusted_times()
+        problem = "there is no trusted authority"
+        for authority in self.attestor.authorities:
+            if not all(authority.is_valid_at(time) for time in times):
+                problem = "the authority was not in use when the signature was made"
+                continue
+            roots = [each for each in authority.chain if each.is_self_issued] or [authority.chain[-1]]
+            between = [*(each for each in authority.chain if each not in roots), *self.signature.chain]
+            try:
+                chains = [check_chain(leaf, between, roots, time) for time in times]
+            except VerificationError as error:
+                problem = error.message
+                continue
+            return chains[0]
+        raise VerificationError(problem)
+
+    def _usage(self) -> str:
+        check_code_signing(self._leaf())
+        return "code signing"
+
+    def _certificate_logged(self) -> str:
+        if not self.chain:
+            raise VerificationError("the certificate does not lead to a trusted authority")
+        issuer = self.chain[1] if len(self.chain) > 1 else self.chain[0]
+        check_certificate_logged(self.chain[0], issuer, self.attestor.certificate_logs)
+        return "certificate timestamp"
+
+    def _identity(self) -> str:
+        leaf = self._leaf()
+        issuer, subjects = issuer_of(leaf), subjects_of(leaf)
+        if not any(_is(each, issuer, subjects) for each in self.attestor.identities):
+            shown = ", ".join(subjects)[:_MAX_SHOWN] or "no subject"
+            raise VerificationError(f"signed by `{shown}` of `{issuer[:_MAX_SHOWN]}`")
+        return f"{', '.join(subjects)} of {issuer}"[:_MAX_SHOWN]
+
+    def _extension(self, name: str) -> str:
+        demanded = self.attestor.extensions[name]
+        found = extensions_of(self._leaf()).get(extension_identifier(name))
+        if found is None:
+            raise VerificationError("the certificate has no such extension")
+        if not demanded.matches(found):
+            raise VerificationError(f"the certificate says `{found[:_MAX_SHOWN]}` where `{demanded.text}` is demanded")
+        return found
+
+
+def _is(identity: Identity, issuer: str, subjects: Sequence[str]) -> bool:
+    if not identity.subjects and not identity.issuers:
+        return False
+    if identity.issuers and not (issuer and all(each.matches(issuer) for each in identity.issuers)):
+        return False
+    return not identity.subjects or any(each.matches(subject) for each in identity.subjects for subject in subjects)
