@@ -15,8 +15,8 @@ import orjson
 
 from pyverno.cluster.client import METADATA_LIST, Client
 from pyverno.cluster.informer import Informer, Notice
+from pyverno.cluster.informerset import InformerSet
 from pyverno.controllers.applier import CAUSE_ANNOTATION
-from pyverno.controllers.runtime.informerset import InformerSet
 from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.origin import KYVERNO, MANAGED_BY, POLICY_LABELS, Origin, uid_of
 from pyverno.engine.result import ResourceRef

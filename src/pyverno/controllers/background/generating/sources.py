@@ -11,7 +11,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
-from pyverno.controllers.runtime.informerset import InformerSet
+from pyverno.cluster.informerset import InformerSet
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.selector import format_selector
