@@ -18,6 +18,8 @@ from pyverno.cluster.discovery import discover
 from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
 from pyverno.errors import HostError
+from pyverno.install.background import BACKGROUND as BACKGROUND_COMPONENT
+from pyverno.install.component import Component, component_identity, role_binding
 from pyverno.install.definitions import definitions
 from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
@@ -29,8 +31,6 @@ from pyverno.value import dataclass, replace
 __all__ = ["BACKGROUND", "CONTROLLERS", "FurtherController", "PolicySandbox", "install_definitions"]
 
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
-_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 _LOOPBACK: Final = "127.0.0.1"
 _APPLIED: Final = ("Namespace", "ConfigMap")
 _READY_SECONDS: Final = 60.0
@@ -54,22 +54,22 @@ class RunsBeside(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FurtherController:
-    """A controller to run beside the admission controller: its part of Kyverno, and what makes it.
+    """A controller to run beside the admission controller: as what it is installed, and what makes it.
 
-    It works as the service account `kyverno-PART-controller`.
+    It works as the service account of the installation.
     """
 
-    part: str
+    component: Component
     make: Callable[[Access, AdmissionSettings], RunsBeside]
+
+    @property
+    def part(self) -> str:
+        """The word of its names, such as `background`."""
+        return self.component.part
 
     def user(self, namespace: str) -> str:
         """Return the user name of its service account."""
-        return f"system:serviceaccount:{namespace}:{self.account}"
-
-    @property
-    def account(self) -> str:
-        """The name of its service account."""
-        return f"kyverno-{self.part}-controller"
+        return f"system:serviceaccount:{namespace}:{self.component.name}"
 
 
 def _make_background(access: Access, settings: AdmissionSettings) -> BackgroundController:
@@ -88,7 +88,7 @@ def _make_background(access: Access, settings: AdmissionSettings) -> BackgroundC
     )
 
 
-BACKGROUND: Final = FurtherController("background", _make_background)
+BACKGROUND: Final = FurtherController(BACKGROUND_COMPONENT, _make_background)
 CONTROLLERS: Final = (BACKGROUND,)
 """All controllers that can run beside the admission controller."""
 
@@ -98,7 +98,7 @@ class PolicySandbox:
 
     `sandbox.kubeconfig` is for kubectl; `controller.ready` is set when the webhooks are in place. The controller
     listens on a free port, so that several sandboxes find room on one machine. `further` are the controllers that run
-    beside it; their service accounts may do everything.
+    beside it, as service accounts that may do everything; with `as_installed` they may do what an installation allows.
     """
 
     def __init__(
@@ -108,6 +108,7 @@ class PolicySandbox:
         settings: AdmissionSettings | None = None,
         *,
         further: Sequence[FurtherController] = (),
+        as_installed: bool = False,
     ) -> None:
         """Take a sandbox that has not started, an observer of answers, and the settings of the admission controller."""
         self.sandbox = sandbox
@@ -120,6 +121,7 @@ class PolicySandbox:
             account = BACKGROUND.user(self._settings.namespace)
             self._settings = replace(self._settings, background_account=account)
         self._further = tuple(further)
+        self._as_installed = as_installed
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._beside: list[asyncio.Task[None]] = []
@@ -144,15 +146,20 @@ class PolicySandbox:
         async with Client(load_kubeconfig(self.sandbox.kubeconfig), qps=0) as client:
             await install_definitions(client)
             kinds = await discover(client)
-            for body in manifests(InstallSettings(namespace=self._settings.namespace)):
-                if body["kind"] in _APPLIED:
-                    info = kinds.find(GVK(*parse_api_version(body["apiVersion"]), body["kind"]))
-                    if info is None:
-                        raise HostError(f"the sandbox does not serve {body['kind']}")
-                    await _create(client, info.gvr, body)
-            for each in self._further:
-                for gvr, body in _identity(each, self._settings.namespace):
-                    await _create(client, gvr, body)
+            for body in self._installed():
+                info = kinds.find(GVK(*parse_api_version(body["apiVersion"]), body["kind"]))
+                if info is None:
+                    raise HostError(f"the sandbox does not serve {body['kind']}")
+                await _create(client, info.gvr, body)
+
+    def _installed(self) -> Iterator[JSONObject]:
+        """Yield what of an installation is there: everything but what runs, and the identity of the webhook server."""
+        settings = InstallSettings(namespace=self._settings.namespace)
+        yield from (body for body in manifests(settings) if body["kind"] in _APPLIED)
+        for each in self._further:
+            yield from component_identity(each.component, settings)
+            if not self._as_installed:
+                yield _admin_binding(each.component, settings.namespace)
 
     async def _run_controller(self) -> None:
         access = load_kubeconfig(self.sandbox.kubeconfig)
@@ -221,24 +228,10 @@ class PolicySandbox:
         await self.sandbox.stop()
 
 
-def _identity(controller: FurtherController, namespace: str) -> Iterator[tuple[GVR, JSONObject]]:
-    """Yield the service account of a controller, and a binding that lets it do everything."""
-    account = {"kind": "ServiceAccount", "name": controller.account, "namespace": namespace}
-    yield _ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _without_kind(account)}
-    yield (
-        _BINDINGS,
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": f"pyverno:sandbox:{controller.part}-controller"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [account],
-        },
-    )
-
-
-def _without_kind(account: JSONObject) -> JSONObject:
-    return {key: value for key, value in account.items() if key != "kind"}
+def _admin_binding(component: Component, namespace: str) -> JSONObject:
+    account = {"kind": "ServiceAccount", "name": component.name, "namespace": namespace}
+    metadata = {"name": f"pyverno:sandbox:{component.part}-controller"}
+    return role_binding("ClusterRoleBinding", metadata, "ClusterRole", "cluster-admin", account)
 
 
 async def install_definitions(client: Client) -> None:

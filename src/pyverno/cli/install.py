@@ -66,7 +66,7 @@ install = command(
         "Controllers": (
             value("--namespace", help="Namespace of the controllers.", default="kyverno", metavar="NAME"),
             value("--image", help="Image of the controllers.", metavar="IMAGE"),
-            number("--replicas", help="Number of admission controllers.", default=1),
+            number("--replicas", help="Number of replicas of each controller.", default=1),
             comma_list("--argument", help="Additional arguments of the admission controller."),
             comma_list("--secret", help="Secrets named in these arguments; the controller may read and renew them."),
             switch("--user-namespaces", help="Run the pods in user namespaces; all nodes must support them."),

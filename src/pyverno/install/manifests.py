@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pyverno.install.background import BACKGROUND
+from pyverno.install.component import (
+    RBAC,
+    access_volume,
+    component_manifests,
+    policy_resources,
+    role_binding,
+    rule,
+    token,
+)
 from pyverno.install.definitions import definitions
+from pyverno.install.settings import InstallSettings
 from pyverno.kube.json import JSONObject, encode
-from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
-from pyverno.value import dataclass
-from pyverno.version import __version__
+from pyverno.policy.kinds import WATCHED_POLICIES
 
 __all__ = ["InstallSettings", "manifests"]
 
@@ -26,30 +35,12 @@ _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["get", "list", "create", "update", "delete"]
 
 
-@dataclass(frozen=True, slots=True)
-class InstallSettings:
-    """Where and what: the namespace, the image, how many replicas, and further arguments of the controller.
-
-    `secrets` are the names of further Secrets of the namespace that these arguments speak of. `user_namespaces` gives
-    the pods a user namespace of their own, which not every node can do. `buckets` are the bounds of histograms that the
-    ConfigMap of metrics shows; without any the controllers use their defaults.
-    """
-
-    namespace: str = "kyverno"
-    image: str = f"pyverno:{__version__}"
-    replicas: int = 1
-    arguments: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
-    user_namespaces: bool = False
-    buckets: tuple[float, ...] = ()
-
-
 def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
     """Yield everything in the order in which it has to be applied.
 
     >>> kinds = [each["kind"] for each in manifests(InstallSettings())]
     >>> kinds[0], kinds.count("Deployment")
-    ('Namespace', 1)
+    ('Namespace', 2)
     """
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
     yield from definitions()
@@ -57,6 +48,7 @@ def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
     yield _config_map(settings)
     yield _metrics_config_map(settings)
     yield from _running(settings)
+    yield from component_manifests(BACKGROUND, settings)
 
 
 def _metadata(name: str, settings: InstallSettings | None, **labels: str) -> JSONObject:
@@ -72,9 +64,7 @@ _LABELS: Final = {
     "app.kubernetes.io/name": "kyverno",
 }
 _POD_LABELS: Final = {"app.kubernetes.io/part-of": "kyverno", "app.kubernetes.io/component": "admission-controller"}
-_RBAC: Final = "rbac.authorization.k8s.io"
 _TOKENS: Final = "/var/run/secrets"
-_TOKEN_SECONDS: Final = 3600
 _LESS_LABELS: Final = {
     "kyverno_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
     "kyverno_validating_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
@@ -84,63 +74,51 @@ _LESS_LABELS: Final = {
 """Histograms are many series each; these labels would multiply them."""
 
 
-def _rule(groups: list[str], resources: list[str], verbs: list[str], names: list[str] | None = None) -> JSONObject:
-    rule: JSONObject = {"apiGroups": groups, "resources": resources, "verbs": verbs}
-    if names:
-        rule["resourceNames"] = names
-    return rule
-
-
 def _core_rules() -> list[JSONObject]:
     return [
-        _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], _READ),
-        _rule(
+        rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], _READ),
+        rule(
             ["admissionregistration.k8s.io"],
             ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
             [*_WRITE, "watch"],
         ),
-        _rule(
+        rule(
             ["admissionregistration.k8s.io"],
             [f"{word}admissionpolicies" for word in _MADE] + [f"{word}admissionpolicybindings" for word in _MADE],
             _WRITE,
         ),
-        _rule([_RBAC], ["rolebindings", "clusterrolebindings"], _READ),
-        _rule(["kyverno.io"], [*_watched("kyverno.io"), _ENTRIES], _READ),
-        _rule(["policies.kyverno.io"], _watched("policies.kyverno.io"), _READ),
-        _rule(
+        rule([RBAC], ["rolebindings", "clusterrolebindings"], _READ),
+        rule(["kyverno.io"], [*policy_resources("kyverno.io"), _ENTRIES], _READ),
+        rule(["policies.kyverno.io"], policy_resources("policies.kyverno.io"), _READ),
+        rule(
             ["kyverno.io"],
             ["clusterpolicies/status", "policies/status", f"{_ENTRIES}/status"],
             ["patch"],
         ),
-        _rule(
+        rule(
             ["policies.kyverno.io"],
             [f"{gvr.resource}/status" for gvr in WATCHED_POLICIES if gvr.group == "policies.kyverno.io"],
             ["patch"],
         ),
-        _rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], ["list", "watch", "create"]),
-        _rule([""], ["namespaces", "configmaps"], _READ),
-        _rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
-        _rule(["events.k8s.io"], ["events"], ["create"]),
+        rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], ["list", "watch", "create"]),
+        rule([""], ["namespaces", "configmaps"], _READ),
+        rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
+        rule(["events.k8s.io"], ["events"], ["create"]),
     ]
-
-
-def _watched(group: str) -> list[str]:
-    """Return the resources of a group that take part in admission, each once."""
-    return list(dict.fromkeys(gvr.resource for gvr in (*WATCHED_POLICIES, *WATCHED_EXCEPTIONS) if gvr.group == group))
 
 
 def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
     service = f"kyverno-svc.{settings.namespace}.svc"
     secrets = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", *settings.secrets]
     return [
-        _rule([""], ["secrets"], ["create"]),
-        _rule([""], ["secrets"], ["get", "list", "watch", "update"], secrets),
-        _rule(["kyverno.io"], ["updaterequests"], ["list", "watch", "create"]),
-        _rule(["kyverno.io"], ["updaterequests/status"], ["patch"]),
-        _rule(["coordination.k8s.io"], ["leases"], ["create"]),
-        _rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno", "kyverno-health"]),
-        _rule(["coordination.k8s.io"], ["leases"], ["delete"], ["kyverno-health", "kyvernopre-lock"]),
-        _rule(["apps"], ["deployments"], ["get"], [_ADMISSION]),
+        rule([""], ["secrets"], ["create"]),
+        rule([""], ["secrets"], ["get", "list", "watch", "update"], secrets),
+        rule(["kyverno.io"], ["updaterequests"], ["list", "watch", "create"]),
+        rule(["kyverno.io"], ["updaterequests/status"], ["patch"]),
+        rule(["coordination.k8s.io"], ["leases"], ["create"]),
+        rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno", "kyverno-health"]),
+        rule(["coordination.k8s.io"], ["leases"], ["delete"], ["kyverno-health", "kyvernopre-lock"]),
+        rule(["apps"], ["deployments"], ["get"], [_ADMISSION]),
     ]
 
 
@@ -148,37 +126,27 @@ def _identity(settings: InstallSettings) -> Iterator[JSONObject]:
     account = {"kind": "ServiceAccount", "name": _ADMISSION, "namespace": settings.namespace}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(_ADMISSION, settings)}
     yield {
-        "apiVersion": f"{_RBAC}/v1",
+        "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRole",
         "metadata": _metadata(_ROLE, None),
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {_AGGREGATION: "true"}}]},
     }
     yield {
-        "apiVersion": f"{_RBAC}/v1",
+        "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRole",
         "metadata": _metadata(f"{_ROLE}:core", None, **{_AGGREGATION: "true"}),
         "rules": _core_rules(),
     }
-    yield _binding("ClusterRoleBinding", _metadata(_ROLE, None), "ClusterRole", _ROLE, account)
+    yield role_binding("ClusterRoleBinding", _metadata(_ROLE, None), "ClusterRole", _ROLE, account)
     # what policies look up in the cluster; without secrets
-    yield _binding("ClusterRoleBinding", _metadata(f"{_ROLE}:view", None), "ClusterRole", "view", account)
+    yield role_binding("ClusterRoleBinding", _metadata(f"{_ROLE}:view", None), "ClusterRole", "view", account)
     yield {
-        "apiVersion": f"{_RBAC}/v1",
+        "apiVersion": f"{RBAC}/v1",
         "kind": "Role",
         "metadata": _metadata(_ROLE, settings),
         "rules": _namespace_rules(settings),
     }
-    yield _binding("RoleBinding", _metadata(_ROLE, settings), "Role", _ROLE, account)
-
-
-def _binding(kind: str, metadata: JSONObject, role_kind: str, role: str, account: JSONObject) -> JSONObject:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": kind,
-        "metadata": metadata,
-        "roleRef": {"apiGroup": _RBAC, "kind": role_kind, "name": role},
-        "subjects": [account],
-    }
+    yield role_binding("RoleBinding", _metadata(_ROLE, settings), "Role", _ROLE, account)
 
 
 def _config_map(settings: InstallSettings) -> JSONObject:
@@ -279,7 +247,13 @@ def _pod(settings: InstallSettings) -> JSONObject:
             {
                 "name": "kyverno",
                 "image": settings.image,
-                "args": ["controller", "admission", "--loggingFormat=json", *settings.arguments],
+                "args": [
+                    "controller",
+                    "admission",
+                    "--loggingFormat=json",
+                    *_account(settings),
+                    *settings.arguments,
+                ],
                 "env": [
                     {"name": "KYVERNO_NAMESPACE", "valueFrom": namespace},
                     {"name": "KYVERNO_POD_NAME", "valueFrom": name},
@@ -310,31 +284,20 @@ def _pod(settings: InstallSettings) -> JSONObject:
         ],
         "volumes": [
             {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
-            {"name": "access", "projected": {"sources": _access_sources()}},
-            {"name": "apicall", "projected": {"sources": [_token(audience="kyverno-svc.kyverno.io")]}},
+            access_volume(),
+            {"name": "apicall", "projected": {"sources": [token(audience="kyverno-svc.kyverno.io")]}},
         ],
     }
+
+
+def _account(settings: InstallSettings) -> Iterator[str]:
+    yield f"--backgroundServiceAccountName=system:serviceaccount:{settings.namespace}:{BACKGROUND.name}"
 
 
 def _apart() -> JSONObject:
     """Return the wish that replicas run on different nodes."""
     selector = {"matchLabels": _POD_LABELS}
     return {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}}
-
-
-def _access_sources() -> list[JSONObject]:
-    """Return what a pod gets of its service account, where it asks for it instead of being given it."""
-    # with what the API server would add, so that applying it again changes nothing
-    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
-    return [
-        _token(),
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [namespace]}},
-    ]
-
-
-def _token(**settings: str) -> JSONObject:
-    return {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS, **settings}}
 
 
 def _probe(path: str) -> JSONObject:

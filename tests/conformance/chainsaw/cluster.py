@@ -1,4 +1,4 @@
-"""One cluster for many scenarios: a sandbox, further definitions, and the admission controller as it is installed.
+"""One cluster for many scenarios: a sandbox, further definitions, and the controllers as they are installed.
 
 What a scenario leaves behind is taken away before the next one. This module must never know what a scenario expects.
 """
@@ -32,7 +32,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.telemetry.observer import Observers
-from pyverno.testing import PolicySandbox
+from pyverno.testing import CONTROLLERS, PolicySandbox
 from pyverno.webhook.policyreviews import ExceptionSettings
 
 __all__ = ["INSTALLATIONS", "Cluster", "running_cluster"]
@@ -53,6 +53,7 @@ _CHANGED: Final = [
     *("namespaces", "nodes", "nodes/status", "pods"),
 ]
 """What upstream's installation for its tests lets the background controller change."""
+_CHANGE: Final = ["create", "update", "patch", "delete", "get", "list", "watch"]
 _RBAC: Final = "rbac.authorization.k8s.io"
 _OWN: Final = frozenset(
     {
@@ -89,7 +90,7 @@ class Cluster:
         )
         self._definitions = definitions
         self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=False))
-        self._installed = PolicySandbox(self._sandbox, Observers(), settings)
+        self._installed = PolicySandbox(self._sandbox, Observers(), settings, further=CONTROLLERS, as_installed=True)
         self._first: dict[Key, Stored] = {}
         self.client: Client
 
@@ -109,8 +110,16 @@ class Cluster:
 
     def _further(self) -> Iterator[JSONObject]:
         """Yield what is installed besides what the admission controller needs."""
-        yield from _account("reports", [], [], [])
-        yield from _account("background", ["*"], _CHANGED, ["create", "update", "patch", "delete", "get", "list"])
+        yield from _account("reports")
+        yield {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": {
+                "name": "kyverno:background-controller:tests",
+                "labels": {"rbac.kyverno.io/aggregate-to-background-controller": "true"},
+            },
+            "rules": [{"apiGroups": ["*"], "resources": _CHANGED, "verbs": _CHANGE}],
+        }
         for path in sorted(self._definitions.glob("*.yaml") if self._definitions else ()):
             for document in expand_lists(load_documents(path.read_bytes(), file=path.name)):
                 yield document.value
@@ -187,6 +196,7 @@ class Cluster:
             if phase == self._policies:
                 await asyncio.sleep(_POLL)
                 await self._until(lambda: self._installed.controller.is_settled)
+                await self._until(lambda: all(each.is_idle for each in self._installed.running.values()))
         for key, state in self._first.items():
             await self._put_back(local, key, state)
 
@@ -222,7 +232,7 @@ def _client_config(config: JSONObject) -> JSONObject:
     return {**rest, "service": service}
 
 
-def _account(part: str, groups: list[str], resources: list[str], verbs: list[str]) -> Iterator[JSONObject]:
+def _account(part: str) -> Iterator[JSONObject]:
     """Yield the account of a controller that does not run here, and the roles that an installation gives it."""
     name = f"kyverno-{part}-controller"
     account = {"kind": "ServiceAccount", "name": name, "namespace": _NAMESPACE}
@@ -234,13 +244,6 @@ def _account(part: str, groups: list[str], resources: list[str], verbs: list[str
         "metadata": {"name": f"kyverno:{part}-controller"},
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]},
     }
-    if resources:
-        yield {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": f"kyverno:{part}-controller:core", "labels": {label: "true"}},
-            "rules": [{"apiGroups": groups, "resources": resources, "verbs": verbs}],
-        }
     for role in ("view", f"kyverno:{part}-controller"):
         yield {
             "apiVersion": f"{_RBAC}/v1",

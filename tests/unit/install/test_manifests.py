@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
-from pyverno.cli.controller.run import REQUIRED
+from pyverno.cli.controller.services import REQUIRED
 from pyverno.cluster.access import SERVICE_ACCOUNT
 from pyverno.cluster.egress import SCOPED_TOKEN
 from pyverno.engine.engine import Engine
@@ -16,7 +17,7 @@ from pyverno.engine.result import Status
 from pyverno.install.definitions import definitions
 from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.install.workdefinitions import work_definitions
-from pyverno.kube.json import encode
+from pyverno.kube.json import JSONObject, encode
 from pyverno.offline.library import load_policies
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS as EXCEPTION_KINDS
@@ -26,6 +27,17 @@ from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.metricsettings import MetricSettings
 
 ROOT = Path(__file__).parents[3]
+GENERATED = {
+    *("configmaps", "resourcequotas", "limitranges", "ingresses", "ingressclasses", "networkpolicies"),
+    *("roles", "rolebindings", "resourceclaims", "resourceclaimtemplates"),
+}
+"""What the background controller may write everywhere without further roles."""
+
+
+def deployments(settings: InstallSettings | None = None) -> dict[str, JSONObject]:
+    """Return the deployments of an installation by their names."""
+    found = manifests(settings or InstallSettings())
+    return {each["metadata"]["name"]: each for each in found if each["kind"] == "Deployment"}
 
 
 def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
@@ -59,7 +71,7 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
         ("mutating", "validating"),
         ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
     )
-    assert {f"{word}{thing}" for word in words for thing in things} == written
+    assert {f"{word}{thing}" for word in words for thing in things} | GENERATED == written
     [secrets] = [
         rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]
     ]
@@ -67,11 +79,13 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
     assert [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", "collector"] == secrets["resourceNames"]
 
 
-def test_every_watched_kind_may_be_read() -> None:
-    """No kind of policy is forgotten when there is a new one."""
+@pytest.mark.parametrize("part", ["admission", "background"])
+def test_every_watched_kind_may_be_read(part: str) -> None:
+    """No kind of policy is forgotten when there is a new one, in no controller."""
     readable = {
         (group, resource)
         for each in manifests(InstallSettings())
+        if each["metadata"]["name"] == f"kyverno:{part}-controller:core"
         for rule in each.get("rules", ())
         if {"list", "watch"} <= set(rule["verbs"])
         for group in rule["apiGroups"]
@@ -97,19 +111,19 @@ def test_the_manifests_pass_our_own_policies() -> None:
 
 def test_a_pod_asks_for_its_token() -> None:
     """It is not mounted by default; that for services has an audience of its own."""
-    [deployment] = [each for each in manifests(InstallSettings()) if each["kind"] == "Deployment"]
-    spec = deployment["spec"]["template"]["spec"]
-    assert not spec["automountServiceAccountToken"]
-    assert "hostUsers" not in spec
-    mounts = {each["name"]: each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
-    assert (str(SERVICE_ACCOUNT), str(SCOPED_TOKEN.parent)) == (mounts["access"], mounts["apicall"])
+    for deployment in deployments().values():
+        spec = deployment["spec"]["template"]["spec"]
+        assert not spec["automountServiceAccountToken"]
+        assert "hostUsers" not in spec
+        mounts = {each["name"]: each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
+        assert (str(SERVICE_ACCOUNT), str(SCOPED_TOKEN.parent)) == (mounts["access"], mounts["apicall"])
 
 
 def test_a_controller_in_a_cluster_finds_its_environment() -> None:
     """Every variable that it refuses to start without."""
-    [deployment] = [each for each in manifests(InstallSettings()) if each["kind"] == "Deployment"]
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    assert set(REQUIRED) <= {each["name"] for each in container["env"]}
+    for deployment in deployments().values():
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert set(REQUIRED) <= {each["name"] for each in container["env"]}
 
 
 def test_definitions_are_small_and_describe_themselves() -> None:
@@ -140,11 +154,13 @@ def test_settings_reach_the_deployment() -> None:
     """Namespace, image, replicas and arguments."""
     settings = InstallSettings("policy", "example.org/pyverno:2", 3, ("--enablePolicyException",))
     found = list(manifests(settings))
-    [deployment] = [each for each in found if each["kind"] == "Deployment"]
+    deployment = deployments(settings)["kyverno-admission-controller"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert ("policy", 3) == (deployment["metadata"]["namespace"], deployment["spec"]["replicas"])
     assert "example.org/pyverno:2" == container["image"]
     assert "--enablePolicyException" == container["args"][-1]
+    account = "system:serviceaccount:policy:kyverno-background-controller"
+    assert f"--backgroundServiceAccountName={account}" in container["args"]
     [config, _metrics] = [each for each in found if each["kind"] == "ConfigMap"]
     assert "[*/*,policy,*]" in config["data"]["resourceFilters"]
     assert yaml.safe_load(config["data"]["webhooks"])["namespaceSelector"]["matchExpressions"]

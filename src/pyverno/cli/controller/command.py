@@ -1,12 +1,13 @@
 """`pyverno controller`: the controllers as processes, as a Deployment runs them.
 
-Each controller has its flags in `controller.flags` and its work in `controller.run`.
+Each controller has a module of flags and a module of work; `services.py` is what their processes share.
 """
 
 from __future__ import annotations
 
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.records import command_of
+from pyverno.cli.controller.backgroundflags import BackgroundFlags
 from pyverno.cli.controller.flags import AdmissionFlags
 
 __all__ = ["controller"]
@@ -16,6 +17,12 @@ def _admission(flags: AdmissionFlags) -> None:
     from pyverno.cli.controller.run import run_admission
 
     run_admission(flags)
+
+
+def _background(flags: BackgroundFlags) -> None:
+    from pyverno.cli.controller.background import run_background
+
+    run_background(flags)
 
 
 controller = group(
@@ -31,5 +38,15 @@ controller = group(
             "pyverno controller admission --kubeconfig ~/.kube/config --serverIP 192.0.2.1:9443",
         ),
     ),
-    examples=("pyverno controller admission",),
+    command_of(
+        "background",
+        "Work on UpdateRequests: generate objects and change existing ones as policies require.",
+        BackgroundFlags,
+        _background,
+        examples=(
+            "pyverno controller background",
+            "pyverno controller background --kubeconfig ~/.kube/config --genWorkers 20",
+        ),
+    ),
+    examples=("pyverno controller admission", "pyverno controller background"),
 )

@@ -39,6 +39,7 @@ class BackgroundController:
     def __init__(self, access: Access, settings: BackgroundSettings, metrics: Metrics | None = None) -> None:
         """Take the access to the cluster, the settings, and the metrics to count in."""
         self._settings = settings
+        self._has_begun = False
         self._metrics = metrics = metrics or Metrics()
         on_query = count_queries(metrics)
         self._client = Client(access, qps=settings.qps, burst=settings.burst, on_request=on_query)
@@ -88,8 +89,8 @@ class BackgroundController:
         return self._requests.controller.is_idle and all(part.is_idle for part in self._working)
 
     def problem(self) -> str:
-        """Return which cache is not there yet or stale; the empty text when none is."""
-        return self._state.problem()
+        """Return why the controller cannot work: caches that are missing or stale; the empty text when it can."""
+        return self._state.problem() if self._has_begun else "the controller has not begun"
 
     async def run(self, stop: asyncio.Event) -> None:
         """Start, work until `stop` is set, end in order.
@@ -106,6 +107,7 @@ class BackgroundController:
                     "the cluster does not serve updaterequests.kyverno.io: "
                     "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
                 )
+            self._has_begun = True
             leading = self._parts.start(self._leader.campaign())
             self._parts.start(self._state.follow_definitions())
             self._parts.start(self._events.run())

@@ -60,6 +60,7 @@ class UpdateRequestReconciler:
         if notice is Notice.DELETED:
             self._statuses.pop(key, None)
             self._finished.discard(body["metadata"].get("uid", ""))
+            yield key  # a retry that is due later has nothing left to do
         elif self._statuses.get(key) is None or self._statuses[key] != body.get("status"):
             yield key
 

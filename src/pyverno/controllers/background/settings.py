@@ -19,7 +19,8 @@ __all__ = ["BackgroundSettings"]
 class BackgroundSettings:
     """How the background controller works.
 
-    `workers` UpdateRequests are worked on at a time, and each rule may take `review_seconds`. `scan_seconds` is the
+    `workers` UpdateRequests are worked on at a time, and each rule may take `review_seconds`. The work is divided into
+    `shards`, and each is done by one replica at a time. `scan_seconds` is the
     interval in which policies are applied again to what exists. `account` is the controller's own user name ("" =
     unknown).
     """
@@ -30,6 +31,7 @@ class BackgroundSettings:
     identity: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
     account: str = ""
     workers: int = 10
+    shards: int = 1
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=300.0))
     guard: GuardSettings = field(default_factory=GuardSettings)
     review_seconds: float = 30.0

@@ -15,7 +15,8 @@ from pyverno.cli.args.records import command_of, environment_of, ineffective, pa
 from pyverno.cli.args.sections import SectionedCommand
 from pyverno.cli.controller.command import controller
 from pyverno.cli.controller.flags import AdmissionFlags
-from pyverno.cli.controller.run import REQUIRED, access_of, metrics_tls, settings_of
+from pyverno.cli.controller.run import settings_of
+from pyverno.cli.controller.services import REQUIRED, access_of, metrics_tls
 from pyverno.cluster.access import Access
 from pyverno.errors import UsageError
 from tests.support.commandline import Run

@@ -1,0 +1,94 @@
+"""The work of `pyverno controller background`: settings from flags and environment, and the process."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.services import (
+    DEFAULT_BURST,
+    DEFAULT_QPS,
+    access_of,
+    begin_log,
+    host_settings,
+    identity_of,
+    metrics_services,
+    namespace_of,
+    profiling_services,
+    tracing_services,
+)
+from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
+from pyverno.controllers.runtime.events import EventSettings
+from pyverno.controllers.runtime.healthport import HealthPort
+from pyverno.controllers.runtime.process import Service, run_process
+from pyverno.errors import UsageError, ValueSyntaxError
+from pyverno.install.background import SHARD_LEASES
+from pyverno.kube.time.duration import parse_duration
+from pyverno.telemetry.metrics import Metrics
+from pyverno.webhook.policyreviews import ExceptionSettings
+
+if TYPE_CHECKING:
+    from pyverno.cli.controller.backgroundflags import BackgroundFlags
+
+__all__ = ["background_settings", "run_background"]
+
+_ACCOUNT = "kyverno-background-controller"
+_NANOSECONDS = 1_000_000_000
+
+log = logging.getLogger("pyverno.background")
+
+
+def run_background(flags: BackgroundFlags) -> None:
+    """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
+    begin_log(flags)
+    without_effect = ineffective(flags)
+    if without_effect:
+        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
+    access = access_of(flags, os.environ)
+    metrics = Metrics()
+    controller = BackgroundController(access, background_settings(flags, os.environ), metrics)
+    services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]
+    services.extend(tracing_services(flags, access, "kyverno-background-controller"))
+    if flags.health.port:
+        services.append(HealthPort(controller.problem, flags.health.host, flags.health.port))
+    run_process(controller.run, services)
+
+
+def background_settings(flags: BackgroundFlags, environment: Mapping[str, str]) -> BackgroundSettings:
+    """Return the settings of a controller; raises UsageError for an invalid value."""
+    namespace, cluster, work = namespace_of(environment), flags.cluster, flags.work
+    if not 1 <= work.shards <= SHARD_LEASES:
+        expected = f"1 to {SHARD_LEASES}"
+        raise UsageError(f'invalid argument "{work.shards}" for "--updateRequestShards" flag: expected {expected}')
+    account = environment.get("KYVERNO_SERVICEACCOUNT_NAME") or _ACCOUNT
+    return BackgroundSettings(
+        namespace=namespace,
+        config_map=environment.get("INIT_CONFIG") or "kyverno",
+        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
+        identity=identity_of(environment),
+        account=f"system:serviceaccount:{namespace}:{account}",
+        workers=work.workers,
+        shards=work.shards,
+        scan_seconds=_scan_seconds(environment),
+        lease_retry=cluster.lease_retry,
+        qps=cluster.qps or DEFAULT_QPS,
+        burst=cluster.burst or DEFAULT_BURST,
+        events_qps=cluster.events_qps or DEFAULT_QPS,
+        events_burst=cluster.events_burst or DEFAULT_BURST,
+        resync_seconds=cluster.resync,
+        exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
+        events=EventSettings(flags.events.max_queued, flags.events.omitted),
+        hosts=host_settings(flags, environment),
+    )
+
+
+def _scan_seconds(environment: Mapping[str, str]) -> float:
+    """Return the interval in which policies are applied again, from the environment as in Kyverno."""
+    written = environment.get("BACKGROUND_SCAN_INTERVAL") or "1h"
+    try:
+        return parse_duration(written) / _NANOSECONDS
+    except ValueSyntaxError as error:
+        raise UsageError(f"environment variable BACKGROUND_SCAN_INTERVAL: {error}") from None

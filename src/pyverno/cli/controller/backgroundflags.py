@@ -1,0 +1,128 @@
+"""The flags of `pyverno controller background`: names, defaults and meanings as in Kyverno, if it has the flag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyverno.cli.args.records import group_of, number, switch, text
+from pyverno.cli.controller.groups import (
+    CallFlags,
+    ClusterFlags,
+    EventFlags,
+    ExceptionFlags,
+    LogFlags,
+    MetricFlags,
+    ProfilingFlags,
+    TracingFlags,
+)
+
+__all__ = ["BackgroundFlags", "HealthFlags", "WorkFlags"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFlags:
+    """UpdateRequests and policies."""
+
+    workers: int = number("--genWorkers", "Number of UpdateRequests that are worked on concurrently.", default=10)
+    shards: int = number(
+        "--updateRequestShards",
+        "Number of parts of the work, 1 to 8; each part is done by one replica at a time. Not a flag of Kyverno.",
+        default=4,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HealthFlags:
+    """Probes."""
+
+    host: str = text(
+        "--healthHost",
+        "Address of the probes /health/liveness and /health/readiness; all by default. Not a flag of Kyverno.",
+        metavar="ADDRESS",
+    )
+    port: int = number("--healthPort", "Port of the probes; 0 for none. Not a flag of Kyverno.", default=9080)
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundCallFlags(CallFlags):
+    """Limits of calls that rules make."""
+
+    max_bytes: int = number(
+        "--maxAPICallResponseLength",
+        "Largest response of an API or service call in bytes; 0 for no limit.",
+        default=2_000_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundIgnoredFlags:
+    """Flags of Kyverno without a counterpart."""
+
+    loads_late: bool = switch(
+        "--enableDeferredLoading",
+        "Load context entries when they are used, which is always done.",
+        default=True,
+        env="FLAG_ENABLE_DEFERRED_LOADING",
+        is_toggle=True,
+        has_effect=False,
+    )
+    memory_limit: bool = switch(
+        "--autoMemLimitEnabled", "Set Go's memory limit from the container's.", default=True, has_effect=False
+    )
+    memory_ratio: float = number("--autoMemLimitRatio", "Ratio of this limit.", default=0.9, has_effect=False)
+    runtime_metrics: str = text(
+        "--controllerRuntimeMetricsAddress",
+        "Address of the metrics of controller-runtime.",
+        metavar="ADDRESS",
+        has_effect=False,
+    )
+    definitions: bool = switch(
+        "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
+    )
+    report_types: str = text(
+        "--enableReporting",
+        "Kinds of rules in reports; the background controller writes none yet.",
+        default="validate,mutate,mutateExisting,generate,imageVerify",
+        metavar="KINDS",
+        has_effect=False,
+    )
+    report_results: str = text(
+        "--allowedResults",
+        "Results in these reports.",
+        default="pass,fail,error,warn,skip",
+        metavar="RESULTS",
+        has_effect=False,
+    )
+    max_reports: int = number("--maxBackgroundReports", "Limit of these reports.", default=10_000, has_effect=False)
+    insecure: bool = switch("--allowInsecureRegistry", "Allow registries without TLS.", has_effect=False)
+    pull_secrets: str = text(
+        "--imagePullSecrets", "Secrets with credentials for registries.", metavar="NAMES", has_effect=False
+    )
+    helpers: str = text(
+        "--registryCredentialHelpers", "Credential helpers for registries.", metavar="NAMES", has_effect=False
+    )
+    cleanup_host: str = text(
+        "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
+    )
+    cleanup_port: int = number("--cleanupServerPort", "Port of the cleanup controller.", default=9443, has_effect=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundFlags:
+    """All flags of the background controller, in the groups of its help.
+
+    >>> BackgroundFlags().work.workers
+    10
+    """
+
+    cluster: ClusterFlags = group_of("Cluster", ClusterFlags)
+    work: WorkFlags = group_of("UpdateRequests", WorkFlags)
+    exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
+    calls: BackgroundCallFlags = group_of("Calls of rules", BackgroundCallFlags)
+    events: EventFlags = group_of("Events", EventFlags)
+    health: HealthFlags = group_of("Health", HealthFlags)
+    logs: LogFlags = group_of("Logs", LogFlags)
+    metrics: MetricFlags = group_of("Metrics", MetricFlags)
+    tracing: TracingFlags = group_of("Tracing", TracingFlags)
+    profiling: ProfilingFlags = group_of("Profiling", ProfilingFlags)
+    ignored: BackgroundIgnoredFlags = group_of("Without effect", BackgroundIgnoredFlags)

@@ -1,0 +1,254 @@
+"""The manifests of one controller that serves no webhooks: identity, roles, Deployment, metrics and network policy.
+
+The cluster role is aggregated: a ClusterRole with the label `rbac.kyverno.io/aggregate-to-PART-controller: "true"`
+extends what the controller may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pyverno.install.settings import InstallSettings
+from pyverno.kube.json import JSONObject
+from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
+from pyverno.value import dataclass
+
+__all__ = [
+    "RBAC",
+    "READ",
+    "Component",
+    "access_volume",
+    "component_identity",
+    "component_manifests",
+    "metadata_of",
+    "policy_resources",
+    "role_binding",
+    "rule",
+    "token",
+]
+
+RBAC: Final = "rbac.authorization.k8s.io"
+READ: Final = ["get", "list", "watch"]
+_PART_OF: Final = {"app.kubernetes.io/part-of": "kyverno", "app.kubernetes.io/name": "kyverno"}
+_TOKENS: Final = "/var/run/secrets"
+_TOKEN_SECONDS: Final = 3600
+_METRICS_PORT: Final = 8000
+_HEALTH_PORT: Final = 9080
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One controller: `part` is the word of its names (`kyverno-PART-controller`), the rules are those of its roles.
+
+    `reads_cluster` binds it to the ClusterRole `view`, which shows no Secrets.
+    """
+
+    part: str
+    cluster_rules: Callable[[], list[JSONObject]]
+    namespace_rules: Callable[[], list[JSONObject]]
+    reads_cluster: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of its Deployment and service account."""
+        return f"kyverno-{self.part}-controller"
+
+    @property
+    def role(self) -> str:
+        """The name of its roles."""
+        return f"kyverno:{self.part}-controller"
+
+    @property
+    def aggregation(self) -> str:
+        """The label of the ClusterRoles that extend its role."""
+        return f"rbac.kyverno.io/aggregate-to-{self.part}-controller"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of its objects."""
+        return {**_PART_OF, "app.kubernetes.io/component": f"{self.part}-controller"}
+
+
+def component_manifests(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
+    """Yield everything of one controller in the order in which it has to be applied."""
+    yield from component_identity(component, settings)
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata_of(f"{component.name}-metrics", component.labels, settings.namespace),
+        "spec": {
+            "selector": component.labels,
+            "ports": [{"name": "metrics-port", "port": _METRICS_PORT, "targetPort": "metrics"}],
+        },
+    }
+    yield _deployment(component, settings)
+    ingress = [{"ports": [{"port": port, "protocol": "TCP"} for port in (_METRICS_PORT, _HEALTH_PORT)]}]
+    yield {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata_of(component.name, component.labels, settings.namespace),
+        "spec": {
+            "podSelector": {"matchLabels": component.labels},
+            "policyTypes": ["Ingress"],
+            "ingress": ingress,
+        },
+    }
+
+
+def component_identity(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
+    """Yield the service account of a controller, its roles, and what binds them."""
+    labels, namespace, role = component.labels, settings.namespace, component.role
+    account = {"kind": "ServiceAccount", "name": component.name, "namespace": namespace}
+    yield {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata_of(component.name, labels, namespace),
+    }
+    yield {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata_of(role, labels),
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {component.aggregation: "true"}}]},
+    }
+    yield {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata_of(f"{role}:core", {**labels, component.aggregation: "true"}),
+        "rules": component.cluster_rules(),
+    }
+    yield role_binding("ClusterRoleBinding", metadata_of(role, labels), "ClusterRole", role, account)
+    if component.reads_cluster:
+        view = metadata_of(f"{role}:view", labels)
+        yield role_binding("ClusterRoleBinding", view, "ClusterRole", "view", account)
+    yield {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "Role",
+        "metadata": metadata_of(role, labels, namespace),
+        "rules": component.namespace_rules(),
+    }
+    yield role_binding("RoleBinding", metadata_of(role, labels, namespace), "Role", role, account)
+
+
+def metadata_of(name: str, labels: dict[str, str], namespace: str = "") -> JSONObject:
+    """Return the metadata of an object of the installation."""
+    found: JSONObject = {"name": name, "labels": labels}
+    if namespace:
+        found["namespace"] = namespace
+    return found
+
+
+def rule(groups: list[str], resources: list[str], verbs: list[str], names: list[str] | None = None) -> JSONObject:
+    """Return a rule of a role; `names` limits it to objects with these names."""
+    found: JSONObject = {"apiGroups": groups, "resources": resources, "verbs": verbs}
+    if names:
+        found["resourceNames"] = names
+    return found
+
+
+def policy_resources(group: str) -> list[str]:
+    """Return the resources of policies and exceptions in a group, each once."""
+    return list(dict.fromkeys(gvr.resource for gvr in (*WATCHED_POLICIES, *WATCHED_EXCEPTIONS) if gvr.group == group))
+
+
+def role_binding(kind: str, metadata: JSONObject, role_kind: str, role: str, account: JSONObject) -> JSONObject:
+    """Return a binding of a role to an account."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": role_kind, "name": role},
+        "subjects": [account],
+    }
+
+
+def access_volume() -> JSONObject:
+    """Return the volume with what a pod needs for its service account, which is not mounted by default."""
+    # with what the API server would add, so that applying it again changes nothing
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    sources = [
+        token(),
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+    return {"name": "access", "projected": {"sources": sources}}
+
+
+def token(**settings: str) -> JSONObject:
+    """Return the source of a service account's token."""
+    return {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS, **settings}}
+
+
+def _deployment(component: Component, settings: InstallSettings) -> JSONObject:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata_of(component.name, component.labels, settings.namespace),
+        "spec": {
+            "replicas": settings.replicas,
+            "revisionHistoryLimit": 10,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "40%"}},
+            "selector": {"matchLabels": component.labels},
+            "template": {"metadata": {"labels": component.labels}, "spec": _pod(component, settings)},
+        },
+    }
+
+
+def _pod(component: Component, settings: InstallSettings) -> JSONObject:
+    fields = {"KYVERNO_NAMESPACE": "metadata.namespace", "KYVERNO_POD_NAME": "metadata.name"}
+    values = {
+        "KYVERNO_SERVICEACCOUNT_NAME": component.name,
+        "KYVERNO_DEPLOYMENT": component.name,
+        "INIT_CONFIG": "kyverno",
+        "METRICS_CONFIG": "kyverno-metrics",
+    }
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": component.labels}}
+    preferred = [{"weight": 1, "podAffinityTerm": apart}]
+    return {
+        "serviceAccountName": component.name,
+        "automountServiceAccountToken": False,
+        **({"hostUsers": False} if settings.user_namespaces else {}),
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "controller",
+                "image": settings.image,
+                "args": ["controller", component.part, "--loggingFormat=json"],
+                "env": [
+                    *({"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields.items()),
+                    *({"name": key, "value": value} for key, value in values.items()),
+                ],
+                "ports": [
+                    {"name": "metrics", "containerPort": _METRICS_PORT},
+                    {"name": "health", "containerPort": _HEALTH_PORT},
+                ],
+                "startupProbe": {**_probe("readiness"), "failureThreshold": 30, "periodSeconds": 2},
+                "livenessProbe": {**_probe("liveness"), "periodSeconds": 30, "timeoutSeconds": 10},
+                "readinessProbe": {**_probe("readiness"), "periodSeconds": 5, "failureThreshold": 3},
+                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+                "volumeMounts": [
+                    {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - an empty volume in the pod
+                    {"name": "access", "mountPath": f"{_TOKENS}/kubernetes.io/serviceaccount", "readOnly": True},
+                    {"name": "apicall", "mountPath": f"{_TOKENS}/kyverno/apicall", "readOnly": True},
+                ],
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "runAsUser": 65534,
+                    "runAsGroup": 65534,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+        "volumes": [
+            {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+            access_volume(),
+            {"name": "apicall", "projected": {"sources": [token(audience="kyverno-svc.kyverno.io")]}},
+        ],
+    }
+
+
+def _probe(path: str) -> JSONObject:
+    return {"httpGet": {"path": f"/health/{path}", "port": "health", "scheme": "HTTP"}}
