@@ -394,7 +394,7 @@ def test_a_refused_policy_is_a_failure(corpus: Corpus) -> None:
 
 
 def test_a_crash_is_a_failure_of_its_case(corpus: Corpus) -> None:
-    """A row that can not be read fails alone."""
+    """A row that cannot be read fails alone."""
     corpus.table("operators", {"test": "T", "operator": "Equals"})
     code, report = run(corpus, "--bucket", "tables", "--filter", "tables/operators")
     assert code == 1
@@ -424,7 +424,7 @@ def test_a_known_gap_is_no_failure_until_it_closes(corpus: Corpus) -> None:
 
 
 def test_gaps_need_reasons(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
-    """A list of gaps that can not be read ends the run with an error."""
+    """A list of gaps that cannot be read ends the run with an error."""
     (corpus.root.parent / "gaps.yaml").write_text("- {id: x}\n")
     assert main(["--corpus", str(corpus.root), "--gaps", str(corpus.root.parent / "gaps.yaml")]) == 1
     assert "needs the texts" in capsys.readouterr().err

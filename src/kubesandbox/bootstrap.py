@@ -53,7 +53,7 @@ def server_objects(address: str, port: int) -> Iterator[tuple[str, JSONObject]]:
     """
     yield "services", _service(port)
     if address_problems(address):
-        return  # the name of a host can not stand there
+        return  # the name of a host cannot stand there
     metadata: JSONObject = {"name": "kubernetes", "namespace": "default"}
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     yield (

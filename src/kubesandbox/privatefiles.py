@@ -76,7 +76,7 @@ def make_private_folder(path: Path, *, known: str) -> None:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR) and path.is_symlink():
             raise _link(path) from None
-        raise UsageError(f"`{path}` can not be used as a folder: {(error.strerror or str(error)).lower()}") from None
+        raise UsageError(f"`{path}` cannot be used as a folder: {(error.strerror or str(error)).lower()}") from None
 
 
 def _opened(path: Path, how: int) -> int:
@@ -118,4 +118,4 @@ def _link(path: Path) -> UsageError:
 def _refusal(path: Path, verb: str, error: OSError) -> UsageError:
     if error.errno == errno.ELOOP:
         return _link(path)
-    return UsageError(f"`{path}` can not be {verb}: {(error.strerror or str(error)).lower()}")
+    return UsageError(f"`{path}` cannot be {verb}: {(error.strerror or str(error)).lower()}")

@@ -67,7 +67,7 @@ class Reads:
     def watch(self, type: ResourceType, namespace: str, options: ListOptions) -> AsyncGenerator[watching.Events, None]:
         """Yield what happens to objects, as they are stored, in groups; the first group comes at once.
 
-        Custom objects are in the version that is asked for. Raises StatusError for what can not be watched, at the
+        Custom objects are in the version that is asked for. Raises StatusError for what cannot be watched, at the
         latest in place of the first group.
         """
         chosen = self._selection(type, options)

@@ -191,7 +191,7 @@ class Sandbox:
             )
         except OSError as error:
             place = f"{settings.address}:{settings.port}"
-            raise UsageError(f"can not listen on {place}: {(error.strerror or str(error)).lower()}") from None
+            raise UsageError(f"cannot listen on {place}: {(error.strerror or str(error)).lower()}") from None
         self._write_kubeconfig(folder, keys, port)
         await self._create_first(port)
         if settings.controllers:
@@ -360,7 +360,7 @@ class Sandbox:
             try:
                 documents = load_documents(path.read_bytes(), file=str(path))
             except OSError as error:
-                raise UsageError(f"`{path}` can not be read: {(error.strerror or str(error)).lower()}") from None
+                raise UsageError(f"`{path}` cannot be read: {(error.strerror or str(error)).lower()}") from None
             for document in expand_lists(documents):
                 await self._create_one(document.value, str(document.location()))
 

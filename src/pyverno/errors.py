@@ -123,7 +123,7 @@ class PyvernoError(Exception):
 
 
 class DocumentError(PyvernoError):
-    """A YAML or JSON source that can not be read or that exceeds a limit (depth, size, aliases, duplicate keys)."""
+    """A YAML or JSON source that cannot be read or that exceeds a limit (depth, size, aliases, duplicate keys)."""
 
     code = "document"
 
@@ -151,7 +151,7 @@ class ValueSyntaxError(PyvernoError, ValueError):
 
 
 class PatchError(PyvernoError):
-    """A patch that can not be applied to its document."""
+    """A patch that cannot be applied to its document."""
 
     code = "patch"
 
@@ -220,7 +220,7 @@ class ContextEntryError(ExpressionError):
 
 
 class SubstitutionError(ExpressionError):
-    """A `{{ variable }}` or `$(reference)` can not be resolved."""
+    """A `{{ variable }}` or `$(reference)` cannot be resolved."""
 
     code = "substitution"
 

@@ -58,7 +58,7 @@ def claim(case: Case, root: Path) -> Claim:
 
 
 def _missing_files(record: dict[str, Any], said: list[str]) -> Claim:
-    """Somebody must be told of a missing file: the first that can not be read may end the suite."""
+    """Somebody must be told of a missing file: the first that cannot be read may end the suite."""
     names = [Path(missing).name for missing in record["missing"]]
     return Claim(
         {"names a missing file": True}, {"names a missing file": any(name in text for name in names for text in said)}

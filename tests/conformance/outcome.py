@@ -27,7 +27,7 @@ class State(StrEnum):
 
 
 class NotRun(Exception):  # noqa: N818 - not an error: the case is left out, and the text says why
-    """Raised by a case that can not be run; its text is the reason."""
+    """Raised by a case that cannot be run; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ def test_the_stand_in_for_kubectl_knows_every_command(act: Act) -> None:
 
 
 def test_the_stand_in_knows_nothing_else() -> None:
-    """A command that it can not do ends it, instead of doing half of it."""
+    """A command that it cannot do ends it, instead of doing half of it."""
     with pytest.raises(SystemExit):
         parser().parse_args(["get", "deployments"])
 

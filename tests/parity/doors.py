@@ -1,6 +1,6 @@
 """The front doors, each as a function from a case to what the rules said of each object.
 
-A door that can not see all facts of a case (recorded answers, say) names the reason instead of judging less. This
+A door that cannot see all facts of a case (recorded answers, say) names the reason instead of judging less. This
 module must never judge by itself.
 """
 

@@ -144,7 +144,7 @@ def _routes(policies: Sequence[CompiledPolicy]) -> Iterator[Route]:
 def compare(suite: Suite, left_out: Counter[str] | None = None) -> Iterator[tuple[str, Said, Said, Said]]:
     """Yield every manifest and operation of a suite with what library, command line and webhook say of it.
 
-    What can not be asked is counted in `left_out`, by its reason.
+    What cannot be asked is counted in `left_out`, by its reason.
     """
     left_out = Counter() if left_out is None else left_out
     found = suite.session
@@ -244,7 +244,7 @@ def _load(path: Path, left_out: Counter[str]) -> Iterator[Suite]:
                 if each.test is not None:
                     yield load_suite(each.test, each.path.parent)
                 else:
-                    left_out["suites that can not be read"] += 1
+                    left_out["suites that cannot be read"] += 1
             except PyvernoError:
                 left_out["suites that do not load"] += 1
 

@@ -21,7 +21,7 @@ VALUES = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
     max_leaves=10,
 )
-# Values in which null does not occur: a merge patch can not express it.
+# Values in which null does not occur: a merge patch cannot express it.
 SOLID = st.recursive(
     SCALARS,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),

@@ -291,7 +291,7 @@ _CLOSED: Final = (
     _guard(
         "I5", "errors between us and the API server are typed", "admission::test_errors_of_the_host_are_typed",
         ("cluster/client.py",
-         'raise HostError(f"the API server can not be reached for `{what}`: {_why(error)}") from None', "raise"),
+         'raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None', "raise"),
     ),
     _guard(
         "I5", "nothing that a requester sets skips a rule",
@@ -319,7 +319,7 @@ _CLOSED: Final = (
          "for step in policies.plan(phases, key, budget.deadline) if request.object is not None else ():"),
     ),
     _guard(
-        "I7", "what can not be verified is an error", "failing_closed::test_image_rules_without_an_engine_deny",
+        "I7", "what cannot be verified is an error", "failing_closed::test_image_rules_without_an_engine_deny",
         ("engine/actions/unavailable.py", "return (Verdict(Status.ERROR, self.message),)", "return ()"),
     ),
     _guard(
@@ -665,7 +665,7 @@ _CONTAINED: Final = (
         ("kube/yaml/events.py", "        if key in frame.lines:\n", "        if False:\n"),
     ),
     _guard(
-        "I11", "what can not be read is said",
+        "I11", "what cannot be read is said",
         "bad_input::test_what_is_not_there_is_said bad_input::test_a_folder_in_place_of_a_file_is_said"
         " bad_input::test_a_link_that_leads_nowhere_is_said",
         ("offline/files.py", "        return path.read_bytes()\n    except OSError as error:",

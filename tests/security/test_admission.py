@@ -446,7 +446,7 @@ def test_our_credential_goes_to_the_api_server_only() -> None:
 
 
 def test_a_world_that_is_away_denies_by_failure_policy() -> None:
-    """I5, CVE-2025-46342: an API server that can not be reached is an error; with Ignore the request goes through."""
+    """I5, CVE-2025-46342: an API server that cannot be reached is an error; with Ignore the request goes through."""
     for failure_policy, is_allowed in (("Fail", False), ("Ignore", True)):
         text = found("configMap:\n  name: a\n  namespace: team").replace("{{ found }}", "{{ found.data.a }}")
         text = text.replace("spec:\n", f"spec:\n  failurePolicy: {failure_policy}\n")

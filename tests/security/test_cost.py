@@ -1,4 +1,4 @@
-"""I9: what a review costs grows with its input, not with its square; what can not is counted and ends as an error."""
+"""I9: what a review costs grows with its input, not with its square; what cannot is counted and ends as an error."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_lister_of_an_expression_that_fails_denies(lister: str, position: str)
 
 @pytest.mark.parametrize("part", ["preconditions", "validate"])
 def test_a_condition_that_errs_denies(part: str) -> None:
-    """I5: whatever can not be resolved in a condition is an error of the rule."""
+    """I5: whatever cannot be resolved in a condition is an error of the rule."""
     condition = "all:\n    - key: '{{ request.object.data.nothing }}'\n      operator: Equals\n      value: x"
     rule = {
         "preconditions": f"preconditions:\n    {condition}\nvalidate:\n  failureAction: Enforce\n  deny: {{}}",
@@ -205,7 +205,7 @@ def test_a_delete_is_judged_too() -> None:
 
 
 def test_image_rules_without_an_engine_deny() -> None:
-    """I7: what can not be verified is never a pass."""
+    """I7: what cannot be verified is never a pass."""
     text = policy(
         "verifyImages:\n- imageReferences: ['*']\n  failureAction: Enforce\n  attestors:\n  - entries:\n"
         "    - keys:\n        publicKeys: k8s://a/b",

@@ -434,7 +434,7 @@ class Unwell(NoHost):
 
 
 def test_a_bug_in_one_target_leaves_the_others() -> None:
-    """Of existing objects, the one that can not be judged is an error, and the others are changed."""
+    """Of existing objects, the one that cannot be judged is an error, and the others are changed."""
     targets = [{**CONFIG_MAP, "metadata": {"name": name, "namespace": "team"}} for name in ("one", "two", "three")]
     text = policy(
         "mutate:\n  targets:\n  - apiVersion: v1\n    kind: ConfigMap\n    namespace: team\n"

@@ -47,7 +47,7 @@ def test_text_of_an_answer_is_inserted_as_it_is(text: str, message: str) -> None
 
 @pytest.mark.parametrize("name", ["a' || 'b", "a.b", "secret | @", "*", "a]", "a`", '"', "{{ x }}", "a\\", ""])
 def test_a_nested_variable_is_a_name_not_syntax(name: str) -> None:
-    """I10: the inner value picks a key; it can not widen the query."""
+    """I10: the inner value picks a key; it cannot widen the query."""
     resource = {**CONFIG_MAP, "data": {name: "mine", "secret": "s3cr3t"}, "pick": name}
     rule = (
         "validate:\n  failureAction: Enforce\n"

@@ -271,7 +271,7 @@ def test_frozen_values_do_not_change(make: Callable[[Any], type]) -> None:
 @pytest.mark.parametrize("replace", [value.replace, dataclasses.replace])
 @pytest.mark.parametrize("make", MAKERS)
 def test_replace_makes_another_value(make: Callable[[Any], type], replace: Callable[..., Any]) -> None:
-    """Both functions take our values; a field that is not in `__init__` can not be replaced."""
+    """Both functions take our values; a field that is not in `__init__` cannot be replaced."""
     standard, own = make(dataclasses.dataclass), make(value.dataclass)
     for first, mine in zip(built(standard), built(own), strict=True):
         for changes in ({}, {"a": 9}, {"b": "z"}, {"total": 1}, {"other": 1}):

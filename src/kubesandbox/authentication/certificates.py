@@ -40,7 +40,7 @@ _USAGES: dict[str, str] = {"server auth": "SERVER_AUTH", "client auth": "CLIENT_
 
 
 class CertificateError(PyvernoError):
-    """A certificate, a key or a signing request can not be read or used."""
+    """A certificate, a key or a signing request cannot be read or used."""
 
     code = "certificate"
 
@@ -122,7 +122,7 @@ class Authority:
         try:
             wanted = x509.load_pem_x509_csr(request)
         except ValueError as error:
-            raise CertificateError(f"the certificate signing request can not be read: {error}") from None
+            raise CertificateError(f"the certificate signing request cannot be read: {error}") from None
         if not wanted.is_signature_valid:
             raise CertificateError("the certificate signing request is not signed by its own key")
         builder = self._leaf(wanted.subject, wanted.public_key(), now, lifetime, usages)
@@ -197,7 +197,7 @@ def _private_key(pem: bytes) -> EllipticCurvePrivateKey:
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as error:
-        raise CertificateError(f"the private key can not be read: {error}") from None
+        raise CertificateError(f"the private key cannot be read: {error}") from None
     if not isinstance(key, EllipticCurvePrivateKey):
         raise CertificateError("the private key is not an ECDSA key")
     return key
@@ -209,7 +209,7 @@ def _certificate(pem: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError as error:
-        raise CertificateError(f"the certificate can not be read: {error}") from None
+        raise CertificateError(f"the certificate cannot be read: {error}") from None
 
 
 def _name(name: str, organizations: Sequence[str]) -> x509.Name:

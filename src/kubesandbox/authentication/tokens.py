@@ -194,7 +194,7 @@ def _rsa_key(pem: bytes) -> RSAPrivateKey:
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as error:
-        raise TokenError(f"the signing key can not be read: {error}") from None
+        raise TokenError(f"the signing key cannot be read: {error}") from None
     if not isinstance(key, RSAPrivateKey):
         raise TokenError("the signing key is not an RSA key")
     return key

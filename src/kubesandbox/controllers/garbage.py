@@ -116,7 +116,7 @@ class GarbageCollector:
         return Owners(tuple(solid), tuple(dangling), tuple(waiting))
 
     def _find(self, reference: JSONObject, body: JSONObject) -> JSONObject | None:
-        """Return the owner that a reference names; of one that can not be judged, an empty object."""
+        """Return the owner that a reference names; of one that cannot be judged, an empty object."""
         group, version = parse_api_version(str(reference.get("apiVersion", "")))
         types = self._bench.types()
         found = types.by_kind(GVK(group, version, str(reference.get("kind", ""))))

@@ -1,6 +1,6 @@
 """Bodies of requests become JSON values: JSON, YAML or protobuf, by their content type.
 
-What an API server says about bodies that it can not read is said here. This module must never know a schema.
+What an API server says about bodies that it cannot read is said here. This module must never know a schema.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def too_large() -> StatusError:
 def read_body(data: bytes, content_type: str, *, kind: str, accepted: tuple[str, ...] = MEDIA_TYPES) -> Body:
     """Read the object in a body; `kind` is that of the objects which are expected at this path.
 
-    Raises StatusError 400 for what can not be read and 415 for media types that are not taken.
+    Raises StatusError 400 for what cannot be read and 415 for media types that are not taken.
 
     >>> read_body(b'{"a": 1, "a": 2}', "application/json", kind="Pod")
     Body(value={'a': 2}, duplicates=('duplicate field "a"',), data=b'{"a": 1, "a": 2}')

@@ -31,7 +31,7 @@ class Call:
     """One request, and what is known about it so far."""
 
     def __init__(self, request: web.BaseRequest, server: ApiServer, reviews: Reviews, date: DateHeader) -> None:
-        """Take the request and who carries it out; raises ValueSyntaxError for a path that can not be read."""
+        """Take the request and who carries it out; raises ValueSyntaxError for a path that cannot be read."""
         self.date = date
         self.request = request
         self.reviews = reviews

@@ -1,4 +1,4 @@
-"""Connections of the HTTP server: what can not even be read as a request is answered as Go's server does.
+"""Connections of the HTTP server: what cannot even be read as a request is answered as Go's server does.
 
 Bodies stay as they were sent: an API server knows no compressed ones. This module must never look into a request.
 """
@@ -48,7 +48,7 @@ class _Connection(web.RequestHandler):
     def log_exception(self, *args: object, **kw: object) -> None:
         """Log what went wrong, unless a client is at fault."""
         if isinstance(kw.get("exc_info"), _NOT_RAISED_HERE):
-            _log.debug("a request can not be read")
+            _log.debug("a request cannot be read")
         else:
             super().log_exception(*args, **kw)
 

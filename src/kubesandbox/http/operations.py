@@ -213,7 +213,7 @@ async def _connect(call: Call, kind: ResourceType) -> web.StreamResponse:
     await connected(call.server, call.write(kind, WriteOptions()), query, rest)
     call.server.get(kind, call.namespace(kind), call.target.name)
     what = f"{kind.plural}/{call.target.subresource}"
-    raise StatusError(501, "NotImplemented", f"the sandbox runs no containers, so {what} can not be served")
+    raise StatusError(501, "NotImplemented", f"the sandbox runs no containers, so {what} cannot be served")
 
 
 OPERATIONS: Mapping[str, Operation] = {

@@ -191,7 +191,7 @@ class DeleteOptions:
 
     @classmethod
     def from_json(cls, body: JSONObject) -> DeleteOptions:
-        """Read the body of a DELETE; raises 400 or 422 for what can not be."""
+        """Read the body of a DELETE; raises 400 or 422 for what cannot be."""
         _check_types(body)
         preconditions = body.get("preconditions") or {}
         grace, orphan = body.get("gracePeriodSeconds"), body.get("orphanDependents")
@@ -238,7 +238,7 @@ class ListOptions:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], *, is_watch: bool) -> ListOptions:
-        """Read the options of a list or watch; raises 400 or 422 for values that can not be.
+        """Read the options of a list or watch; raises 400 or 422 for values that cannot be.
 
         >>> ListOptions.from_query({"limit": "500", "labelSelector": "a=b"}, is_watch=False).limit
         500

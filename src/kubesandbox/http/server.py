@@ -127,7 +127,7 @@ class HttpServer:
         except RecursionError:
             response = call.refuse(bad_request("the request is nested too deeply"))
         except web.RequestPayloadError:
-            response = call.refuse(bad_request("the body of the request can not be read"))
+            response = call.refuse(bad_request("the body of the request cannot be read"))
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:

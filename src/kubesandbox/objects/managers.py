@@ -114,7 +114,7 @@ def _without(value: JSONObject, empty: JSONObject) -> JSONObject:
 
 
 def _ignored(type: ResourceType, subresource: str) -> FieldSet:
-    """Return what can not be changed there: the status through the object, the spec through the status."""
+    """Return what cannot be changed there: the status through the object, the spec through the status."""
     if type.key in _SERVER_SPECS and not subresource:
         return FieldSet.of((f"f:{name}",) for name in ("spec", "status"))
     return reset_fields(_FIELDS, subresource, has_status="status" in type.subresources)

@@ -38,7 +38,7 @@ class Patch:
 
     @property
     def is_apply(self) -> bool:
-        """Tell whether this is server-side apply, which this module can not do."""
+        """Tell whether this is server-side apply, which this module cannot do."""
         return self.type == APPLY_PATCH
 
     def applied(self, document: JSONObject, *, schemas: SchemaSet, definition: str) -> JSONObject:
@@ -59,7 +59,7 @@ class Patch:
         if not isinstance(after, dict):
             raise self._refused(f"json: cannot unmarshal {encode(after)} into an object")
         if self.type == STRATEGIC_PATCH:
-            # upstream merges into a value of the kind, which can not become one of another kind
+            # upstream merges into a value of the kind, which cannot become one of another kind
             own = {key: document[key] for key in ("apiVersion", "kind") if isinstance(after.get(key) or "", str)}
             after = {**after, **own}
         return after
@@ -99,7 +99,7 @@ def undeclared(applied: JSONObject, problems: Sequence[str]) -> StatusError:
 
 
 def not_converted(kind: GVK, applied: JSONObject, error: StatusError) -> StatusError:
-    """Return the error of an applied configuration with a value that its kind can not hold."""
+    """Return the error of an applied configuration with a value that its kind cannot hold."""
     _, found, why = error.message.partition(f" cannot be handled as a {kind.kind}: ")
     what = f"unable to convert unstructured object to {kind.group}/{kind.version}, Kind={kind.kind}"
     where = _object(kind, applied)

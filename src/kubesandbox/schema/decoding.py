@@ -53,7 +53,7 @@ _ZEROS: Final[Mapping[str, JSON]] = {
 
 
 def unreadable(kind: str, version: str, why: str) -> StatusError:
-    """Return 400: the body can not become an object of this kind.
+    """Return 400: the body cannot become an object of this kind.
 
     >>> str(unreadable("Pod", "v1", "no luck"))
     'Pod in version "v1" cannot be handled as a Pod: no luck'

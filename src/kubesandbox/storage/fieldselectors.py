@@ -28,7 +28,7 @@ def compile_field_selector(
     """Return the function that tells whether an object is selected; an empty text selects everything.
 
     `selectable` are the further fields of a custom resource (`spec.color`). Raises StatusError 400 for a text that is
-    no selector and for a field that the type can not be selected by.
+    no selector and for a field that the type cannot be selected by.
 
     >>> from kubesandbox.types.resources import builtin_table
     >>> pods = builtin_table("1.35").find("", "v1", "pods")

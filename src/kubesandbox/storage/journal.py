@@ -1,6 +1,6 @@
 """The journal: what the store holds, in one SQLite file, so that it outlives the process.
 
-A row per object and the newest version stand in the file; a write is one transaction, which a killed process can not
+A row per object and the newest version stand in the file; a write is one transaction, which a killed process cannot
 lose once it is recorded. Changes are not kept: whoever watches from before a restart is told that this is too old. One
 process at a time. This module must never interpret an object.
 """
@@ -47,7 +47,7 @@ class SqliteJournal:
             self._open()
         except sqlite3.Error as error:
             self._connection.close()
-            raise UsageError(f"`{path}` can not be used as data of a sandbox: {error}") from None
+            raise UsageError(f"`{path}` cannot be used as data of a sandbox: {error}") from None
 
     def _open(self) -> None:
         run = self._connection.execute
@@ -76,7 +76,7 @@ class SqliteJournal:
             yield Stored(Key(resource, namespace, name), decode(body), revision)
 
     def record(self, change: Change) -> None:
-        """Keep one change; when this returns, the end of the process can not take it back."""
+        """Keep one change; when this returns, the end of the process cannot take it back."""
         state, run = change.state, self._connection.execute
         run("BEGIN")
         try:

@@ -82,7 +82,7 @@ class TooOldError(PyvernoError):
 
 
 class Journal(Protocol):
-    """Where writes are kept beyond the life of the process; `record` returns when the write can not be lost."""
+    """Where writes are kept beyond the life of the process; `record` returns when the write cannot be lost."""
 
     def record(self, change: Change) -> None:
         """Keep one change."""
@@ -242,7 +242,7 @@ class _Shelf:
 
 
 class Watcher:
-    """Reads the changes of one resource; it holds a place and no queue, so it can not hold up writers."""
+    """Reads the changes of one resource; it holds a place and no queue, so it cannot hold up writers."""
 
     def __init__(self, store: Store, shelf: _Shelf, revision: int) -> None:
         self._store = store

@@ -23,7 +23,7 @@ _AGE: JSONObject = {"name": "Age", "type": "date", "jsonPath": ".metadata.creati
 def custom_printer(additional: Iterable[JSONObject] | None) -> Printer:
     """Return the printer of a version of a custom resource; without columns of its own it shows the age.
 
-    A column whose path can not be read ends the table: it and those after it are left out, as in a cluster.
+    A column whose path cannot be read ends the table: it and those after it are left out, as in a cluster.
     """
     columns = [NAME]
     cells: list[Callable[[JSONObject, datetime], JSON]] = []

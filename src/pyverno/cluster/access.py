@@ -174,7 +174,7 @@ def _read(path: Path) -> JSONObject:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"kubeconfig `{path}` can not be read: {error.strerror}") from None
+        raise UsageError(f"kubeconfig `{path}` cannot be read: {error.strerror}") from None
     documents = load_documents(text, file=str(path))
     if not documents:
         return {}

@@ -245,7 +245,7 @@ class Client:
         except TimeoutError:
             raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise HostError(f"the API server can not be reached for `{what}`: {_why(error)}") from None
+            raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None
 
     async def stream(
         self,
@@ -340,7 +340,7 @@ def _tls_context(access: Access, certificate: bytes, key: bytes) -> ssl.SSLConte
                 pair.write_bytes(key.rstrip() + b"\n" + certificate)
                 context.load_cert_chain(pair)
     except (ssl.SSLError, UnicodeDecodeError) as error:
-        raise HostError(f"the certificates for `{access.server}` can not be used: {error}") from None
+        raise HostError(f"the certificates for `{access.server}` cannot be used: {error}") from None
     return context
 
 

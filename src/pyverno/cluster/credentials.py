@@ -46,7 +46,7 @@ class Credentials:
         self._lock = asyncio.Lock()
 
     async def identity(self) -> Identity:
-        """Return the identity for the next request; raises HostError when it can not be had."""
+        """Return the identity for the next request; raises HostError when it cannot be had."""
         if self._known is not None and time.monotonic() < self._until:
             return self._known
         async with self._lock:
@@ -65,7 +65,7 @@ class Credentials:
             try:
                 token = access.token_file.read_text().strip()
             except OSError as error:
-                raise HostError(f"the token file `{access.token_file}` can not be read: {error.strerror}") from None
+                raise HostError(f"the token file `{access.token_file}` cannot be read: {error.strerror}") from None
             return Identity(f"Bearer {token}"), time.monotonic() + _FILE_SECONDS
         if access.exec_plugin is not None:
             return await _run(access.exec_plugin, access)
@@ -94,7 +94,7 @@ async def _run(plugin: ExecPlugin, access: Access) -> tuple[Identity, float]:
         )
     except OSError as error:
         hint = f"; {plugin.install_hint}" if plugin.install_hint else ""
-        raise HostError(f"the credential plugin `{plugin.command}` can not be run: {error.strerror}{hint}") from None
+        raise HostError(f"the credential plugin `{plugin.command}` cannot be run: {error.strerror}{hint}") from None
     try:
         async with asyncio.timeout(_PLUGIN_SECONDS):
             output, _ = await process.communicate()

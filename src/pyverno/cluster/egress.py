@@ -96,7 +96,7 @@ class Egress:
             raise HostError(error.message) from None
         self._settings.rules.check_url(url)
         if call.method not in _METHODS:
-            raise HostError(f"`{url.origin}` can not be called by {call.method}: only GET and POST are allowed")
+            raise HostError(f"`{url.origin}` cannot be called by {call.method}: only GET and POST are allowed")
         seconds = self._seconds(call)
         try:
             async with asyncio.timeout(seconds):
@@ -104,10 +104,10 @@ class Egress:
         except TimeoutError:
             raise HostError(f"`{url.origin}` did not answer within {seconds or 0:g} seconds") from None
         except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError) as error:
-            why = getattr(getattr(error, "certificate_error", error), "verify_message", "it can not be verified")
+            why = getattr(getattr(error, "certificate_error", error), "verify_message", "it cannot be verified")
             raise HostError(f"`{url.origin}` has no valid certificate: {why}") from None
         except (aiohttp.ClientError, OSError, ValueError):
-            raise HostError(f"`{url.origin}` can not be reached, or does not answer as HTTP servers do") from None
+            raise HostError(f"`{url.origin}` cannot be reached, or does not answer as HTTP servers do") from None
 
     async def fetch(self, call: HttpCall) -> JSON:
         """Send a call and return the JSON of its answer; raises HostError for a status outside of 200-299 too."""

@@ -231,7 +231,7 @@ def _stand_in(document: Document, written: AnyPolicy | None, fault: PolicyError)
 
 
 def _fault(document: Document, error: Exception) -> PolicyError:
-    verdict = error_verdict(error, prefix="the policy can not be compiled: ")
+    verdict = error_verdict(error, prefix="the policy cannot be compiled: ")
     where = verdict.detail.trace[-1:] if isinstance(verdict.detail, Fault) else ()
     text = "".join((verdict.message, *(f" in {place}" for place in where)))
     return PolicyError(text, location=document.location(()), code=_BUG)

@@ -53,7 +53,7 @@ def decide(request: Request, resource: JSON, results: Iterable[RuleResult]) -> D
 def _unworded(request: Request, resource: JSON, results: Iterable[RuleResult], fault: Fault) -> Decision:
     """Return the answer that needs neither text nor patch: as strict as the results, and without half a change.
 
-    An object that rules changed is refused when one of them fails closed, because its patch can not be sent.
+    An object that rules changed is refused when one of them fails closed, because its patch cannot be sent.
     """
     is_changed = resource is not None and resource is not request.object
     refusing = [
@@ -64,7 +64,7 @@ def _unworded(request: Request, resource: JSON, results: Iterable[RuleResult], f
     ]
     denies = any(result.status is Status.FAIL or result.rule.policy.failure_policy == "Fail" for result in refusing)
     names = ", ".join(dict.fromkeys(f"{result.rule.policy.key}/{result.rule.name}" for result in refusing))
-    text = f"internal error: the answer of these rules can not be given ({fault.code}): {names}"
+    text = f"internal error: the answer of these rules cannot be given ({fault.code}): {names}"
     return Decision(allowed=not denies, message=text if denies else "", fault=fault)
 
 

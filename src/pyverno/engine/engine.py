@@ -309,7 +309,7 @@ class Engine:
         try:
             return properties(self._start(rule, course.request, course.scope, course.runtime), verdict)
         except Exception as error:
-            # Kyverno: a report property that can not be resolved never changes a verdict
+            # Kyverno: a report property that cannot be resolved never changes a verdict
             self._note(rule, error, course)
             return {}
 

@@ -140,7 +140,7 @@ class AdmissionDetail(NamedTuple):
     """Everything that a ValidatingAdmissionPolicy said for one binding and one parameter, as the API server counts it.
 
     `denials` are left to the binding's actions; `errors`, those of its audit annotations and of a configuration that
-    can not work, deny whatever the actions are. `annotations` are keys without the policy's name, and values.
+    cannot work, deny whatever the actions are. `annotations` are keys without the policy's name, and values.
     """
 
     binding: str

@@ -146,7 +146,7 @@ class Run:
     """One rule at work on one request: what guards, bindings and actions may look at.
 
     `resource` is the object as changed by the rules before; `scope` holds the variables of the rule; `supplied` are
-    those that a person supplied for it, which stand in for context entries that this Host can not answer.
+    those that a person supplied for it, which stand in for context entries that this Host cannot answer.
     """
 
     rule: CompiledRule

@@ -24,7 +24,7 @@ class UnboundNameError(KeyError):
 class VariableFaultError(Exception):
     """A thunk ran into a bug, which is the cause of this.
 
-    Expressions take a KeyError or TypeError for a part that is not there; a variable that can not be computed is not
+    Expressions take a KeyError or TypeError for a part that is not there; a variable that cannot be computed is not
     one that is missing.
     """
 

@@ -1,7 +1,7 @@
 """What a request sets in motion: generate rules and rules that change existing objects, told apart from doing it.
 
 The rules run later, elsewhere; here it is asked only whether the request is one of theirs: match, exceptions and
-conditions. A rule of which this can not be told is set in motion as well, so that whoever does the work finds out. This
+conditions. A rule of which this cannot be told is set in motion as well, so that whoever does the work finds out. This
 module must never ask for the objects that a rule would make or change.
 """
 

@@ -117,7 +117,7 @@ def _query(text: str, query: str) -> tuple[tuple[str, str], ...]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=32)
     except ValueError:
-        raise _refusal(text, "its query can not be read") from None
+        raise _refusal(text, "its query cannot be read") from None
     for key, value in pairs:
         if key not in _QUERY_KEYS:
             raise _refusal(text, f"its query has the parameter `{key}`, which is not allowed")

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 JSON: TypeAlias = Any
-"""One JSON value; `Any` because Python's type system can not bound a recursive value cheaply."""
+"""One JSON value; `Any` because Python's type system cannot bound a recursive value cheaply."""
 
 JSONObject: TypeAlias = dict[str, Any]
 """A JSON object."""

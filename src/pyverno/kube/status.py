@@ -282,7 +282,7 @@ def not_allowed() -> StatusError:
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
-    """Return 415: the body has a form that can not be read here."""
+    """Return 415: the body has a form that cannot be read here."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
 

@@ -84,7 +84,7 @@ class Source:
     def line(self, indent: int, template: str, *numbers: int) -> None:
         """Append one line; each `{}` of the template becomes one of the integers.
 
-        Raises TypeError when a number is anything but an int, so that text can not slip in, and ValueError when
+        Raises TypeError when a number is anything but an int, so that text cannot slip in, and ValueError when
         the function grows past `MAX_INDENT` or `MAX_LINES`.
         """
         for number in numbers:

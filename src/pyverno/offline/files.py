@@ -31,7 +31,7 @@ class Loaded:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the bytes of a file; raises UsageError with the reason when it can not be read."""
+    """Return the bytes of a file; raises UsageError with the reason when it cannot be read."""
     check_local(str(path))
     try:
         size = path.stat().st_size

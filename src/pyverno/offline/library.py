@@ -27,7 +27,7 @@ def load_policies(*sources: Source) -> PolicySet:
     """Read and compile policies and exceptions from files, folders and globs, or from YAML text.
 
     A text with a line break is YAML, any other one is a path. In folders, documents that are no policies are left out.
-    Raises PolicyError (or DocumentError, UsageError) when something can not be read or is not valid; its text names all
+    Raises PolicyError (or DocumentError, UsageError) when something cannot be read or is not valid; its text names all
     problems of all policies.
 
     >>> policies = load_policies('''

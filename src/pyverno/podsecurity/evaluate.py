@@ -64,7 +64,7 @@ class PodSecurityCheck:
 
         The rule's own excludes come first; only what is then still refused is held against `extra_excludes`, those
         of the matching exceptions.
-        Raises DocumentError for a kind without a pod and for a pod that can not be read. `meter` is charged for every
+        Raises DocumentError for a kind without a pod and for a pod that cannot be read. `meter` is charged for every
         container and control.
 
         >>> check = compile_pod_security({"level": "baseline"})

@@ -13,7 +13,7 @@ from pyverno.value import dataclass
 
 __all__ = ["Case", "junit"]
 
-# what XML 1.0 can not hold, however it is written
+# what XML 1.0 cannot hold, however it is written
 _FORBIDDEN = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

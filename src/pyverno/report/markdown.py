@@ -8,7 +8,7 @@ __all__ = ["markdown_table"]
 
 
 def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows under headers; cells can not break out of their column.
+    """Return rows under headers; cells cannot break out of their column.
 
     >>> print(markdown_table(["ID", "POLICY"], [["1", "a|b"]]), end="")
     | ID | POLICY |

@@ -34,7 +34,7 @@ __all__ = [
 
 DEFAULT_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 25, 30)
 MAX_SERIES: Final = 20_000
-"""Beyond this many sets of labels no new ones are made, so that names in requests can not fill the memory."""
+"""Beyond this many sets of labels no new ones are made, so that names in requests cannot fill the memory."""
 
 _MAX_DEPARTED: Final = 10_000
 OTHER: Final = "_other"

@@ -150,7 +150,7 @@ def _quoted(value: object) -> str:
 
 
 def _quoted_text(text: str) -> str:
-    """Return a text that can not begin a line of its own, nor speak to the terminal."""
+    """Return a text that cannot begin a line of its own, nor speak to the terminal."""
     return text if text.isprintable() else json.dumps(text)
 
 

@@ -160,7 +160,7 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
         result = await asyncio.to_thread(exporter.export, data, _LAST_MILLISECONDS)
         failing = result.name != "SUCCESS"
         if failing and not self._failing:  # told once, not every two seconds
-            log.warning("metrics can not be sent", extra={"fields": {"collector": self._collector.endpoint}})
+            log.warning("metrics cannot be sent", extra={"fields": {"collector": self._collector.endpoint}})
         self._failing = failing
 
 

@@ -77,7 +77,7 @@ class ClusterFacts(PolicyFacts, Protocol):
         ...
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace, None when it is unknown; raises HostError when namespaces can not be known."""
+        """Return a namespace, None when it is unknown; raises HostError when namespaces cannot be known."""
         ...
 
     def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -211,7 +211,7 @@ def _parent(admission_request: AdmissionRequest, kinds: KindTable) -> GVK:
 def _namespace_object(admission_request: AdmissionRequest, cluster: ClusterFacts, host: Host) -> JSONObject | None:
     """Return the namespace that selectors look at: that of the object, or the object where it is one itself.
 
-    A namespace that the watch has not brought yet is asked for. Raises HostError when it can not be had: without its
+    A namespace that the watch has not brought yet is asked for. Raises HostError when it cannot be had: without its
     labels a selector would say that no policy matches.
     """
     if admission_request.kind.kind == "Namespace" and not admission_request.kind.group:

@@ -36,7 +36,7 @@ class Bodies:
 
         Raises StatusError: 413 for one that is too large, 415 for an encoded one, 417 and 501 for what the client
         expects and nobody does, 503 when too much is in work, 408 when it does not arrive in time.
-        Raises MalformedRequestError when it ends early or can not be read.
+        Raises MalformedRequestError when it ends early or cannot be read.
         """
         _check_form(request)
         size = request.content_length
@@ -82,7 +82,7 @@ class Bodies:
             if isinstance(error, TimeoutError):
                 raise StatusError(408, "Timeout", "the body took too long to arrive") from None
             if isinstance(error, HttpProcessingError | web.RequestPayloadError):
-                raise MalformedRequestError("a body can not be read") from None
+                raise MalformedRequestError("a body cannot be read") from None
             if isinstance(error, OSError):
                 raise MalformedRequestError("a connection ended before the body of its request") from None
             raise

@@ -1,6 +1,6 @@
 """The ConfigMap `kyverno`: what an administrator sets while the controllers run.
 
-Every key is read by itself: one that can not be read keeps its default and is told in `problems`. This module must
+Every key is read by itself: one that cannot be read keeps its default and is told in `problems`. This module must
 never read a cluster.
 """
 

@@ -185,7 +185,7 @@ class _Connection(web.RequestHandler):
         """Answer what is no request with 400; the connection is closed afterwards."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
-        what = next((text for kind, text in _FAULTS if isinstance(exc, kind)), "a request can not be read")
+        what = next((text for kind, text in _FAULTS if isinstance(exc, kind)), "a request cannot be read")
         if isinstance(self._manager, BoundedServer):
             self._manager.report(what, self.transport)
         if request.writer.output_size > 0:

@@ -122,7 +122,7 @@ class Policies:
         """Return the policies (kind, namespace, name) that a route names for a request in a namespace and nobody knows.
 
         They were deleted before we began, or have not arrived yet. Policies of other namespaces are not looked for:
-        they can not be about the request.
+        they cannot be about the request.
         """
         if not route.names:
             return ()

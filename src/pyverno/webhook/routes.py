@@ -1,6 +1,6 @@
 """Which policies a path of the webhook asks; the paths are those that Kyverno's webhook configurations name.
 
-A route is read from a path and written as one, so that the server and what makes the webhook configurations can not
+A route is read from a path and written as one, so that the server and what makes the webhook configurations cannot
 disagree. One table holds all kinds: a kind that is served here is in the configurations as well. This module must
 never look at a request's body.
 """

@@ -73,7 +73,7 @@ class ServerTls:
         self.listening.sni_callback = self._choose
 
     def swap(self, certificate: bytes, key: bytes) -> None:
-        """Use another certificate from the next handshake on; the old one stays when the new one can not be used."""
+        """Use another certificate from the next handshake on; the old one stays when the new one cannot be used."""
         self._current = self._make(certificate, key)
 
     def admits(self, certificate: PeerCertificate | None) -> bool:

@@ -95,7 +95,7 @@ def _files(context: Context, name: str) -> Iterator[JSONObject]:
         try:
             documents = list(expand_lists(load_documents(path.read_bytes(), file=path.name, duplicate_keys="last")))
         except (OSError, PyvernoError) as error:
-            raise ScenarioFailure(f"`{name}` can not be read: {error}") from None
+            raise ScenarioFailure(f"`{name}` cannot be read: {error}") from None
         yield from (document.value for document in documents if document.value is not None)
 
 

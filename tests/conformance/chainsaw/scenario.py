@@ -108,7 +108,7 @@ def _used(context: Context, step: JSONObject) -> tuple[JSONObject, Context]:
     try:
         (template,) = _read(path)
     except (OSError, PyvernoError) as error:
-        raise ScenarioFailure(f"the template `{use['template']}` can not be read: {error}") from None
+        raise ScenarioFailure(f"the template `{use['template']}` cannot be read: {error}") from None
     spec = template["spec"]
     defaults = [entry for entry in spec.get("bindings") or [] if entry["name"] not in {each["name"] for each in given}]
     # what is given is written in the words of the step, not of the template

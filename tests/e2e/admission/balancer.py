@@ -113,7 +113,7 @@ class Balancer:
         try:
             to_reader, to_writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError as error:
-            self.troubles.append((time.time(), f"{port}, which said that it is ready, can not be reached: {error!r}"))
+            self.troubles.append((time.time(), f"{port}, which said that it is ready, cannot be reached: {error!r}"))
             return
         pumps = [asyncio.create_task(_pump(reader, to_writer)), asyncio.create_task(_pump(to_reader, writer))]
         try:

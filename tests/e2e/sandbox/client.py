@@ -69,7 +69,7 @@ class Client:
         sent = {"Content-Type": kind, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, body=data, headers=sent)
-        # where the server ends the connection the answer holds its socket, also when it can not be read to its end
+        # where the server ends the connection the answer holds its socket, also when it cannot be read to its end
         with self.connection.getresponse() as response:
             found = response.getheaders()
             return Answer(

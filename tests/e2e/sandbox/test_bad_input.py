@@ -258,7 +258,7 @@ def test_slow_bodies_are_waited_for(sandbox: Sandbox, client: Client, namespace:
 def test_watchers_that_never_read_are_left_behind(sandbox: Sandbox) -> None:
     """20,000 writes go on as if nobody watched; the watcher, once it reads, is told that it has missed some.
 
-    A page of a list that was begun before them can not be continued either, and says how to go on.
+    A page of a list that was begun before them cannot be continued either, and says how to go on.
     """
     client = Client(sandbox.kubeconfig)
     client.post("/api/v1/namespaces", {"metadata": {"name": "busy"}})

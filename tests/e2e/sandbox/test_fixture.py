@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_an_error() -> None:
     """And leaves nothing behind."""
     with Sandbox(controllers=False) as first:
         port = int(first.url.rpartition(":")[2])
-        with pytest.raises(UsageError, match=f"can not listen on 127.0.0.1:{port}"), Sandbox(port=port):
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{port}"), Sandbox(port=port):
             pass
 
 
@@ -148,7 +148,7 @@ def test_the_command_runs_another_with_a_kubeconfig(tmp_path: Path) -> None:
             "Error: invalid argument `a=b` for `--map-service`: expected NAMESPACE/NAME=HOST:PORT\n",
         ),
         (["--exec", "/does/not/exist"], "Error: `/does/not/exist` cannot be run: no such file or directory\n"),
-        (["--load", "/does/not/exist"], "Error: `/does/not/exist` can not be read: no such file or directory\n"),
+        (["--load", "/does/not/exist"], "Error: `/does/not/exist` cannot be read: no such file or directory\n"),
     ],
 )
 def test_wrong_arguments_are_told_in_one_line(words: list[str], message: str) -> None:

@@ -131,7 +131,7 @@ def test_a_file_that_is_no_map_or_not_there_is_refused(tmp_path: Path) -> None:
     """With its name."""
     with pytest.raises(DocumentError, match="a kubeconfig must be a map"):
         load_kubeconfig(_write(tmp_path, "[]"))
-    with pytest.raises(UsageError, match="missing` can not be read"):
+    with pytest.raises(UsageError, match="missing` cannot be read"):
         load_kubeconfig(str(tmp_path / "missing"))
 
 

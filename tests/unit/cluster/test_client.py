@@ -143,7 +143,7 @@ def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     play(scene)
 
     async def through(_: Script, client: Client) -> None:
-        with pytest.raises(HostError, match="can not be reached"):
+        with pytest.raises(HostError, match="cannot be reached"):
             await client.get(MAPS, "a", "team")
 
     play(through, proxy="http://127.0.0.1:9")
@@ -206,7 +206,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
             await client.request("GET", PATH, seconds=0.2)
         assert time.monotonic() - began < 2
         async with Client(Access("http://127.0.0.1:9")) as nobody:
-            with pytest.raises(HostError, match="can not be reached"):
+            with pytest.raises(HostError, match="cannot be reached"):
                 await nobody.request("GET", PATH)
 
     play(scene)
@@ -295,7 +295,7 @@ def test_certificates_that_can_not_be_used_are_one_error() -> None:
         async with Client(Access("https://127.0.0.1:9", ca=b"nonsense", key=b"hunter2")) as client:
             await client.request("GET", "/")
 
-    with pytest.raises(HostError, match=r"certificates for `https://127\.0\.0\.1:9` can not be used") as caught:
+    with pytest.raises(HostError, match=r"certificates for `https://127\.0\.0\.1:9` cannot be used") as caught:
         asyncio.run(ask())
     assert "hunter2" not in str(caught.value)
 

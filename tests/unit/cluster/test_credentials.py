@@ -89,7 +89,7 @@ def test_after_a_refusal_a_plugin_is_asked_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plugin", "said"),
     [
-        (ExecPlugin("/nowhere/login", install_hint="get it"), "can not be run: No such file or directory; get it"),
+        (ExecPlugin("/nowhere/login", install_hint="get it"), "cannot be run: No such file or directory; get it"),
         (ExecPlugin(sys.executable, ("-c", "raise SystemExit(3)")), "ended with code 3"),
         (ExecPlugin(sys.executable, ("-c", "print('hunter2')")), "printed no ExecCredential"),
         (ExecPlugin(sys.executable, ("-c", "print('{\"status\": {}}')")), "printed no ExecCredential"),
@@ -116,7 +116,7 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     assert ["Bearer two"] == _headers(credentials, 1)
     path.unlink()
     credentials.forget()
-    with pytest.raises(HostError, match="can not be read: No such file"):
+    with pytest.raises(HostError, match="cannot be read: No such file"):
         _headers(credentials, 1)
 
 

@@ -201,6 +201,6 @@ def test_what_can_not_be_reached_says_so_without_addresses() -> None:
         for url in ("http://closed.test:1", "http://unknown.test"):
             with pytest.raises(HostError) as raised:
                 await egress.exchange(HttpCall("GET", f"{url}/path?token=secret"))
-            assert f"`{url}` can not be reached, or does not answer as HTTP servers do" == raised.value.message
+            assert f"`{url}` cannot be reached, or does not answer as HTTP servers do" == raised.value.message
 
     play(work, lookup=names(closed_test=["127.0.0.1"]))

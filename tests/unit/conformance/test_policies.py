@@ -60,7 +60,7 @@ def test_what_the_product_refuses_is_not_run() -> None:
 
 
 def test_what_the_product_refuses_is_told_in_its_own_words() -> None:
-    """A kind that is recognised but can not be used is left out; a document that is merely bad is not."""
+    """A kind that is recognised but cannot be used is left out; a document that is merely bad is not."""
     text = "kind `A` (b/v1) is not supported yet"
     unsupported = Compiled(as_document("a: b"), errors=(PolicyError(text, code="unsupported-kind"),))
     assert text == refusal([unsupported])

@@ -1,4 +1,4 @@
-"""Whose wildcards count: those of the policy everywhere, those of the object only where they can not excuse (I10)."""
+"""Whose wildcards count: those of the policy everywhere, those of the object only where they cannot excuse (I10)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def test_a_function_sees_its_constants() -> None:
 
 @pytest.mark.parametrize("number", ["1", 1.0, True, None])
 def test_nothing_but_integers_enters_a_line(number: object) -> None:
-    """Text can not slip in as a number."""
+    """Text cannot slip in as a number."""
     with pytest.raises(TypeError):
         Source(arguments=1).line(0, "return c{}", number)  # type: ignore[arg-type]  # the point of the test
 

@@ -201,7 +201,7 @@ def test_the_engine_type_of_selinux_is_allowed_from_1_31_on(version, expected):
 
 @pytest.mark.parametrize(("version", "expected"), [("v1.24", 3), ("v1.25", 0), ("latest", 0)])
 def test_windows_pods_are_relaxed_from_1_25_on(version, expected):
-    """Fields that Windows does not have can not be demanded."""
+    """Fields that Windows does not have cannot be demanded."""
     bare = {"name": "bare", "securityContext": {"runAsNonRoot": True}}
     pod = {"spec": {"os": {"name": "windows"}, "containers": [bare]}}
     assert len(_violated(pod, "restricted", version)) == expected

@@ -52,7 +52,7 @@ def test_each_kind_has_its_type(api_version, kind, spec, expected):
     ],
 )
 def test_other_kinds_have_stable_codes(api_version, kind, code):
-    """What can not be decoded says why."""
+    """What cannot be decoded says why."""
     assert [found for found, _, _ in problems(HEAD.format(api_version, kind) + "{}")] == [code]
 
 

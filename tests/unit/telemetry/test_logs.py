@@ -1,4 +1,4 @@
-"""The forms of log lines: moments, colours, verbosity, and texts that can not pretend to be lines."""
+"""The forms of log lines: moments, colours, verbosity, and texts that cannot pretend to be lines."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_text_of_a_request_begins_no_line_and_moves_no_cursor(text: str) -> No
 
 
 def test_values_that_are_no_texts_are_json(lines: Lines) -> None:
-    """In both forms; what can not be shown is escaped."""
+    """In both forms; what cannot be shown is escaped."""
     assert TextFormatter().format(record("told", gvr={"group": "apps"})).endswith('told gvr={"group":"apps"}')
     assert TextFormatter().format(record("told", a=["\u2028"])).endswith('told a=["\\u2028"]')
     stream = lines(LogSettings("json"))

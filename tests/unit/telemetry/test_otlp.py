@@ -118,7 +118,7 @@ def test_a_collector_is_trusted_by_its_secret() -> None:
 
 
 def test_without_the_extra_the_error_names_it() -> None:
-    """In a process where OpenTelemetry can not be imported."""
+    """In a process where OpenTelemetry cannot be imported."""
     code = (
         "import sys; sys.modules['opentelemetry'] = None; sys.modules['grpc'] = None\n"
         "from pyverno.errors import UsageError\n"

@@ -358,7 +358,7 @@ def test_a_policy_on_the_path_that_has_not_arrived_is_no_policy_that_passes(
 
 
 def test_where_nobody_can_tell_whether_a_policy_is_gone_the_call_fails() -> None:
-    """Filtered requests never need to know; a path can not make us ask without end."""
+    """Filtered requests never need to know; a path cannot make us ask without end."""
     names = "/".join(f"gone-{number}" for number in range(10))
     cluster = MemoryWorld(configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]"}))
 

@@ -173,7 +173,7 @@ def _standards(labels: Mapping[str, str]) -> tuple[dict[str, _Standard], list[Fi
         level, version = labels.get(f"{_LABEL}{mode}"), labels.get(f"{_LABEL}{mode}-version")
         if level is not None and level not in _LEVELS:
             problems.append(_problem(mode, level, f"must be one of {', '.join(_LEVELS)}"))
-            # Kubernetes: what can not be understood is enforced as strictly as possible, and not warned about
+            # Kubernetes: what cannot be understood is enforced as strictly as possible, and not warned about
             level = "restricted" if mode == "enforce" else "privileged"
         if level is not None:
             found[mode] = replace(found[mode], level=level)

@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: pods stay five minutes on a node that is not ready or can not be reached.
+"""DefaultTolerationSeconds: pods stay five minutes on a node that is not ready or cannot be reached.
 
 This module must never look at nodes.
 """

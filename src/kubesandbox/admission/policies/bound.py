@@ -162,7 +162,7 @@ def _binding(body: JSONObject, policy: CompiledPolicy | None, written: JSONObjec
 
     if policy is None:
         # nothing is stored that is no policy; if it were, it may not be passed over
-        raise internal_error(f"the admission policy {go_quote(written['metadata']['name'])} can not be read")
+        raise internal_error(f"the admission policy {go_quote(written['metadata']['name'])} cannot be read")
     rule, matcher = _alone(policy.rules[0])
     actions = tuple(map(str, (body.get("spec") or {}).get("validationActions") or ()))
     kind = (written.get("spec") or {}).get("paramKind")

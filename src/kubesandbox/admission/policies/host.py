@@ -30,7 +30,7 @@ __all__ = ["StoreHost", "kinds_of"]
 
 
 class StoreHost(NoHost):
-    """Answers what a policy may ask about one request; what it can not answer, `NoHost` refuses."""
+    """Answers what a policy may ask about one request; what it cannot answer, `NoHost` refuses."""
 
     def __init__(self, cluster: ClusterView, authorizer: Authorizer, user: User, kinds: KindTable) -> None:
         """Take the cluster, who answers `authorizer`, the user of the request, and the kinds that are served."""
@@ -88,7 +88,7 @@ class StoreHost(NoHost):
         try:
             return self._converted[type, stored.key]
         except KeyError:
-            raise HostError(f"{type.kind} objects can not be converted here") from None
+            raise HostError(f"{type.kind} objects cannot be converted here") from None
 
     def _type(self, api_version: str, kind: str) -> ResourceType:
         found = self._cluster.table.by_kind(GVK(*parse_api_version(api_version), kind))

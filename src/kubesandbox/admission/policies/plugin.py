@@ -47,7 +47,7 @@ _MAX_ANNOTATION: Final = 10 * 1024
 
 
 class _Problem(NamedTuple):
-    """Why a policy, or one binding of it, refuses a request or can not judge it."""
+    """Why a policy, or one binding of it, refuses a request or cannot judge it."""
 
     policy: str
     binding: str
@@ -180,7 +180,7 @@ class AdmissionPolicies:
     async def _details(
         self, policy: BoundPolicy, binding: Bound, type: ResourceType, versions: Versions
     ) -> list[AdmissionDetail]:
-        """Return what one binding of a policy says; one that can not run says that it can not."""
+        """Return what one binding of a policy says; one that cannot run says that it cannot."""
         from pyverno.engine.phases import VALIDATING
 
         found: list[AdmissionDetail] = []
@@ -282,7 +282,7 @@ class _Seen:
 
 
 def _lost_conversion(attributes: Attributes, type: ResourceType) -> str:
-    """Return why what a mutating policy made of an object can not be used, empty when it can.
+    """Return why what a mutating policy made of an object cannot be used, empty when it can.
 
     Kubernetes: what an apply configuration or a patch gives is read as the request's own version, which built-in kinds
     of another one are not. Only custom resources can be mutated through other versions.

@@ -35,11 +35,11 @@ class Versions:
         self._questions: dict[ResourceType, Request] = {}
 
     async def new(self, type: ResourceType) -> JSON:
-        """Return the object as it is going to be; raises StatusError 500 when it can not be converted."""
+        """Return the object as it is going to be; raises StatusError 500 when it cannot be converted."""
         return await self._in_version(type, self.attributes.object, is_old=False)
 
     async def old(self, type: ResourceType) -> JSON:
-        """Return the object as it was; raises StatusError 500 when it can not be converted."""
+        """Return the object as it was; raises StatusError 500 when it cannot be converted."""
         return await self._in_version(type, self.attributes.old, is_old=True)
 
     async def forth(self, type: ResourceType, body: JSONObject) -> JSONObject:
@@ -53,7 +53,7 @@ class Versions:
     async def question(self, type: ResourceType) -> Request:
         """Return the request as a question to the engine, in the version of a type.
 
-        Raises StatusError 500 for objects that can not be converted.
+        Raises StatusError 500 for objects that cannot be converted.
         """
         found = self._questions.get(type)
         if found is None:

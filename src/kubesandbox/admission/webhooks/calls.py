@@ -110,7 +110,7 @@ class Webhooks:
             invocation = await self._validating.invocation(hook, type, versions)
             if invocation is not None:
                 invocations.append(invocation)
-                # converted before anybody is asked: what can not be converted refuses the request
+                # converted before anybody is asked: what cannot be converted refuses the request
                 await versions.new(type)
                 await versions.old(type)
         if not invocations:
@@ -188,7 +188,7 @@ class Webhooks:
         try:
             return attributes.with_object(redefault(await versions.back(invocation.type, patched)))
         except StatusError as error:
-            # an object that can not be read any more is the webhook's fault, not the client's
+            # an object that cannot be read any more is the webhook's fault, not the client's
             _, _, why = error.message.partition(f" cannot be handled as a {attributes.kind.kind}: ")
             raise internal_error(why or error.message) from None
 

@@ -80,7 +80,7 @@ def is_complete(deployment: JSONObject, status: JSONObject) -> bool:
 
 
 def deadline_in(deployment: JSONObject, status: JSONObject, now: datetime) -> float | None:
-    """Return in how many seconds a rollout that has not come to its end will be late, None when it can not be."""
+    """Return in how many seconds a rollout that has not come to its end will be late, None when it cannot be."""
     progressing = find_condition(status.get("conditions", ()), "Progressing")
     if not _has_deadline(deployment) or progressing is None or is_complete(deployment, status):
         return None

@@ -41,7 +41,7 @@ ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def safe_text(text: str) -> str:
-    """Write a text in characters that can not form words.
+    """Write a text in characters that cannot form words.
 
     >>> safe_text("1234567890")
     '56789bcdf4'

@@ -69,7 +69,7 @@ class Inputs:
 
 
 def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
-    """Read all inputs; `stdin` stands in for standard input. Raises UsageError for companions that can not be used."""
+    """Read all inputs; `stdin` stands in for standard input. Raises UsageError for companions that cannot be used."""
     inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies)
     _companions(inputs, options)
     found = load_policy_documents(
@@ -182,7 +182,7 @@ def _resources(inputs: Inputs, sources: Sequence[str], stdin: bytes | None) -> N
 
 
 def _payloads(inputs: Inputs, sources: Sequence[str]) -> None:
-    """Read JSON payloads: objects of any shape; one that can not be read is one error."""
+    """Read JSON payloads: objects of any shape; one that cannot be read is one error."""
     found = load_files(sources)
     inputs.errors += found.errors
     inputs.has_payloads = True

@@ -54,7 +54,7 @@ class Inputs:
         """Return the values of variables by name.
 
         `document` is a file whose content says itself what it is, `named` are files by variable, `texts` are
-        `NAME=YAML`; the later ones win. Raises UsageError for what can not be read.
+        `NAME=YAML`; the later ones win. Raises UsageError for what cannot be read.
         """
         found: dict[str, JSON] = _recognised(self.document(document, "the input")) if document else {}
         for name, path in named.items():

@@ -223,7 +223,7 @@ def _without(steps: str, pattern: re.Pattern[str], text: str) -> tuple[str, list
 
 
 def _variables_of(text: str) -> tuple[str, ...] | None:
-    """Return the names of the policy's variables that an expression may read; None when that can not be told.
+    """Return the names of the policy's variables that an expression may read; None when that cannot be told.
 
     A name in a literal or a comment is one too many, which does no harm.
 

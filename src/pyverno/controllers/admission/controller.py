@@ -125,7 +125,7 @@ class AdmissionController:
     async def run(self, stop: asyncio.Event) -> None:
         """Start, work until `stop` is set, end in order.
 
-        Raises UsageError when the cluster lacks what we need, HostError when it can not be reached at the start or when
+        Raises UsageError when the cluster lacks what we need, HostError when it cannot be reached at the start or when
         a part of us ends by itself.
         """
         try:

@@ -1,7 +1,7 @@
 """Hands the work that admission requests set in motion to the background controller, as UpdateRequests.
 
 An answer never waits for it: what a request sets in motion is worked out after it was answered, and written then. A dry
-run and a refused request set nothing in motion. Work that can not be handed over is told of by an event, the log and a
+run and a refused request set nothing in motion. Work that cannot be handed over is told of by an event, the log and a
 counter. This module must never do the work itself.
 """
 

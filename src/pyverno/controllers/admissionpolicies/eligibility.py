@@ -1,4 +1,4 @@
-"""Why a policy can not become an admission policy of Kubernetes: what that could not say, in Kyverno's words.
+"""Why a policy cannot become an admission policy of Kubernetes: what that could not say, in Kyverno's words.
 
 A policy that says more than its copy would must stay ours: the API server would refuse too much or too little. This
 module must never build the copy.
@@ -33,7 +33,7 @@ _SELECTORS: Final = "NamespaceSelector / ObjectSelector"
 
 
 def obstacle(policy: Convertible, exceptions: Sequence[PolicyException | CelException] = ()) -> str:
-    """Return why a policy with these exceptions can not be converted, the empty text when it can.
+    """Return why a policy with these exceptions cannot be converted, the empty text when it can.
 
     The text is the message of the policy's status.
     """
@@ -45,7 +45,7 @@ def obstacle(policy: Convertible, exceptions: Sequence[PolicyException | CelExce
 
 
 def exception_obstacle(exceptions: Iterable[PolicyException]) -> str:
-    """Return the first reason why exceptions of rules can not be part of an admission policy, or the empty text."""
+    """Return the first reason why exceptions of rules cannot be part of an admission policy, or the empty text."""
     return next((reason for exception in exceptions for reason in _of_exception(exception)), "")
 
 
@@ -69,7 +69,7 @@ def _reasons(policy: Convertible, exceptions: Sequence[PolicyException | CelExce
         if policy.spec.target_match_constraints is not None:
             yield "targetMatchConstraints are not applicable"
     for exception in exceptions:
-        # lists of what is allowed can not be given to expressions under a condition, nor only for a time
+        # lists of what is allowed cannot be given to expressions under a condition, nor only for a time
         is_conditional = isinstance(exception, CelException) and bool(exception.spec.match_conditions)
         is_partial = isinstance(exception, CelException) and exception.is_partial
         if is_partial and (is_conditional or isinstance(policy, MutatingPolicy)):

@@ -347,7 +347,7 @@ def _is_managed(secret: JSONObject) -> bool:
 
 
 def read_pair(secret: JSONObject, *, is_authority: bool = False) -> KeyPair | None:
-    """Return what a Secret of type kubernetes.io/tls holds, None when it can not be used."""
+    """Return what a Secret of type kubernetes.io/tls holds, None when it cannot be used."""
     data = secret.get("data") or {}
     try:
         pair = KeyPair(

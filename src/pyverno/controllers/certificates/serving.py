@@ -92,7 +92,7 @@ class ServingCertificates:
         return ""
 
     async def start(self) -> None:
-        """Read or make the certificates; raises HostError when that can not be done."""
+        """Read or make the certificates; raises HostError when that cannot be done."""
         authority, leaf = await self._controller.reconcile()
         self._authority = authority
         self._leaf = leaf

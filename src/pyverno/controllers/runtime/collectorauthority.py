@@ -29,7 +29,7 @@ def collector_authority(access: Access, name: str, namespace: str) -> Callable[[
             try:
                 data = (await client.get(_SECRETS, name, namespace)).get("data") or {}
             except StatusError as error:
-                raise HostError(f"the Secret `{name}` of a collector can not be read: {error.message}") from None
+                raise HostError(f"the Secret `{name}` of a collector cannot be read: {error.message}") from None
         found = next((data[key] for key in _KEYS if data.get(key)), None)
         if found is None:
             raise HostError(f"the Secret `{name}` of a collector has no key `{_KEYS[0]}`")

@@ -57,6 +57,6 @@ def count_queries(metrics: Metrics) -> Callable[[str, str], None]:
 
 
 def log_problems(problems: Iterable[str]) -> None:
-    """Log what can not be read of a ConfigMap."""
+    """Log what cannot be read of a ConfigMap."""
     for problem in problems:
-        log.error("a setting of a ConfigMap can not be read", extra={"fields": {"problem": problem}})
+        log.error("a setting of a ConfigMap cannot be read", extra={"fields": {"problem": problem}})

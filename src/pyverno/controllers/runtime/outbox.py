@@ -1,6 +1,6 @@
 """Objects that are to be created, written in the background: a queue with an end, several writers, patience.
 
-Who puts something in never waits. What can not be written because the API server is away is tried again, with pauses
+Who puts something in never waits. What cannot be written because the API server is away is tried again, with pauses
 that grow, until it is too old; what does not fit and what is too old is told to whoever asked, never lost in silence.
 This module must never know what it writes.
 """

@@ -32,9 +32,9 @@ class OwnDeployment:
         self._is_hidden = False
 
     async def is_rolling(self) -> bool:
-        """Tell whether old and new replicas run side by side; one that can not be seen is not rolling.
+        """Tell whether old and new replicas run side by side; one that cannot be seen is not rolling.
 
-        Raises StatusError and HostError when the API server can not say.
+        Raises StatusError and HostError when the API server cannot say.
         """
         if not self._name:
             return False
@@ -44,7 +44,7 @@ class OwnDeployment:
             if error.status not in _HIDDEN:
                 raise
             if not self._is_hidden:
-                log.warning("our Deployment can not be seen", extra={"fields": {"error": error.message}})
+                log.warning("our Deployment cannot be seen", extra={"fields": {"error": error.message}})
             self._is_hidden = True
             return False
         running: int = (found.get("status") or {}).get("replicas") or 0
@@ -53,7 +53,7 @@ class OwnDeployment:
     async def is_going(self) -> bool:
         """Tell whether no replica will come after us: the Deployment is gone, is being deleted or scaled to 0.
 
-        Raises StatusError and HostError when the API server can not say.
+        Raises StatusError and HostError when the API server cannot say.
         """
         if not self._name:
             return False

@@ -31,7 +31,7 @@ class Peers:
         self._others = "nothing is known yet of the other processes"
 
     def problem(self) -> str:
-        """Return why one of the others can not answer, or the empty text."""
+        """Return why one of the others cannot answer, or the empty text."""
         return self._others
 
     async def follow(self, own: Callable[[], str], metrics: Metrics, stop: asyncio.Event) -> None:

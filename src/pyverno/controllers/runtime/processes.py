@@ -122,7 +122,7 @@ class Processes:
     async def run(self, stop: asyncio.Event) -> None:
         """Keep all of them running until `stop` is set, then end them in order.
 
-        Raises HostError when one can not be started at all, or does not end in order.
+        Raises HostError when one cannot be started at all, or does not end in order.
         """
         seats = [asyncio.create_task(self._keep(number)) for number in range(1, self._count + 1)]
         waiting, looking = asyncio.create_task(stop.wait()), asyncio.create_task(self._look())
@@ -218,7 +218,7 @@ class Processes:
             await channel.close()
             if isinstance(error, OSError):
                 reason = (error.strerror or str(error)).lower()
-                raise HostError(f"a process can not be started: {reason}") from None
+                raise HostError(f"a process cannot be started: {reason}") from None
             raise
         finally:
             theirs.close()

@@ -145,7 +145,7 @@ class ClusterState:
         return self.store.policies
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace, None when it is unknown; raises HostError when namespaces can not be known."""
+        """Return a namespace, None when it is unknown; raises HostError when namespaces cannot be known."""
         if self._namespaces is None or not self._namespaces.synced.is_set():
             raise HostUnavailableError("the namespaces of the cluster are not known yet")
         return self._namespaces.get(name)
@@ -222,7 +222,7 @@ class ClusterState:
     async def start(self) -> None:
         """Find out what the cluster serves, start the watches and wait until each has brought everything.
 
-        Raises UsageError when the cluster lacks what we need, HostError when it can not be reached.
+        Raises UsageError when the cluster lacks what we need, HostError when it cannot be reached.
         """
         await self._served.look()
         self._check_definitions()
@@ -271,7 +271,7 @@ class ClusterState:
             try:
                 has_changed = await self._served.look()
             except (HostError, StatusError) as error:
-                log.warning("what the cluster serves can not be found out", extra={"fields": {"error": str(error)}})
+                log.warning("what the cluster serves cannot be found out", extra={"fields": {"error": str(error)}})
                 await asyncio.sleep(bound * _RETRY_SHARE)
                 self._definitions_changed.set()
                 continue

@@ -1,6 +1,6 @@
 """The policies of a cluster, compiled, as the webhook asks them: fed by watches, swapped as one value.
 
-A policy that can not be compiled stays in the set, as rules that yield errors, so that its failurePolicy decides and
+A policy that cannot be compiled stays in the set, as rules that yield errors, so that its failurePolicy decides and
 not its absence. This module must never write to the cluster.
 """
 

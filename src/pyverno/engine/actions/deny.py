@@ -68,7 +68,7 @@ class DenyCheck(SkippedByException):
             message = rendered_message(self.message, run)
             found = [rendered_message(self.texts[text], run) if text in self.texts else text for text in reasons]
         except ExpressionError:
-            # Kyverno: a message that can not be resolved leaves the texts of the conditions, as they are written
+            # Kyverno: a message that cannot be resolved leaves the texts of the conditions, as they are written
             return written or f"validation error: rule {self.rule} failed"
         if message == "" and len(found) == 1:
             message, found = found[0], []

@@ -42,7 +42,7 @@ class ForeachEntry:
     element_scope: bool | None = None
 
     def check_for(self, element: object) -> Action:
-        """Return the check of an element; raises EvaluationError when it can not be scoped to it."""
+        """Return the check of an element; raises EvaluationError when it cannot be scoped to it."""
         if self.scoped_check is None:
             return self.check
         if self.element_scope is None:

@@ -1,6 +1,6 @@
 """Compiled PolicyExceptions of CEL policies: conditions, expiry, and what they allow by value.
 
-An exception that has expired exempts from nothing. One whose conditions can not be evaluated is an error of the policy,
+An exception that has expired exempts from nothing. One whose conditions cannot be evaluated is an error of the policy,
 unless its failurePolicy is Ignore: then it exempts from nothing either. This module must never merge exceptions.
 """
 
@@ -60,7 +60,7 @@ class CompiledCelException:
     def applies(self, run: Run, resource: Resource) -> bool:
         """Tell whether the exception is in force and about this request.
 
-        Raises EvaluationError or BudgetExceededError when that can not be said and the policy fails on errors.
+        Raises EvaluationError or BudgetExceededError when that cannot be said and the policy fails on errors.
         """
         if self.expires_at is not None and not self._in_force(run):
             return False
@@ -73,7 +73,7 @@ class CompiledCelException:
                 return False
             raise
         if unmet is not None and unmet.errors and not ignores_errors:
-            # Kyverno: an exception that can not be judged is an error of the policy, never "no exception"
+            # Kyverno: an exception that cannot be judged is an error of the policy, never "no exception"
             raise EvaluationError(f"error: {'; '.join(unmet.errors)}")
         return unmet is None
 

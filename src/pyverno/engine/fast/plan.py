@@ -49,7 +49,7 @@ class Candidate:
 
     @classmethod
     def of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey, time: CompileSlice) -> Candidate:
-        """Work out what the index key says about a rule; what can not be worked out is left to the request."""
+        """Work out what the index key says about a rule; what cannot be worked out is left to the request."""
         try:
             return cls._of(rule, exceptions, key, time)
         except Exception as error:
@@ -170,10 +170,10 @@ def _fused(policies: tuple[Selected, ...], checks: Checks, time: CompileSlice) -
 
 
 def _pass_check(parts: Sequence[PassCheckPart]) -> PassCheck | None:
-    """Make one pass-check of parts, those of each language fused; None when one of them can not be made."""
+    """Make one pass-check of parts, those of each language fused; None when one of them cannot be made."""
     try:
         return _fuse(parts)
-    except Exception:  # what can not be proven is asked
+    except Exception:  # what cannot be proven is asked
         return None
 
 

@@ -50,7 +50,7 @@ def _charged(run: Run, value: JSON) -> JSON:
         try:
             size = len(orjson.dumps(value))
         except (TypeError, ValueError) as error:
-            raise EvaluationError(f"a context entry can not be written as JSON: {error}") from error
+            raise EvaluationError(f"a context entry cannot be written as JSON: {error}") from error
     run.runtime.budget.charge_context(size)
     return value
 

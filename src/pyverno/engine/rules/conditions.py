@@ -128,7 +128,7 @@ class Conditions:
     def check(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> ConditionOutcome:
         """Return whether the conditions are met, with the messages that belong to the outcome.
 
-        Raises SubstitutionError when a variable can not be resolved, EvaluationError for an unknown operator, and
+        Raises SubstitutionError when a variable cannot be resolved, EvaluationError for an unknown operator, and
         BudgetExceededError.
 
         >>> conditions = compile_conditions({"all": [{"key": "{{ a }}", "operator": "Equals", "value": "x"}]})

@@ -1,7 +1,7 @@
 """Compiled PolicyExceptions: which rules of which policies they exempt which requests from.
 
 An exception narrows only: a request is exempt if and only if one exception matches all of its own scope. An exception
-whose match or conditions can not be evaluated does not apply (fail closed). This module must never merge exceptions.
+whose match or conditions cannot be evaluated does not apply (fail closed). This module must never merge exceptions.
 """
 
 from __future__ import annotations
@@ -81,5 +81,5 @@ class CompiledException:
         try:
             return self.conditions.check(run.scope, run.runtime).met
         except ExpressionError:
-            # Kyverno: pkg/engine/exceptions - a condition that can not be evaluated leaves the rule in force
+            # Kyverno: pkg/engine/exceptions - a condition that cannot be evaluated leaves the rule in force
             return False

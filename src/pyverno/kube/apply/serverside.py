@@ -114,7 +114,7 @@ def manager_name(field_manager: str, user_agent: str) -> str:
 
 
 def reset_fields(type_fields: Iterable[str], subresource: str, *, has_status: bool) -> FieldSet:
-    """Return the fields that a write at an endpoint can not change, whose names are `type_fields` at the top.
+    """Return the fields that a write at an endpoint cannot change, whose names are `type_fields` at the top.
 
     >>> reset_fields(("metadata", "spec", "status"), "", has_status=True).to_json()
     {'f:status': {}}

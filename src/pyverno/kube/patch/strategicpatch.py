@@ -26,7 +26,7 @@ def strategic_patch(document: JSONObject, patch: JSONObject, *, schemas: SchemaS
     """Return the document after a strategic merge patch.
 
     `definition` names the schema of the document. New elements of merged lists come first, as in a cluster. Raises
-    PatchError with apimachinery's text for a patch that can not be applied.
+    PatchError with apimachinery's text for a patch that cannot be applied.
 
     >>> from pyverno.kube.schemas import schema_set
     >>> schemas = schema_set("1.35")

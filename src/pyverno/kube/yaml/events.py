@@ -59,7 +59,7 @@ _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
 class Fault(Exception):  # noqa: N818  # an internal carrier; documents.py turns it into DocumentError
-    """A document that can not be read: reason, and line and column in its text counted from 1."""
+    """A document that cannot be read: reason, and line and column in its text counted from 1."""
 
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(reason)
@@ -133,8 +133,8 @@ _PROBLEMS: Final[tuple[tuple[str, str, str], ...]] = (
     ("quoted scalar", "unknown escape character", "unknown escape sequence in a double-quoted string"),
     ("quoted scalar", "invalid Unicode character escape", "the escape sequence is not a Unicode character"),
     ("quoted scalar", "expected hexdecimal number", "the escape sequence lacks hexadecimal digits"),
-    ("", "cannot start any token", "no value can start with this character (tabs can not indent; text needs quotes)"),
-    ("", "tab character", "a tab can not be used for indentation"),
+    ("", "cannot start any token", "no value can start with this character (tabs cannot indent; text needs quotes)"),
+    ("", "tab character", "a tab cannot be used for indentation"),
     ("", "mapping values are not allowed", "`:` is not allowed here (missing quotes or wrong indentation?)"),
     ("simple key", "could not find expected ':'", "^expected `:` after this key"),
     ("", "block sequence entries are not allowed", "`- ` is not allowed here (wrong indentation?)"),

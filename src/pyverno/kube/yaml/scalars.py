@@ -97,7 +97,7 @@ def _as_json(value: Scalar) -> Scalar:
 def resolve_plain(text: str) -> Scalar:
     """The JSON value of an untagged plain scalar.
 
-    Raises ValueError for infinities and NaN, which JSON can not hold.
+    Raises ValueError for infinities and NaN, which JSON cannot hold.
 
     >>> [resolve_plain(text) for text in ("yes", "0x1F", "017", "1e3", "2001-01-01")]
     [True, 31, 15, 1000, '2001-01-01']
@@ -167,7 +167,7 @@ def key_text(text: str, tag: str | None, *, plain: bool) -> str:
     if isinstance(value, str):
         return value
     if value is None:
-        raise ValueError("a mapping key can not be null")
+        raise ValueError("a mapping key cannot be null")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

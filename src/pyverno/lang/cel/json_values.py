@@ -22,7 +22,7 @@ PARTS_PER_STEP: Final = 8
 
 
 def to_json(value: Value) -> JSON:
-    """Return the JSON of a CEL value; raises EvaluationError for what JSON can not hold.
+    """Return the JSON of a CEL value; raises EvaluationError for what JSON cannot hold.
 
     >>> to_json({"a": Uint(1), "b": b"hi"})
     {'a': 1, 'b': 'aGk='}

@@ -118,13 +118,13 @@ class _NoCelWorld:
         raise HostUnavailableError("no image registry is available here")
 
     def generate(self, namespace: str | None, objects: list[JSONObject]) -> None:
-        raise HostUnavailableError("objects can not be generated here")
+        raise HostUnavailableError("objects cannot be generated here")
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
         raise HostUnavailableError("no authorizer is available here")
 
     def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
-        raise HostUnavailableError("image signatures can not be verified here")
+        raise HostUnavailableError("image signatures cannot be verified here")
 
     def image_payload(self, image: str, attestation: JSON) -> JSON:
         raise HostUnavailableError("image attestations are not available here")

@@ -198,7 +198,7 @@ def as_float(value: float) -> float:
 
 
 def number_text(value: JSON) -> str | None:
-    """Render a value for comparison as duration or quantity; None when it can not be one.
+    """Render a value for comparison as duration or quantity; None when it cannot be one.
 
     >>> number_text(None), number_text(1.5), number_text(True)
     ('0', '1.500000', None)

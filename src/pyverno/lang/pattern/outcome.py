@@ -44,7 +44,7 @@ class Problem(NamedTuple):
     """One reason not to pass; `path` is None where the upstream engine knows none.
 
     `is_skip` means "does not apply" rather than "violated". Kyverno finds this out by the type of an error or by a
-    phrase in its text, and that text may quote the resource. Here only the cause counts, so that a value can not talk
+    phrase in its text, and that text may quote the resource. Here only the cause counts, so that a value cannot talk
     its way out of a policy.
     """
 

@@ -54,7 +54,7 @@ class ExpressionText:
         return self.expression.evaluate(data, runtime, [values[hole] for hole in self.holes])
 
     def substitute(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> None:
-        """Look the nested variables up; raises SubstitutionError for one that can not be resolved."""
+        """Look the nested variables up; raises SubstitutionError for one that cannot be resolved."""
         if delete_request and self.on_delete is not None:
             return self.on_delete.substitute(scope, runtime)
         values: list[JSON] = []

@@ -78,7 +78,7 @@ class Query:
             raise self.failure("the value is nested too deeply", path) from error
 
     def failure(self, reason: str, path: str, *, is_missing: bool = False) -> SubstitutionError:
-        """Return the error that this variable can not be resolved."""
+        """Return the error that this variable cannot be resolved."""
         shown = self.source or self.text
         text = f"failed to resolve {shown} at path {shown_path(path)}: {reason}"
         return SubstitutionError(text, is_missing=is_missing)

@@ -94,7 +94,7 @@ class Template:
         """Return the document with stand-ins for values: `0` for elementIndex, `placeholderValue` for the rest.
 
         This is what policy validation looks at when there is no request. Raises SubstitutionError for references that
-        can not be resolved.
+        cannot be resolved.
 
         >>> compile_template({"a": "x-{{ b.{{c}} }}"}).render_forced()
         {'a': 'x-placeholderValue'}

@@ -105,7 +105,7 @@ def decode(pem: str) -> JSONObject:
         raise EvaluationError("x509: malformed certificate") from None
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.InvalidVersion) as error:
         detailed = f"x509: {str(error).rstrip('.')}"
-        raise EvaluationError("x509: the certificate can not be read", detailed=detailed) from None
+        raise EvaluationError("x509: the certificate cannot be read", detailed=detailed) from None
 
 
 def _first_block(pem: str) -> tuple[str, bytes]:

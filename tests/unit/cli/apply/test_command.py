@@ -218,7 +218,7 @@ spec: {policyName: most, validationActions: [Deny], paramRef: {name: limits, par
 
 
 def test_admission_policies_get_their_parameters_from_files(cli: Run, folder: Path) -> None:
-    """Without them the binding can not work, which is an error and no pass."""
+    """Without them the binding cannot work, which is an error and no pass."""
     (folder / "vap.yaml").write_text(PARAMETERS)
     (folder / "limits.yaml").write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limits, namespace: shop}\ndata: {most: '0'}\n"

@@ -307,7 +307,7 @@ def test_flags_with_capitals_reach_the_controller(tmp_path: Path) -> None:
 
 
 def test_an_unknown_form_of_log_lines_is_refused(cli: Run) -> None:
-    """A controller that can not tell anything is not started."""
+    """A controller that cannot tell anything is not started."""
     result = cli("controller", "admission", "--loggingFormat", "xml")
     assert (1, 'Error: invalid argument "xml" for "--loggingFormat" flag: expected text or json\n') == (
         result.code,

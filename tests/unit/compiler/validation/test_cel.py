@@ -217,5 +217,5 @@ def test_words_that_no_request_has_are_warned_about():
 
 
 def test_deep_expressions_are_left_to_the_compiler():
-    """What can not be parsed mentions nothing."""
+    """What cannot be parsed mentions nothing."""
     assert uses_name("(" * 5000 + "http" + ")" * 5000, "http") is False

@@ -209,7 +209,7 @@ def test_with_the_flag_every_policy_that_mutates_says_whether_it_is_copied() -> 
 
 
 def test_the_flag_needs_a_cluster_that_has_such_policies() -> None:
-    """The controller does not begin what it can not do."""
+    """The controller does not begin what it cannot do."""
     check_mutating(BUILTIN_KINDS)
     with pytest.raises(UsageError, match="the cluster has no MutatingAdmissionPolicies"):
         check_mutating(KindTable())

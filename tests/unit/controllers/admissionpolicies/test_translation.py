@@ -1,4 +1,4 @@
-"""Policies as admission policies of Kubernetes: what is copied, what can not be, and what keeps them up to date."""
+"""Policies as admission policies of Kubernetes: what is copied, what cannot be, and what keeps them up to date."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_excluded_namespaces_are_kept_out_by_their_labels() -> None:
 
 
 def test_a_kind_of_several_resources_is_refused() -> None:
-    """Which Event is meant can not be said."""
+    """Which Event is meant cannot be said."""
     with pytest.raises(UsageError, match="no unique match for kind Event"):
         admission_policies(rule({"resources": {"kinds": ["Event"]}}), kinds=BUILTIN_KINDS)
 
@@ -216,7 +216,7 @@ def test_an_exception_that_can_not_be_written_as_a_condition_keeps_the_policy_wi
 
 
 def test_an_exception_from_rules_excludes_resources() -> None:
-    """One with conditions can not be said."""
+    """One with conditions cannot be said."""
     policy = rule(PODS)
     exempt = exception({"resources": {"kinds": ["Pod"], "names": ["a"]}})
     found, _ = admission_policies(policy, [exempt], kinds=BUILTIN_KINDS)

@@ -86,7 +86,7 @@ def test_success_is_told_once_a_policy() -> None:
 
 
 def test_what_has_no_name_has_no_events() -> None:
-    """An object whose name the API server still makes can not be referred to."""
+    """An object whose name the API server still makes cannot be referred to."""
     nameless = ResourceRef("v1", "Pod", "shop", "")
     assert [] == list(events_of([result("a", Status.FAIL)], nameless, is_allowed=False))
 

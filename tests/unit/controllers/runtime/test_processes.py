@@ -85,7 +85,7 @@ def test_one_that_can_not_start_ends_all() -> None:
 
 def test_a_command_that_is_not_there() -> None:
     """The error is about the process, not a traceback."""
-    with pytest.raises(HostError, match="a process can not be started: no such file or directory"):
+    with pytest.raises(HostError, match="a process cannot be started: no such file or directory"):
         asyncio.run(Processes(["/nowhere/python"], {}, 2).run(asyncio.Event()))
 
 

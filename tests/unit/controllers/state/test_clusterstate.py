@@ -203,7 +203,7 @@ def test_a_cluster_without_our_definitions_is_not_served() -> None:
 
 
 def test_what_we_may_not_read_is_told() -> None:
-    """A replica that waits in silence for ever can not be helped."""
+    """A replica that waits in silence for ever cannot be helped."""
 
     async def run() -> str:
         async with serving() as (script, client):

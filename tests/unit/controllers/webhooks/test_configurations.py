@@ -273,7 +273,7 @@ def test_cel_policies_with_other_selectors_have_another_webhook() -> None:
     ],
 )
 def test_cel_policies_with_wishes_of_their_own_have_their_own_webhook(spec: JSONObject, key: str, value: Any) -> None:
-    """A timeout or an exact match can not be shared."""
+    """A timeout or an exact match cannot be shared."""
     found = hooks(cel("a", **spec), cel("b"))
     assert value == found["vpol.validate.kyverno.svc-fail-finegrained-a"][key]
     assert key not in found["vpol.validate.kyverno.svc-fail"]

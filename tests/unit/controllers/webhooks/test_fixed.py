@@ -41,7 +41,7 @@ ROWS = [
 def test_every_kind_of_document_has_its_webhook(
     name: str, hook_name: str, path: str, failure: str, timeout: int | None
 ) -> None:
-    """A policy that can not be checked is not stored; a label that can not be checked is."""
+    """A policy that cannot be checked is not stored; a label that cannot be checked is."""
     found = made()
     assert {row[0] for row in ROWS} == set(found)
     [hook] = found[name]["webhooks"]

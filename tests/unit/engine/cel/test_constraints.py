@@ -290,7 +290,7 @@ def test_the_namespace_of_the_request_counts():
 
 
 def test_admission_policies_are_never_shown_to_themselves():
-    """A policy can not lock its own kind; webhook configurations it can."""
+    """A policy cannot lock its own kind; webhook configurations it can."""
     group = "admissionregistration.k8s.io"
     matcher = ConstraintMatcher((rule("*", groups="*", versions="*"),), never=NEVER_INTERCEPTED)
     refused = manifest("ValidatingAdmissionPolicyBinding", f"{group}/v1", namespace="")

@@ -98,7 +98,7 @@ def test_a_namespaced_policy_is_refused_what_slips_through():
 )
 @pytest.mark.parametrize("kind", ["ValidatingPolicy", "NamespacedValidatingPolicy"])
 def test_an_argument_is_one_segment_of_a_path(kind, name):
-    """Data of a request that is used as a name can not turn the question into another one."""
+    """Data of a request that is used as a name cannot turn the question into another one."""
     for call in ("Get('v1', 'configmaps', {}{})", "Get('v1', {}{}, 'x')", "Get({}{}, 'configmaps', 'x')"):
         value = "object.metadata.annotations.name"
         between = "" if kind.startswith("Namespaced") else "'team', "

@@ -149,7 +149,7 @@ def test_on_delete_the_old_object_is_meant():
 
 
 def test_wildcards_against_long_lists_are_charged():
-    """Two long lists out of a request can not hold the engine up."""
+    """Two long lists out of a request cannot hold the engine up."""
     conditions = compile_conditions([{"key": "{{ k }}", "operator": "AnyIn", "value": "{{ v }}"}])
     with pytest.raises(BudgetExceededError):
         conditions.check({"k": ["a"] * 20_000, "v": ["*b"] * 20_000}, Runtime())

@@ -71,6 +71,6 @@ def test_key_text(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("text", ["~", "", "9223372036854775808"])
 def test_key_that_has_no_text_is_refused(text: str) -> None:
-    """Null and integers beyond 64 bits can not be keys."""
+    """Null and integers beyond 64 bits cannot be keys."""
     with pytest.raises(ValueError, match="key"):
         key_text(text, None, plain=True)

@@ -70,7 +70,7 @@ def test_pod_security_judges_what_webhooks_left(tmp_path):
 
 
 def test_missing_namespaces_are_found_before_anybody_is_asked(tmp_path):
-    """No webhook hears of a request that can not succeed."""
+    """No webhook hears of a request that cannot succeed."""
 
     async def main():
         async with serving(tmp_path, look=answer) as served:

@@ -200,7 +200,7 @@ def test_impersonation_needs_permission():
 
 
 def test_groups_without_a_user_are_a_bad_request():
-    """Groups can not be impersonated alone."""
+    """Groups cannot be impersonated alone."""
     with pytest.raises(StatusError) as refused:
         impersonated(User("jim"), {"Impersonate-Group": "dev"}, EverythingAllowed())
     assert 400 == refused.value.status

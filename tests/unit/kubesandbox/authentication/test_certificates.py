@@ -87,14 +87,14 @@ def test_signing_requests_get_the_usages_they_ask_for():
 def test_a_broken_signing_request_is_refused(request_pem):
     """What is no signing request raises CertificateError."""
     authority = Authority.make("ca", now=NOW)
-    with pytest.raises(CertificateError, match="can not be read"):
+    with pytest.raises(CertificateError, match="cannot be read"):
         authority.sign(request_pem, now=NOW, lifetime=timedelta(hours=1), usages=[])
 
 
 def test_a_broken_key_is_refused():
     """An authority is not made of what is no key."""
     authority = Authority.make("ca", now=NOW)
-    with pytest.raises(CertificateError, match="private key can not be read"):
+    with pytest.raises(CertificateError, match="private key cannot be read"):
         Authority(KeyPair(authority.certificate, b"nothing"))
 
 

@@ -111,5 +111,5 @@ def test_tokens_of_secrets_do_not_end():
 
 def test_other_keys_are_refused():
     """The key must be RSA, and must be a key."""
-    with pytest.raises(TokenError, match="can not be read"):
+    with pytest.raises(TokenError, match="cannot be read"):
         TokenSigner(b"nothing")

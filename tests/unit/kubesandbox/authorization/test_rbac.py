@@ -128,7 +128,7 @@ def test_changes_of_roles_count_at_once():
 
 
 def test_a_missing_role_is_named_in_the_refusal():
-    """The refusal says which role a binding of the user can not find."""
+    """The refusal says which role a binding of the user cannot find."""
     store = put(Store(), binding("b", "nothing", user("jane")))
     wanted = AccessAttributes(JANE, "list", resource="pods", namespace="default")
     access = RbacAuthorizer(store).authorize(wanted)

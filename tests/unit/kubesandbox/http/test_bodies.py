@@ -1,4 +1,4 @@
-"""Bodies of requests: forms, duplicates, and what can not be read."""
+"""Bodies of requests: forms, duplicates, and what cannot be read."""
 
 from __future__ import annotations
 

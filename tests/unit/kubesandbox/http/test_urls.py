@@ -22,7 +22,7 @@ from pyverno.errors import ValueSyntaxError
     ],
 )
 def test_request_lines_have_a_path_and_a_query(raw: str, path: str, query: dict[str, str]) -> None:
-    """Without their escapes; parts of the query that can not be read are left out."""
+    """Without their escapes; parts of the query that cannot be read are left out."""
     assert (path, query) == parse_url(raw)
 
 

@@ -71,7 +71,7 @@ def test_objects_are_placed_by_their_path() -> None:
 
 
 def test_an_update_carries_on_what_the_server_set() -> None:
-    """Deletion can not be taken back; an unchanged object stays the same one."""
+    """Deletion cannot be taken back; an unchanged object stays the same one."""
     old = {"metadata": {"name": "a", "uid": "1", "generation": 2, "resourceVersion": "7", "deletionTimestamp": "T"}}
     new = {"metadata": {"name": "a", "generation": 9, "creationTimestamp": "X", "labels": {"a": "b"}}}
     assert {**old["metadata"], "labels": {"a": "b"}} == carried(new, old)["metadata"]

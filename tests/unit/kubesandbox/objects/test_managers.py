@@ -43,7 +43,7 @@ def listing(kind: str) -> JSONObject:
 
 
 def test_each_door_has_its_own_entry() -> None:
-    """The status is another subresource, and what can not change there is not owned."""
+    """The status is another subresource, and what cannot change there is not owned."""
     server = api_server()
     run(server.create(write(server, "deployments.apps", manager="one"), deployment("d")))
     where = write(server, "deployments.apps", "default", "d", subresource="status", manager="two")

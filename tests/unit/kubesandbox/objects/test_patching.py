@@ -15,7 +15,7 @@ PODS = SCHEMAS.kinds["", "v1", "Pod"]
 
 
 def refused(data: bytes, media_type: str, *, is_custom: bool = False) -> tuple[int, str]:
-    """Return the error of a patch that can not be read."""
+    """Return the error of a patch that cannot be read."""
     with pytest.raises(StatusError) as caught:
         read_patch(data, media_type, is_custom=is_custom)
     return caught.value.status, caught.value.message

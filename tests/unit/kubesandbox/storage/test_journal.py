@@ -85,7 +85,7 @@ def test_a_write_that_can_not_be_recorded_is_not_made(tmp_path: Path) -> None:
 def test_two_processes_can_not_share_a_journal(tmp_path: Path) -> None:
     """The second is told so."""
     _, journal = opened(tmp_path / "j")
-    with pytest.raises(UsageError, match="can not be used as data of a sandbox: database is locked"):
+    with pytest.raises(UsageError, match="cannot be used as data of a sandbox: database is locked"):
         opened(tmp_path / "j")
     journal.close()
 

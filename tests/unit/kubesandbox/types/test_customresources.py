@@ -106,7 +106,7 @@ def test_a_good_definition_is_taken() -> None:
 
 
 def test_an_established_definition_keeps_its_scope_and_kind() -> None:
-    """And a version in which objects are stored can not go."""
+    """And a version in which objects are stored cannot go."""
     old = accepted(widgets(), TABLE)
     new = widgets(version("v2", storage=True), scope="Cluster", names={**NAMES, "kind": "Gadget"})
     errors = definition_update_errors(new, old)

@@ -121,7 +121,7 @@ class Lazy(dict):
         if key == "lazy":
             return {"name": "x"}
         if key == "broken":
-            raise EvaluationError("can not load")
+            raise EvaluationError("cannot load")
         raise KeyError(key)
 
     def materialise(self):
@@ -147,7 +147,7 @@ def test_a_lazy_root_is_read_by_key_and_loaded_as_a_whole_only_when_needed(text,
 
 def test_an_error_of_a_lazy_root_comes_through():
     """Only KeyError means that a key is missing."""
-    with pytest.raises(EvaluationError, match="can not load"):
+    with pytest.raises(EvaluationError, match="cannot load"):
         evaluate("broken.x || 'd'", Lazy())
 
 

@@ -77,7 +77,7 @@ def test_an_overlay_without_anchors_is_its_own_patch() -> None:
 
 
 def test_nameless_elements_are_ignored() -> None:
-    """Without a name an element can not be found again by the merge."""
+    """Without a name an element cannot be found again by the merge."""
     overlay = {"l": [{"(x)": "1", "y": "2"}]}
     resource = {"l": [{"x": "1"}, {"x": "1", "name": ""}]}
     assert compile_overlay(overlay).resolve(resource) == {"l": [{"y": "2", "name": ""}]}

@@ -76,7 +76,7 @@ def test_too_many_levels_are_an_error():
 
 
 def test_characters_that_look_like_holes_are_plain_text():
-    """The placeholder characters can not be forged by a document."""
+    """The placeholder characters cannot be forged by a document."""
     parsed = parse_string("\ue0000\ue001 {{ '\ue0005\ue001' }}")
     assert [item.constant for item in parsed.occurrences[:4]] == ["\ue000", "\ue001", "\ue000", "\ue001"]
 

@@ -56,7 +56,7 @@ class Params:
     denies_when_missing: bool = False
 
     def find(self, run: Run) -> Sequence[JSON]:
-        """Return the parameters; raises EvaluationError for a configuration that can not work."""
+        """Return the parameters; raises EvaluationError for a configuration that cannot work."""
         if not self.kind or not self.has_reference:
             return (None,)
         if self.name and self.selector is not None:
@@ -148,7 +148,7 @@ class AdmissionValidation(SkippedByException):
             if not self.ignores_errors:
                 prefix = "error in parameterized resource: " if self.is_rule else "failed to configure binding: "
                 text = f"{prefix}{error.message}"
-                # Kubernetes: a configuration that can not work rejects, whatever the binding's actions
+                # Kubernetes: a configuration that cannot work rejects, whatever the binding's actions
                 detail = CelDetail(-1, binding.name, (_DENY,))
                 yield Verdict(
                     Status.ERROR, text, AdmissionDetail(binding.name, errors=(text,)) if self.tells_all else detail

@@ -143,7 +143,7 @@ def check_(evaluation: Evaluation, question: Value, verb: str) -> Answer:
     except HostError as error:
         return Answer(Decision(allowed=False, error=error.message))
     except EvaluationError as error:
-        raise OperandError("the authorizer can not be asked this", error.message) from None
+        raise OperandError("the authorizer cannot be asked this", error.message) from None
 
 
 @function("allowed", f"{Answer.cel_type}.() -> bool", work=instant)

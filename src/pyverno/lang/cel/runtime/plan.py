@@ -74,7 +74,7 @@ def plan(
     """Return the closures of a checked tree.
 
     With `strict_presence` it is an error to ask a scalar or null for a field. With `traced` every node records its
-    value. Raises EvaluationError for constants that can not be computed.
+    value. Raises EvaluationError for constants that cannot be computed.
     """
     planner = _Planner(checked, structs, rules, strict_presence=strict_presence, traced=traced)
     step = planner.visit(checked.root)

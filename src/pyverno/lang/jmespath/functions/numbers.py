@@ -198,7 +198,7 @@ def _combine(name: str, left: JSON, right: JSON) -> JSON:
     except OverflowError:
         raise failure(name, "the result is too large") from None
     except ValueSyntaxError as error:
-        raise failure(name, "the result can not be written", detailed=error.message) from None
+        raise failure(name, "the result cannot be written", detailed=error.message) from None
     return _plain(result) if isinstance(result, float) else str(result)
 
 

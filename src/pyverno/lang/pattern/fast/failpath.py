@@ -163,7 +163,7 @@ class _Writer:
             if text in texts:
                 test += template
                 numbers.append(variable)
-        # a list fits when all its elements do; it is looked at first, because a set can not be asked for it
+        # a list fits when all its elements do; it is looked at first, because a set cannot be asked for it
         whole = f"if not c{{}}(v{{}}) if type(v{{}}) is list else {test}:"
         self.refuse_if(whole, leaf, variable, variable, *numbers, place=place)
 

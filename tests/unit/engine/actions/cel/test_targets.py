@@ -61,7 +61,7 @@ def test_targets_are_selected_by_rules_or_returned_by_an_expression(kind, target
 
 
 def test_conditions_leave_targets_out():
-    """They are asked about each target; one that can not be asked is an error of that target."""
+    """They are asked about each target; one that cannot be asked is an error of that target."""
     out = existing(rule("configmaps"), targetMatchConditions=conditions("object.metadata.name == 'other'"))
     assert [effect.target.name for effect in out.effects] == ["other"]
     broken = existing(rule("configmaps"), targetMatchConditions=conditions(ERROR))

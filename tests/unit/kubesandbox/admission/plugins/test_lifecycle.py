@@ -19,7 +19,7 @@ def refusal(attributes, *bodies) -> StatusError:
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
 def test_some_namespaces_never_end(name):
-    """The three that every cluster needs can not be deleted."""
+    """The three that every cluster needs cannot be deleted."""
     error = refusal(request(None, old=namespace(name), operation=Operation.DELETE))
     assert 403 == error.status
     assert f'namespaces "{name}" is forbidden: this namespace may not be deleted' == error.message

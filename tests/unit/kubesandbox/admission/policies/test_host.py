@@ -91,7 +91,7 @@ def test_parameters_that_only_a_webhook_converts_are_converted_before():
         {"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "x"}},
     )
     made = StoreHost(view, EverythingAllowed(), User("jane"), kinds_of(view.table))
-    with pytest.raises(HostError, match="Widget objects can not be converted here"):
+    with pytest.raises(HostError, match="Widget objects cannot be converted here"):
         made.get_object("x.io/v2", "Widget", "x", "w")
     asyncio.run(made.prepare(GVK("x.io", "v2", "Widget")))
     found = made.get_object("x.io/v2", "Widget", "x", "w")

@@ -352,7 +352,7 @@ def test_policies_see_equivalent_objects_in_the_version_that_they_name(constrain
 
 
 def test_built_in_objects_can_not_be_mutated_through_another_version():
-    """Kubernetes takes what the policy made for the request's own version, and can not read it."""
+    """Kubernetes takes what the policy made for the request's own version, and cannot read it."""
     change = "Object{spec: Object.spec{maxReplicas: 9}}"
     error = refusal(SCALER, mutation(change, matchConstraints=scalers("v1")), mutation_binding())
     why = "converting (v1.HorizontalPodAutoscaler) to (v2.HorizontalPodAutoscaler): unknown conversion"

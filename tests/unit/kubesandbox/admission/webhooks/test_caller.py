@@ -33,7 +33,7 @@ def test_an_answer_is_an_object(tmp_path):
 
 
 def test_redirections_are_not_followed(tmp_path):
-    """A webhook can not send the review, with its secrets, somewhere else."""
+    """A webhook cannot send the review, with its secrets, somewhere else."""
 
     def redirect(_review):
         return web.Response(status=307, headers={"Location": "https://localhost:1/elsewhere"})

@@ -316,7 +316,7 @@ def test_a_patch_that_does_not_fit_refuses_the_request(tmp_path):
 
 
 def test_a_patch_that_breaks_the_object_is_the_webhooks_fault(tmp_path):
-    """What can not be read after a patch is an error of the server, with the words of the decoder."""
+    """What cannot be read after a patch is an error of the server, with the words of the decoder."""
 
     async def main():
         def unreadable(_body):

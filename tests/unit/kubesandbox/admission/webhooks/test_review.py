@@ -78,7 +78,7 @@ def test_patches_that_are_no_base64_are_no_answer(patch):
     ],
 )
 def test_patches_are_lists_of_operations(patch, text):
-    """Another JSON value can not be read."""
+    """Another JSON value cannot be read."""
     answer = read({"uid": "u", "allowed": True, "patch": patch, "patchType": "JSONPatch"})
     with pytest.raises(BadAnswerError) as refused:
         answer.operations()

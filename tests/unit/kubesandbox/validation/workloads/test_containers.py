@@ -19,7 +19,7 @@ from pyverno.kube.status import FieldError
     ],
 )
 def test_requests_stay_within_limits(resources: JSONObject, expected: list[str]) -> None:
-    """What can not be shared must be asked for exactly."""
+    """What cannot be shared must be asked for exactly."""
     errors: list[FieldError] = []
     resource_errors(resources, "r", errors)
     assert expected == [error.detail for error in errors]
