@@ -100,16 +100,123 @@ __all__ = [
     "review",
 ]
 
+
+def _compiler() -> object:
+    from pyverno import compiler
+
+    return compiler
+
+
+def _engine_decision() -> object:
+    from pyverno.engine import decision
+
+    return decision
+
+
+def _engine_engine() -> object:
+    from pyverno.engine import engine
+
+    return engine
+
+
+def _engine_host() -> object:
+    from pyverno.engine import host
+
+    return host
+
+
+def _engine_phases() -> object:
+    from pyverno.engine import phases
+
+    return phases
+
+
+def _engine_policyset() -> object:
+    from pyverno.engine import policyset
+
+    return policyset
+
+
+def _engine_request() -> object:
+    from pyverno.engine import request
+
+    return request
+
+
+def _engine_result() -> object:
+    from pyverno.engine import result
+
+    return result
+
+
+def _errors() -> object:
+    from pyverno import errors
+
+    return errors
+
+
+def _kube_yaml_documents() -> object:
+    from pyverno.kube.yaml import documents
+
+    return documents
+
+
+def _offline_host() -> object:
+    from pyverno.offline import host
+
+    return host
+
+
+def _offline_library() -> object:
+    from pyverno.offline import library
+
+    return library
+
+
+def _offline_objects() -> object:
+    from pyverno.offline import objects
+
+    return objects
+
+
+def _offline_session() -> object:
+    from pyverno.offline import session
+
+    return session
+
+
 _MODULES = {
-    "pyverno.compiler": ("Compilation", "compile_documents"),
-    "pyverno.engine.decision": ("Decision",),
-    "pyverno.engine.engine": ("Engine", "Review"),
-    "pyverno.engine.host": ("Host",),
-    "pyverno.engine.phases": ("ADMISSION", "DELETING", "GENERATING", "MUTATING", "MUTATING_EXISTING", "VALIDATING"),
-    "pyverno.engine.policyset": ("PolicySet",),
-    "pyverno.engine.request": ("Operation", "Request", "User"),
-    "pyverno.engine.result": ("FailureAction", "ResourceRef", "RuleResult", "Status"),
-    "pyverno.errors": (
+    _compiler: (
+        "Compilation",
+        "compile_documents",
+    ),
+    _engine_decision: ("Decision",),
+    _engine_engine: (
+        "Engine",
+        "Review",
+    ),
+    _engine_host: ("Host",),
+    _engine_phases: (
+        "ADMISSION",
+        "DELETING",
+        "GENERATING",
+        "MUTATING",
+        "MUTATING_EXISTING",
+        "VALIDATING",
+    ),
+    _engine_policyset: ("PolicySet",),
+    _engine_request: (
+        "Operation",
+        "Request",
+        "User",
+    ),
+    _engine_result: (
+        "FailureAction",
+        "ResourceRef",
+        "RuleResult",
+        "Status",
+    ),
+    _errors: (
         "BudgetExceededError",
         "ContextEntryError",
         "DocumentError",
@@ -128,11 +235,18 @@ _MODULES = {
         "UsageError",
         "ValueSyntaxError",
     ),
-    "pyverno.kube.yaml.documents": ("Document", "load_documents"),
-    "pyverno.offline.host": ("OfflineHost",),
-    "pyverno.offline.library": ("compile_policies", "load_policies", "review"),
-    "pyverno.offline.objects": ("ObjectStore",),
-    "pyverno.offline.session": ("Session",),
+    _kube_yaml_documents: (
+        "Document",
+        "load_documents",
+    ),
+    _offline_host: ("OfflineHost",),
+    _offline_library: (
+        "compile_policies",
+        "load_policies",
+        "review",
+    ),
+    _offline_objects: ("ObjectStore",),
+    _offline_session: ("Session",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -142,9 +256,7 @@ def __getattr__(name: str) -> object:
     module = _HOME.get(name)
     if module is None:
         raise AttributeError(f"module `pyverno` has no attribute `{name}`")
-    from importlib import import_module
-
-    value: object = getattr(import_module(module), name)
+    value: object = getattr(module(), name)
     globals()[name] = value
     return value
 

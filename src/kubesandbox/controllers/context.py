@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-from kubesandbox.controllers.client import Client
 from kubesandbox.controllers.clock import Clock
 from kubesandbox.controllers.loop import Keys
 from kubesandbox.controllers.objects import (
@@ -26,6 +25,7 @@ from kubesandbox.controllers.objects import (
     without_owner,
 )
 from kubesandbox.controllers.recorder import Recorder
+from kubesandbox.local import LocalClient
 from kubesandbox.storage.store import Change, Key
 from kubesandbox.types.resources import ResourceTable
 from pyverno.kube.json import JSON, JSONObject, equal
@@ -56,7 +56,7 @@ def is_namespace_ending(error: StatusError) -> bool:
 class ControllerContext:
     """The tools of one controller."""
 
-    client: Client
+    client: LocalClient
     clock: Clock
     events: Recorder
     types: Callable[[], ResourceTable]

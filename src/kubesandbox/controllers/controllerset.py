@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kubesandbox.authentication.authenticator import authenticated, service_account_user
-from kubesandbox.controllers.client import Client
 from kubesandbox.controllers.clock import Clock, SystemClock
 from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import EVERYTHING, Controller, Keys, Loop
 from kubesandbox.controllers.readers import Readers
 from kubesandbox.controllers.recorder import Recorder
 from kubesandbox.controllers.registry import ROSTER, ControllerSettings, ControllerSpec
+from kubesandbox.local import LocalClient
 from kubesandbox.storage.store import Change, Key
 from kubesandbox.types.resources import ResourceTable
 from pyverno.engine.request import User
@@ -62,7 +62,7 @@ class ControllerSet:
             async with asyncio.timeout(PATIENCE):
                 await self.settled()
 
-    def start_with(self, client_of: Callable[[User], Client], types: Callable[[], ResourceTable]) -> None:
+    def start_with(self, client_of: Callable[[User], LocalClient], types: Callable[[], ResourceTable]) -> None:
         """Start all controllers with clients; `types` tells what is served now."""
         for post in self._posts:
             self._employ(post, client_of(_user_of(post)), types)
@@ -92,7 +92,7 @@ class ControllerSet:
             quiet = quiet + 1 if is_idle else 0
             await asyncio.sleep(0 if is_idle else 0.001)
 
-    def _employ(self, post: ControllerSpec, client: Client, types: Callable[[], ResourceTable]) -> None:
+    def _employ(self, post: ControllerSpec, client: LocalClient, types: Callable[[], ResourceTable]) -> None:
         recorder = Recorder(client, self._clock, post.component, host=post.host)
         bench = ControllerContext(client, self._clock, recorder, types)
         controller: Controller = post.build(bench, self.surroundings)

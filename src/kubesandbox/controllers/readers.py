@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from kubesandbox.controllers.client import Client
+from kubesandbox.local import LocalClient
 from kubesandbox.storage.store import Change, TooOldError
 from kubesandbox.types.resources import ResourceTable
 
@@ -23,7 +23,9 @@ _LOG = logging.getLogger(__name__)
 class Readers:
     """Reads everything; `tell` is called with the resource and each change, everything present first as ADDED."""
 
-    def __init__(self, client: Client, types: Callable[[], ResourceTable], tell: Callable[[str, Change], None]) -> None:
+    def __init__(
+        self, client: LocalClient, types: Callable[[], ResourceTable], tell: Callable[[str, Change], None]
+    ) -> None:
         """Take whom to ask, what is served at any time, and whom to tell."""
         self._client = client
         self._types = types

@@ -10,9 +10,9 @@ import logging
 from collections import OrderedDict, deque
 from datetime import datetime
 
-from kubesandbox.controllers.client import Client
 from kubesandbox.controllers.clock import Clock, stamp
 from kubesandbox.controllers.objects import at, name_of, namespace_of, uid_of
+from kubesandbox.local import LocalClient
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
@@ -85,7 +85,7 @@ def event_for(
 class Recorder:
     """Writes events of one component, in order, in the background; no task runs while there is nothing to write."""
 
-    def __init__(self, client: Client, clock: Clock, component: str, *, host: str = "") -> None:
+    def __init__(self, client: LocalClient, clock: Clock, component: str, *, host: str = "") -> None:
         """Take who writes, and which component and host it writes for."""
         self._client = client
         self._clock = clock

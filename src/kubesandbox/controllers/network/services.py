@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from kubesandbox.controllers.client import Client
 from kubesandbox.controllers.context import ControllerContext, is_namespace_ending, selector_of
 from kubesandbox.controllers.loop import Keys, itself
 from kubesandbox.controllers.network.serviceaddresses import (
@@ -19,6 +18,7 @@ from kubesandbox.controllers.network.serviceaddresses import (
     slice_of,
 )
 from kubesandbox.controllers.objects import at, is_owned_by, labels_of, name_of, namespace_of, uid_of
+from kubesandbox.local import LocalClient
 from kubesandbox.storage.store import Change, ChangeKind, Key
 from pyverno.kube.json import JSONObject, equal
 from pyverno.kube.status import StatusError
@@ -36,8 +36,8 @@ class Form:
     """One way to say where a Service leads: how it is written, and what is done when the Service is gone."""
 
     resource: str
-    write: Callable[[Client, JSONObject, list[JSONObject]], Awaitable[None]]
-    forget: Callable[[Client, Key], Awaitable[None]]
+    write: Callable[[LocalClient, JSONObject, list[JSONObject]], Awaitable[None]]
+    forget: Callable[[LocalClient, Key], Awaitable[None]]
 
 
 class ServiceFollower:
@@ -76,7 +76,7 @@ class ServiceFollower:
         return dict.fromkeys(key for body in bodies for key in self._bench.selecting(SERVICES, body))
 
 
-async def _write_endpoints(client: Client, service: JSONObject, pods: list[JSONObject]) -> None:
+async def _write_endpoints(client: LocalClient, service: JSONObject, pods: list[JSONObject]) -> None:
     wanted = endpoints_of(service, pods)
     found = client.get(ENDPOINTS, name_of(service), namespace_of(service))
     if found is None:
@@ -90,14 +90,14 @@ async def _write_endpoints(client: Client, service: JSONObject, pods: list[JSONO
         await client.update(ENDPOINTS, {**rest, "metadata": metadata, **subsets})
 
 
-async def _forget_endpoints(client: Client, key: Key) -> None:
+async def _forget_endpoints(client: LocalClient, key: Key) -> None:
     """Delete Endpoints with their Service, unless somebody else made them."""
     found = client.get(ENDPOINTS, key.name, key.namespace)
     if found is not None and labels_of(found).get("endpoints.kubernetes.io/managed-by") == "endpoint-controller":
         await client.delete(ENDPOINTS, key.name, key.namespace, uid=uid_of(found))
 
 
-async def _write_slice(client: Client, service: JSONObject, pods: list[JSONObject]) -> None:
+async def _write_slice(client: LocalClient, service: JSONObject, pods: list[JSONObject]) -> None:
     wanted = slice_of(service, pods)
     maker = labels_of(wanted)[MANAGED_BY]
     for found in client.list(SLICES, namespace_of(service)):
@@ -113,7 +113,7 @@ async def _write_slice(client: Client, service: JSONObject, pods: list[JSONObjec
         await client.update(SLICES, {**found, "metadata": metadata, **{field: wanted[field] for field in fields}})
 
 
-async def _forget_slice(_client: Client, _key: Key) -> None:
+async def _forget_slice(_client: LocalClient, _key: Key) -> None:
     """Leave the slice to the garbage collector, as the Service owns it."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from kubesandbox.controllers.client import Client
 from kubesandbox.controllers.clock import seconds_since
 from kubesandbox.controllers.conditions import condition, set_condition
 from kubesandbox.controllers.context import ControllerContext, selector_of
@@ -24,6 +23,7 @@ from kubesandbox.controllers.objects import (
 )
 from kubesandbox.controllers.pods import conditions_of, is_ready, is_terminal
 from kubesandbox.controllers.workloads.rollout import replicas_of, scaled
+from kubesandbox.local import LocalClient
 from kubesandbox.storage.store import Change, Key
 from pyverno.kube.json import JSONObject
 
@@ -69,7 +69,7 @@ class DisruptionBudgets:
         return float(EVICTION_SECONDS) if status.get("disruptedPods") else None
 
 
-def expected_pods(body: JSONObject, pods: Sequence[JSONObject], client: Client) -> int:
+def expected_pods(body: JSONObject, pods: Sequence[JSONObject], client: LocalClient) -> int:
     """Return how many pods there should be: those that are there, or what their controllers want.
 
     Controllers are asked when the budget is a percentage or counts what may lack.

@@ -7,7 +7,7 @@ module must never look at nodes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.declarations import Overload
@@ -80,7 +80,7 @@ def call_run(
     if single and len(runs) <= 2 and runs and not overloads[0].in_context:
         fits = tuple(accepts(type_) or _anything for type_ in overloads[0].signature.params)
         make = _of_one if len(runs) == 1 else _of_two
-        return make(function, overloads[0], runs, fits, charged=charged, is_written=is_written)
+        return make(_Call(function, overloads[0], runs, fits, charged, is_written))
     table = tuple(
         (
             overload,
@@ -116,22 +116,31 @@ def call_run(
     return run
 
 
+class _Call(NamedTuple):
+    """A call of the one overload of a function, with a test for each argument."""
+
+    function: str
+    overload: Overload
+    runs: tuple[Run, ...]
+    fits: tuple[Guard, ...]
+    is_charged: bool
+    is_written: bool
+
+    def charged_parts(self) -> tuple[Callable[..., Value], Callable[..., int] | None, Callable[..., int] | None]:
+        """Return the function, its cost where the call charges it, and its work where it has any."""
+        overload = self.overload
+        work = None if overload.work is instant else overload.work
+        return overload.apply, overload.cost if self.is_charged else None, work
+
+
 def _anything(_: Value) -> bool:
     return True
 
 
-def _of_one(
-    function: str,
-    overload: Overload,
-    runs: tuple[Run, ...],
-    fits: tuple[Guard, ...],
-    *,
-    charged: bool,
-    is_written: bool,
-) -> Run:
-    apply, cost = overload.apply, overload.cost if charged else None
-    work = None if overload.work is instant else overload.work
-    (only,), (fits_only,) = runs, fits
+def _of_one(call: _Call) -> Run:
+    function, is_written = call.function, call.is_written
+    apply, cost, work = call.charged_parts()
+    (only,), (fits_only,) = call.runs, call.fits
 
     def one(f: Frame) -> Value:
         value = only(f)
@@ -150,19 +159,11 @@ def _of_one(
     return one
 
 
-def _of_two(
-    function: str,
-    overload: Overload,
-    runs: tuple[Run, ...],
-    fits: tuple[Guard, ...],
-    *,
-    charged: bool,
-    is_written: bool,
-) -> Run:
-    apply, cost = overload.apply, overload.cost if charged else None
-    work = None if overload.work is instant else overload.work
-    first, second = runs
-    fits_first, fits_second = fits
+def _of_two(call: _Call) -> Run:
+    function, is_written = call.function, call.is_written
+    apply, cost, work = call.charged_parts()
+    first, second = call.runs
+    fits_first, fits_second = call.fits
 
     def two(f: Frame) -> Value:
         left = first(f)
