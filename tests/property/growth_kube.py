@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from pyverno.kube.admissionreview import read_question
+from pyverno.kube.admissionreview import read_admission_review
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.runtime import Budget, Runtime
 from tests.property.growth import Call, Shape, Subject
@@ -424,12 +424,12 @@ def _reviews() -> dict[str, Shape]:
         def prepare(size: int) -> Call:
             request = {"uid": "1", "operation": "CREATE", "object": {"data": make(size)}}
             body = encode({"request": request}).encode("utf-8", "surrogatepass")
-            return lambda _budget: read_question(body)
+            return lambda _budget: read_admission_review(body)
 
         return prepare
 
     return {each: shape(make) for each, make in value_shapes("any")}
 
 
-SPECIAL = {**_special(), "kube.admissionreview.read_question": _reviews()}
+SPECIAL = {**_special(), "kube.admissionreview.read_admission_review": _reviews()}
 """Functions whose arguments no table makes."""

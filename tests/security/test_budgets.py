@@ -15,7 +15,7 @@ from pyverno.kube.admissionreview import (
     AdmissionRequest,
     AdmissionResponse,
     BadReviewError,
-    read_question,
+    read_admission_review,
     shortened,
 )
 from pyverno.kube.json import JSONObject
@@ -39,11 +39,11 @@ def _review(values: int, text: str = "") -> bytes:
 
 def test_an_admission_review_has_so_many_values() -> None:
     """A million; marks inside of texts are no values."""
-    assert "1" == read_question(_review(MAX_VALUES)).uid
+    assert "1" == read_admission_review(_review(MAX_VALUES)).uid
     with pytest.raises(BadReviewError, match="values") as refused:
-        read_question(_review(MAX_VALUES + 1))
+        read_admission_review(_review(MAX_VALUES + 1))
     assert 413 == refused.value.status
-    assert "1" == read_question(_review(7, ',{[\\"' * 700_000)).uid
+    assert "1" == read_admission_review(_review(7, ',{[\\"' * 700_000)).uid
 
 
 def test_the_text_of_a_denial_has_a_length() -> None:
@@ -103,9 +103,9 @@ def test_deep_objects_are_within_the_limit_of_reviews() -> None:
     for levels, is_good in ((9_997, True), (9_998, False)):
         body = opening + b"[" * levels + b"]" * levels + b"}}}"
         if is_good:
-            assert "1" == read_question(body).uid
+            assert "1" == read_admission_review(body).uid
             continue
         with pytest.raises(BadReviewError) as refused:
-            read_question(body)
+            read_admission_review(body)
         assert 417 == refused.value.status
-    assert Request.from_admission_review(read_question(opening + b"1}}}").request).object == {"a": 1}
+    assert Request.from_admission_review(read_admission_review(opening + b"1}}}").request).object == {"a": 1}

@@ -10,7 +10,7 @@ import pytest
 from pyverno.controllers.runtime.events import events_of
 from pyverno.engine.engine import Review
 from pyverno.engine.result import ResourceRef, Status
-from pyverno.kube.admissionreview import AdmissionResponse, read_question
+from pyverno.kube.admissionreview import AdmissionResponse, read_admission_review
 from pyverno.kube.json import JSONObject
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
@@ -101,7 +101,7 @@ def test_an_error_shows_nothing_that_a_rule_read(name: str, caplog: pytest.LogCa
     assert CANARY not in repr((decision.message, decision.warnings))
     about = ResourceRef.of(CONFIG_MAP)
     assert CANARY not in repr([*events_of(review.results, about, is_allowed=decision.allowed)])
-    question = read_question(
+    question = read_admission_review(
         json.dumps(
             {
                 "apiVersion": "admission.k8s.io/v1",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVK, GVR
@@ -15,6 +16,9 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.resource import Resource
 from pyverno.lang.runtime import DEFAULT_SETTINGS, EvaluationSettings
 from pyverno.value import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from pyverno.kube.admissionreview import AdmissionRequest
 
 __all__ = ["DEFAULT_SETTINGS", "EvaluationSettings", "Operation", "Request", "User"]
 
@@ -288,7 +292,7 @@ class Request:
     @classmethod
     def from_admission_review(
         cls,
-        review: JSONObject,
+        review: JSONObject | AdmissionRequest,
         *,
         roles: tuple[str, ...] = (),
         cluster_roles: tuple[str, ...] = (),
@@ -296,24 +300,24 @@ class Request:
         namespace_object: JSON = None,
         user: User | None = None,
     ) -> Request:
-        """Ask what the `request` of an AdmissionReview (admission.k8s.io/v1) asks; also takes the bare request.
+        """Return the request of an AdmissionReview (admission.k8s.io/v1), of a bare request, or of one that was read.
 
-        The user is read from there and has the roles that are given, unless `user` is at hand already.
+        The user comes from there and gets the given roles, unless `user` is given. Raises UsageError for a request
+        with parts of a wrong type.
         """
-        body = review.get("request", review)
-        if not isinstance(body, dict):
-            raise UsageError("the AdmissionReview holds no request object")
+        # imported here, because most runs of the command line read no reviews
+        from pyverno.kube.admissionreview import AdmissionRequest, check_request, request_of
+
+        if isinstance(review, AdmissionRequest):
+            body = review.request
+        else:
+            body = request_of(review)
+            check_request(body)
         kind = _object(body, "kind")
         resource = _object(body, "resource")
-        try:
-            operation = Operation(_text(body, "operation"))
-        except ValueError:
-            raise UsageError(
-                f"invalid operation `{body.get('operation')}`, must be one of CREATE, UPDATE, DELETE, CONNECT"
-            ) from None
         rest = {key: value for key, value in body.items() if key not in _OWN_FIELDS}
         return cls(
-            operation=operation,
+            operation=Operation(_text(body, "operation")),
             object=body.get("object"),
             old=body.get("oldObject"),
             gvk=GVK(_text(kind, "group"), _text(kind, "version"), _text(kind, "kind")),

@@ -23,7 +23,9 @@ __all__ = [
     "AdmissionRequest",
     "AdmissionResponse",
     "BadReviewError",
-    "read_question",
+    "check_request",
+    "read_admission_review",
+    "request_of",
     "shortened",
 ]
 
@@ -156,14 +158,14 @@ def shortened(message: str) -> str:
     return raw[: MAX_MESSAGE_BYTES - len(end)].decode("utf-8", "ignore") + end
 
 
-def read_question(body: bytes, content_type: str = _CONTENT_TYPE) -> AdmissionRequest:
+def read_admission_review(body: bytes, content_type: str = _CONTENT_TYPE) -> AdmissionRequest:
     """Read an AdmissionReview of version v1 (or v1beta1, which has the same form).
 
     Raises BadReviewError: 415 for another content type, 400 for an empty body or one without a request, 417 for what
     is not JSON (the codes are Kyverno's), 413 for too many values.
 
     >>> body = b'{"kind": "AdmissionReview", "request": {"uid": "1", "operation": "CREATE", "kind": {"kind": "Pod"}}}'
-    >>> read_question(body).kind.kind
+    >>> read_admission_review(body).kind.kind
     'Pod'
     """
     if content_type != _CONTENT_TYPE:
@@ -200,12 +202,24 @@ def _max_values(body: bytes) -> int:
     return 1 + body.count(b",") + body.count(b"{") + body.count(b"[")
 
 
-def _check(request: JSON) -> None:
-    """Refuse a request whose parts have types that would have to be guessed at later."""
+def request_of(review: JSON) -> JSONObject:
+    """Return the `request` of a decoded AdmissionReview, or the value itself, which may be a bare AdmissionRequest.
+
+    Raises UsageError for what is no object.
+
+    >>> request_of({"request": {"operation": "CREATE"}}) == request_of({"operation": "CREATE"})
+    True
+    """
+    request = review.get("request", review) if isinstance(review, dict) else review
     if not isinstance(request, dict):
         raise UsageError("`request` must be an object")
-    if not isinstance(request.get("uid"), str) or not request["uid"]:
-        raise UsageError("`request.uid` must be a text that is not empty")
+    return request
+
+
+def check_request(request: JSON) -> None:
+    """Raise UsageError for a request with parts of a type that the API does not have; nothing is guessed later."""
+    if not isinstance(request, dict):
+        raise UsageError("`request` must be an object")
     if request.get("operation") not in _OPERATIONS:
         raise UsageError("`request.operation` must be one of CREATE, UPDATE, DELETE, CONNECT")
     for name in _MAPS:
@@ -218,6 +232,13 @@ def _check(request: JSON) -> None:
         if not isinstance(request.get(name), dict | None):
             raise UsageError(f"`request.{name}` must be an object or null")
     _check_user(request.get("userInfo", {}))
+
+
+def _check(request: JSON) -> None:
+    """Raise UsageError for a request that cannot be answered: also its uid is needed for that."""
+    check_request(request)
+    if not isinstance(request.get("uid"), str) or not request["uid"]:
+        raise UsageError("`request.uid` must be a text that is not empty")
 
 
 def _check_user(info: JSONObject) -> None:

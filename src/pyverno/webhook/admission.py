@@ -188,7 +188,7 @@ def _request(admission_request: AdmissionRequest, cluster: ClusterFacts, host: H
     namespace = _namespace_object(admission_request, cluster, host)
     user = User.from_json(admission_request.request.get("userInfo") or {})
     request = Request.from_admission_review(
-        admission_request.request,
+        admission_request,
         user=user.with_roles(*cluster.roles_of(user, admission_request.namespace)),
         namespace_labels=_labels(namespace),
         namespace_object=namespace,

@@ -20,7 +20,7 @@ from aiohttp import HttpVersion10, web
 
 from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
-from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_admission_review
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.status import StatusError, server_timeout
 from pyverno.telemetry.observer import AdmissionOutcome, Observer
@@ -257,7 +257,7 @@ class WebhookServer:
         try:
             began = time.perf_counter()
             if len(held.body) < _LARGE_BYTES and self._turns.is_open:
-                admission_request = read_question(held.body, content_type)
+                admission_request = read_admission_review(held.body, content_type)
                 found = None if route is None else self._judge_here(admission_request, route, deadline)
                 outcome = found if isinstance(found, AdmissionOutcome) else None
                 written = b"" if outcome is None else outcome.answer.to_bytes(admission_request)
@@ -283,7 +283,7 @@ class WebhookServer:
     def _read_and_judge(
         self, body: bytes, content_type: str, route: Route | None, deadline: float
     ) -> tuple[AdmissionRequest, AdmissionOutcome | None, bytes]:
-        admission_request = read_question(body, content_type)
+        admission_request = read_admission_review(body, content_type)
         return (
             (admission_request, None, b"")
             if route is None

@@ -63,6 +63,9 @@ def test_a_live_object_is_a_background_request():
         lambda: Request.from_admission_review({"request": []}),
         lambda: Request.from_admission_review({"request": {**REVIEW["request"], "operation": "PATCH"}}),
         lambda: Request.from_admission_review({}),
+        lambda: Request.from_admission_review({"request": {**REVIEW["request"], "object": "a text"}}),
+        lambda: Request.from_admission_review({"request": {**REVIEW["request"], "kind": "Pod"}}),
+        lambda: Request.from_admission_review({"request": {**REVIEW["request"], "userInfo": {"groups": "devs"}}}),
     ],
 )
 def test_what_is_no_request_is_a_usage_error(read):

@@ -7,7 +7,7 @@ import base64
 import orjson
 import pytest
 
-from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_question
+from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_admission_review
 from pyverno.kube.gvk import GVK
 
 REQUEST = {
@@ -30,7 +30,7 @@ def review(**changes: object) -> bytes:
 
 def test_a_question_shows_the_request() -> None:
     """Every field that routes and filters look at."""
-    admission_request = read_question(review())
+    admission_request = read_admission_review(review())
     assert ("u-1", GVK("apps", "v1", "Deployment"), "UPDATE") == (
         admission_request.uid,
         admission_request.kind,
@@ -78,7 +78,7 @@ REFUSED = [
 def test_what_is_no_review_is_refused(body: bytes, content_type: str, status: int, text: str) -> None:
     """With the code that tells whose fault it is, before any policy is asked."""
     with pytest.raises(BadReviewError) as refused:
-        read_question(body, content_type)
+        read_admission_review(body, content_type)
     assert status == refused.value.status
     assert text in str(refused.value)
 

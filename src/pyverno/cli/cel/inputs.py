@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyverno.errors import UsageError
+from pyverno.kube.admissionreview import request_of
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.lazyregex import regex
@@ -110,10 +111,8 @@ def _recognised(document: JSON) -> dict[str, JSON]:
 
 def _review(document: JSON) -> dict[str, JSON]:
     """Return `request` of an AdmissionReview or AdmissionRequest, and the objects in it."""
-    body = document.get("request", document) if isinstance(document, dict) else document
-    if not isinstance(body, dict):
-        raise UsageError("the request must be an AdmissionReview or AdmissionRequest")
-    objects = {name: body[name] for name in ("object", "oldObject") if name in body}
+    body = request_of(document)
+    objects: dict[str, JSON] = {name: body[name] for name in ("object", "oldObject") if name in body}
     request: JSONObject = {name: value for name, value in body.items() if name not in ("object", "oldObject", "uid")}
     return {"request": request, **objects}
 
