@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         UnknownKeyError,
         UsageError,
         ValueSyntaxError,
+        VerificationError,
     )
     from pyverno.kube.yaml.documents import Document, load_documents
     from pyverno.offline.host import OfflineHost
@@ -92,6 +93,7 @@ __all__ = [
     "UsageError",
     "User",
     "ValueSyntaxError",
+    "VerificationError",
     "__version__",
     "compile_documents",
     "compile_policies",
@@ -234,6 +236,7 @@ _MODULES = {
         "UnknownKeyError",
         "UsageError",
         "ValueSyntaxError",
+        "VerificationError",
     ),
     _kube_yaml_documents: (
         "Document",

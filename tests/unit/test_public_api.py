@@ -62,7 +62,7 @@ EXPECTED = {
         "PyvernoError",
         "SubstitutionError",
     ),
-    *("NotFoundError", "UnknownKeyError", "UsageError", "ValueSyntaxError"),
+    *("NotFoundError", "UnknownKeyError", "UsageError", "ValueSyntaxError", "VerificationError"),
     *("__version__", "compile_documents", "compile_policies", "load_documents", "load_policies", "review"),
 }
 
