@@ -15,8 +15,6 @@ from typing import TypeAlias
 
 from kubesandbox.admission.chain import Admission
 from kubesandbox.attributes import Attributes, Notes
-from kubesandbox.http.bodies import Body
-from kubesandbox.http.requests import DeleteOptions, ListOptions
 from kubesandbox.objects import identity
 from kubesandbox.objects.deletion import check_preconditions, deleted, gone, is_finished
 from kubesandbox.objects.managers import Managers
@@ -32,6 +30,8 @@ from kubesandbox.objects.metadata import (
 )
 from kubesandbox.objects.patching import Patch, bad_patch_result, not_converted, undeclared
 from kubesandbox.objects.subresources import is_partial, only_allowed
+from kubesandbox.parsing.bodies import Body
+from kubesandbox.parsing.requests import DeleteOptions, ListOptions
 from kubesandbox.reads import Reads
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.storage import listing

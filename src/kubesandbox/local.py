@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from kubesandbox.apiserver import ApiServer
-from kubesandbox.http.requests import MERGE_PATCH, DeleteOptions, WriteOptions
 from kubesandbox.objects.metadata import metadata_of
 from kubesandbox.objects.patching import Patch
 from kubesandbox.objects.pods import POSTED
+from kubesandbox.parsing.requests import MERGE_PATCH, DeleteOptions, WriteOptions
 from kubesandbox.storage.store import Change, ChangeKind, Key, Watcher
 from kubesandbox.writes import Write
 from pyverno.engine.request import User

@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kubesandbox.http.requests import ListOptions
 from kubesandbox.objects.metadata import ordered
+from kubesandbox.parsing.requests import ListOptions
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.storage import listing, watching
 from kubesandbox.storage.store import Key, Store, Stored

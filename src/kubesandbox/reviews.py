@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from kubesandbox.authentication.authenticator import Authenticator
 from kubesandbox.authentication.tokens import TokenError, TokenSigner, account_claims
 from kubesandbox.authorization.access import AccessAttributes, Authorizer, PolicyRule
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key
 from kubesandbox.types.resources import ResourceType
 from kubesandbox.view import ObjectReader

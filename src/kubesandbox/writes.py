@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kubesandbox.attributes import Attributes, Notes
-from kubesandbox.http.requests import WriteOptions
+from kubesandbox.parsing.requests import WriteOptions
 from kubesandbox.storage.store import Key, Stored
 from kubesandbox.types.resources import ResourceType
 from pyverno.engine.request import Operation, User

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesandbox.apiserver import ApiServer
-from kubesandbox.http.requests import JSON_PATCH, MERGE_PATCH, DeleteOptions, ListOptions
 from kubesandbox.objects.patching import Patch
+from kubesandbox.parsing.requests import JSON_PATCH, MERGE_PATCH, DeleteOptions, ListOptions
 from kubesandbox.storage.store import Store
 from pyverno.kube.status import StatusError
 from tests.property import inputs as st

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from pyverno.engine.request import User
 from pyverno.kube.status import StatusError, forbidden
 from pyverno.value import dataclass

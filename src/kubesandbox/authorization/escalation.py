@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kubesandbox.attributes import Attributes
 from kubesandbox.authorization.access import MASTERS, AccessAttributes, Authorizer, PolicyRule
 from kubesandbox.authorization.rbac import GROUP, rules_of
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ObjectReader
 from pyverno.engine.request import Operation, User

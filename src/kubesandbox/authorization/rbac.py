@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kubesandbox.authorization.access import MASTERS, Access, AccessAttributes, PolicyRule
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ObjectReader
 from pyverno.engine.request import User

@@ -11,12 +11,12 @@ from aiohttp import web
 
 from kubesandbox.apiserver import ApiServer
 from kubesandbox.attributes import Notes
-from kubesandbox.http.bodies import MAX_BYTES, MEDIA_TYPES, Body, media_type, read_body, too_large
 from kubesandbox.http.dates import DateHeader
 from kubesandbox.http.replies import Form, Writer, status_bytes
-from kubesandbox.http.requests import Target, WriteOptions, parse_target, wants_watch
-from kubesandbox.http.urls import parse_url
 from kubesandbox.http.warnings import warning_headers
+from kubesandbox.parsing.bodies import MAX_BYTES, MEDIA_TYPES, Body, media_type, read_body, too_large
+from kubesandbox.parsing.requests import Target, WriteOptions, parse_target, wants_watch
+from kubesandbox.parsing.urls import parse_url
 from kubesandbox.reviews import Reviews
 from kubesandbox.types.resources import ResourceType
 from kubesandbox.writes import Outcome, Write

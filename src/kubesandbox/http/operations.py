@@ -14,16 +14,16 @@ from typing import TypeAlias
 
 from aiohttp import web
 
-from kubesandbox.http.bodies import Body, read_body
 from kubesandbox.http.call import Call
-from kubesandbox.http.requests import APPLY_PATCH, DeleteOptions, ListOptions, WriteOptions
-from kubesandbox.http.urls import values_of
 from kubesandbox.http.warnings import warning_headers
 from kubesandbox.objects.identity import check_kind, placed
 from kubesandbox.objects.metadata import metadata_of
 from kubesandbox.objects.patching import Patch, read_patch
 from kubesandbox.objects.pods import POSTED, bind
 from kubesandbox.objects.scaling import SCALE, get_scale, update_scale
+from kubesandbox.parsing.bodies import Body, read_body
+from kubesandbox.parsing.requests import APPLY_PATCH, DeleteOptions, ListOptions, WriteOptions
+from kubesandbox.parsing.urls import values_of
 from kubesandbox.storage.listing import check_reached
 from kubesandbox.submissions import connected, submitted
 from kubesandbox.types.resources import ResourceType

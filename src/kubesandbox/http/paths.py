@@ -15,7 +15,7 @@ from kubesandbox.apiserver import ApiServer
 from kubesandbox.discovery import groups as discovery
 from kubesandbox.discovery.openapi import SWAGGER_MEDIA, OpenApi, swagger
 from kubesandbox.http.replies import Form, discovery_version, document_form, dump
-from kubesandbox.http.requests import Target
+from kubesandbox.parsing.requests import Target
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import not_allowed, path_not_found
 

@@ -31,8 +31,8 @@ from kubesandbox.http.dates import DateHeader, machine_time
 from kubesandbox.http.operations import operation_of
 from kubesandbox.http.paths import NO_SNIFFING, Paths, nothing_here
 from kubesandbox.http.replies import accepted_form
-from kubesandbox.http.requests import Target
 from kubesandbox.objects.identity import check_segment
+from kubesandbox.parsing.requests import Target
 from kubesandbox.reviews import Reviews
 from kubesandbox.types.resources import ResourceType
 from pyverno.engine.request import User

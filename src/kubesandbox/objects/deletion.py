@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kubesandbox.http.requests import DeleteOptions
 from kubesandbox.objects.metadata import metadata_of, timestamp, with_metadata
+from kubesandbox.parsing.requests import DeleteOptions
 from kubesandbox.types.resources import ResourceType
 from kubesandbox.types.strategies import RETURNED_WHEN_DELETED
 from pyverno.kube.json import JSONObject

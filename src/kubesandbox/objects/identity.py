@@ -5,9 +5,9 @@ Texts are the API server's. This module must never look at a spec.
 
 from __future__ import annotations
 
-from kubesandbox.http.bodies import summary
-from kubesandbox.http.requests import go_quote
 from kubesandbox.objects.metadata import SYSTEM_FIELDS, metadata_of, with_metadata
+from kubesandbox.parsing.bodies import summary
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from pyverno.kube.json import JSON, JSONObject, encode, equal
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.status import FieldError

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubesandbox.http.bodies import Body, read_json, read_yaml, yaml_problem
-from kubesandbox.http.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, go_quote
+from kubesandbox.parsing.bodies import Body, read_json, read_yaml, yaml_problem
+from kubesandbox.parsing.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, go_quote
 from pyverno.errors import DocumentError, PatchError
 from pyverno.kube.apply.serverside import not_typed
 from pyverno.kube.gvk import GVK

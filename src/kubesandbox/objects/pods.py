@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from kubesandbox.apiserver import ApiServer
-from kubesandbox.http.requests import DeleteOptions
 from kubesandbox.objects.metadata import metadata_of, timestamp
 from kubesandbox.objects.subresources import bound
+from kubesandbox.parsing.requests import DeleteOptions
 from kubesandbox.storage.store import Stored
 from kubesandbox.submissions import submitted
 from kubesandbox.writes import Outcome, Write

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import orjson
 
-from kubesandbox.http.requests import ListOptions, unknown_version
+from kubesandbox.parsing.requests import ListOptions, unknown_version
 from kubesandbox.storage.fieldselectors import compile_field_selector
 from kubesandbox.storage.store import Store, Stored, TooOldError
 from kubesandbox.types.resources import ResourceType

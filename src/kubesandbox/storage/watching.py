@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kubesandbox.http.requests import ListOptions
 from kubesandbox.objects.metadata import with_metadata
+from kubesandbox.parsing.requests import ListOptions
 from kubesandbox.storage.listing import Convert, Selection, parse_version
 from kubesandbox.storage.store import Change, ChangeKind, Store, Stored, TooOldError
 from kubesandbox.types.resources import ResourceType

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubesandbox.admission.webhooks.caller import CallError, WebhookCaller
 from kubesandbox.admission.webhooks.hooks import ClientConfig
-from kubesandbox.http.requests import go_quote
 from kubesandbox.objects.metadata import metadata_errors, metadata_of
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.types.conversion import to_version
 from kubesandbox.types.resources import ResourceType
 from pyverno.kube.json import JSON, JSONObject, dump

@@ -1,18 +1,12 @@
-"""Lowering of context entries and conditions: to bindings and guards.
-
-Every expression and template is parsed here, once. This module must never load an entry.
-"""
+"""The parser of one policy: templates, expressions and conditions, each compiled once, with all errors collected."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyverno.engine.rule import Binding
 from pyverno.errors import ExpressionError, ExpressionSyntaxError, PolicyError
 from pyverno.kube.json import JSON
 from pyverno.lang.template import Template, compile_template
-from pyverno.policy.context import ContextEntry
 from pyverno.policy.schema import Path, Source, locate, path_text
 from pyverno.value import dataclass, field
 
@@ -21,7 +15,7 @@ if TYPE_CHECKING:
     from pyverno.engine.rules.guards import Preconditions
     from pyverno.lang.template.expression_text import ExpressionText
 
-__all__ = ["Parser", "lower_conditions", "lower_context", "lower_preconditions", "place_of"]
+__all__ = ["Parser", "lower_conditions", "lower_preconditions", "place_of"]
 
 
 _SUBSTITUTED_AS_A_WHOLE = (("apiCall",), ("globalReference",))
@@ -75,15 +69,6 @@ def place_of(path: Path) -> str:
         while inside[:1] == ("foreach",):
             inside = inside[2:]
     return "".join(f"/{step}" for step in inside)
-
-
-def lower_context(entries: Sequence[ContextEntry], parser: Parser) -> tuple[Binding, ...]:
-    """Compile the entries in order."""
-    if not entries:
-        return ()
-    from pyverno.compiler.rules.bindings import lower_entry
-
-    return tuple(binding for entry in entries for binding in lower_entry(entry, parser))
 
 
 def lower_preconditions(conditions: JSON, parser: Parser, path: Path) -> Preconditions | None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyverno.compiler.compile import Compiled, compile_document
-from pyverno.compiler.lints import deprecation_warning, exception_warnings
+from pyverno.compiler.validation.lints import deprecation_warning, exception_warnings
 from pyverno.errors import PolicyError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.kinds import KindTable

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from kubesandbox.admission.chain import Admission
 from kubesandbox.apiserver import ApiServer
 from kubesandbox.authorization.access import MASTERS, EverythingAllowed
-from kubesandbox.http.requests import WriteOptions
 from kubesandbox.objects.managers import Managers
+from kubesandbox.parsing.requests import WriteOptions
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.storage.store import Store
 from kubesandbox.types.resources import ResourceType

@@ -8,9 +8,16 @@ import re
 import pytest
 
 from kubesandbox.apiserver import ApiServer
-from kubesandbox.http.bodies import read_json
-from kubesandbox.http.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, DeleteOptions, ListOptions
 from kubesandbox.objects.patching import Patch
+from kubesandbox.parsing.bodies import read_json
+from kubesandbox.parsing.requests import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    DeleteOptions,
+    ListOptions,
+)
 from kubesandbox.storage.store import Key, Stored
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from kubesandbox.http.requests import MERGE_PATCH, DeleteOptions, ListOptions, WriteOptions
 from kubesandbox.objects.patching import Patch
 from kubesandbox.objects.pods import bind, evict
 from kubesandbox.objects.scaling import update_scale
+from kubesandbox.parsing.requests import MERGE_PATCH, DeleteOptions, ListOptions, WriteOptions
 from kubesandbox.submissions import connected, submitted
 from pyverno.kube.gvk import GVK
 from pyverno.kube.status import StatusError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubesandbox.admission.plugins.pods import is_pod_write, pod_spec, with_spec
 from kubesandbox.admission.policies.questions import refused
 from kubesandbox.attributes import Attributes
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ClusterView
 from pyverno.engine.request import Operation

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from kubesandbox.admission.policies.questions import labels_of, refused
 from kubesandbox.attributes import Attributes, Notes
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ClusterView
 from pyverno.engine.request import Operation

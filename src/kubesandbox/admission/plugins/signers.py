@@ -11,7 +11,7 @@ import binascii
 from kubesandbox.admission.policies.questions import refused
 from kubesandbox.attributes import Attributes
 from kubesandbox.authorization.access import MASTERS, AccessAttributes, Authorizer
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from pyverno.engine.request import Operation
 from pyverno.kube.json import JSONObject, equal
 

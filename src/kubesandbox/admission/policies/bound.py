@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubesandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
 from kubesandbox.attributes import Attributes
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from kubesandbox.view import ClusterView
 from pyverno.engine.cel.constraints import ConstraintMatcher

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from kubesandbox.admission.webhooks.failures import certificate_text, connection_text, refusal_text
 from kubesandbox.admission.webhooks.hooks import ClientConfig
 from kubesandbox.admission.webhooks.services import ServiceError, ServiceMap, resolve_service
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.view import ObjectReader
 from pyverno.errors import DocumentError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject, decode

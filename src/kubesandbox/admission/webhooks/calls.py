@@ -26,7 +26,7 @@ from kubesandbox.admission.webhooks.review import (
 from kubesandbox.admission.webhooks.rounds import Rounds
 from kubesandbox.attributes import Attributes, Notes
 from kubesandbox.authorization.access import Authorizer
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.view import ClusterView
 from pyverno.errors import PatchError
 from pyverno.kube.gvk import GVK, parse_api_version

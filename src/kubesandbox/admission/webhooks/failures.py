@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, decode
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kubesandbox.admission.webhooks.hooks import Invocation
 from kubesandbox.attributes import Attributes
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from pyverno.errors import DocumentError, PyvernoError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, decode

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from kubesandbox.admission.webhooks.hooks import ClientConfig
-from kubesandbox.http.requests import go_quote
+from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ObjectReader
 from pyverno.errors import PyvernoError

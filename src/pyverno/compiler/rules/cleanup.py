@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyverno.compiler.parser import Parser, lower_conditions, lower_context
+from pyverno.compiler.parser import Parser, lower_conditions
+from pyverno.compiler.rules.context import lower_context
 from pyverno.compiler.rules.matching import lower_matcher
 from pyverno.engine.actions.delete import DeleteRule
 from pyverno.engine.actions.unavailable import Unavailable

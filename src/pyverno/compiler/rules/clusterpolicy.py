@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyverno.compiler.autogen.patterns import expand
-from pyverno.compiler.parser import Parser, lower_context, lower_preconditions
+from pyverno.compiler.parser import Parser, lower_preconditions
+from pyverno.compiler.rules.context import lower_context
 from pyverno.compiler.rules.matching import lower_matcher
 from pyverno.compiler.rules.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable

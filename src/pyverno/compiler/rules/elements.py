@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyverno.compiler.parser import Parser, lower_context, lower_preconditions
+from pyverno.compiler.parser import Parser, lower_preconditions
+from pyverno.compiler.rules.context import lower_context
 from pyverno.engine.actions.elements import Elements
 
 if TYPE_CHECKING:

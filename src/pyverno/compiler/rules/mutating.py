@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyverno.compiler.parser import Parser, lower_context, lower_preconditions, place_of
+from pyverno.compiler.parser import Parser, lower_preconditions, place_of
+from pyverno.compiler.rules.context import lower_context
 from pyverno.compiler.rules.elements import lower_elements
 from pyverno.engine.actions.mutate import (
     Change,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyverno.compiler.autogen.patterns import expand
-from pyverno.compiler.lints import lint
 from pyverno.compiler.validation.actions import check_elements, check_mutate, check_text_values, check_validate
 from pyverno.compiler.validation.conditions import check_conditions
 from pyverno.compiler.validation.context import check_context
 from pyverno.compiler.validation.findings import Findings, Problems
 from pyverno.compiler.validation.kinds import check_kinds
+from pyverno.compiler.validation.lints import lint
 from pyverno.compiler.validation.match import check_match
 from pyverno.compiler.validation.spec import check_spec
 from pyverno.compiler.validation.variables import check_variables

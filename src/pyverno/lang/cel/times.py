@@ -12,8 +12,8 @@ from typing import Final
 
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.time.duration import parse_duration as parse_go_duration
+from pyverno.lang.cel.arithmetic import checked_duration, checked_timestamp
 from pyverno.lang.cel.faults import OperandError
-from pyverno.lang.cel.runtime.arithmetic import checked_duration, checked_timestamp
 from pyverno.lang.cel.scalars import Duration, Timestamp
 from pyverno.lazyregex import regex
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubesandbox.http.requests import DeleteOptions
 from kubesandbox.objects.deletion import check_preconditions, deleted, gone, is_finished
+from kubesandbox.parsing.requests import DeleteOptions
 from kubesandbox.types.resources import ResourceType, builtin_table
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubesandbox.apiserver import ApiServer
-from kubesandbox.http.requests import APPLY_PATCH, MERGE_PATCH
 from kubesandbox.objects.managers import Managers
 from kubesandbox.objects.patching import Patch
+from kubesandbox.parsing.requests import APPLY_PATCH, MERGE_PATCH
 from kubesandbox.schema.schemas import ObjectSchemas
 from pyverno.kube.json import JSONObject
 from tests.unit.kubesandbox.serving import api_server, definition, deployment, run, widget, write

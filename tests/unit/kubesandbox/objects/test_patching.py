@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.http.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from kubesandbox.objects.patching import Patch, read_patch
+from kubesandbox.parsing.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from pyverno.kube.json import JSONObject, equal
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.status import StatusError

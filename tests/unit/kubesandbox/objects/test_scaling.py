@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubesandbox.apiserver import ApiServer
-from kubesandbox.http.requests import MERGE_PATCH
 from kubesandbox.objects.patching import Patch
 from kubesandbox.objects.scaling import get_scale, update_scale
+from kubesandbox.parsing.requests import MERGE_PATCH
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from tests.unit.kubesandbox.serving import api_server, definition, deployment, run, type_of, widget, write

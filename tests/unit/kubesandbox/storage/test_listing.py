@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubesandbox.http.requests import ListOptions
+from kubesandbox.parsing.requests import ListOptions
 from kubesandbox.storage.listing import Page, list_page, selection
 from kubesandbox.storage.store import Key, Store
 from kubesandbox.types.resources import builtin_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from kubesandbox.http.requests import ListOptions
+from kubesandbox.parsing.requests import ListOptions
 from kubesandbox.storage.listing import selection
 from kubesandbox.storage.store import Key, Store
 from kubesandbox.storage.watching import watch_events

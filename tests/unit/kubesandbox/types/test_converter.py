@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from kubesandbox.http.requests import MERGE_PATCH, ListOptions
 from kubesandbox.local import LocalClient
 from kubesandbox.objects.patching import Patch
 from kubesandbox.objects.scaling import get_scale
+from kubesandbox.parsing.requests import MERGE_PATCH, ListOptions
 from pyverno.kube.status import StatusError
 from tests.support.admissionstage import STRANGER, answer, configuration, patching, serving, webhook
 from tests.unit.kubesandbox.serving import ADMIN, api_server, definition, widget, write

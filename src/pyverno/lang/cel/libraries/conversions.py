@@ -7,9 +7,9 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.gofloat import float_verb_text
+from pyverno.lang.cel import arithmetic
 from pyverno.lang.cel.declarations import function
 from pyverno.lang.cel.libraries.costs import by_size
-from pyverno.lang.cel.runtime import arithmetic
 from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.times import (
     duration_text,

@@ -10,6 +10,7 @@ import datetime
 from collections.abc import Callable
 from typing import Final
 
+from pyverno.lang.cel import arithmetic
 from pyverno.lang.cel.declarations import Declaration, Library, function
 from pyverno.lang.cel.libraries.conversions import (
     bool_,
@@ -27,7 +28,7 @@ from pyverno.lang.cel.libraries.conversions import (
     uint,
 )
 from pyverno.lang.cel.libraries.costs import by_regex, by_size, containment
-from pyverno.lang.cel.runtime import access, arithmetic
+from pyverno.lang.cel.runtime import access
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.scalars import Duration, Timestamp
 from pyverno.lang.cel.times import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from pyverno.lang.cel import arithmetic
 from pyverno.lang.cel.checking.checked import Resolution
-from pyverno.lang.cel.runtime import arithmetic, steps
+from pyverno.lang.cel.runtime import steps
 from pyverno.lang.cel.runtime.evaluation import EVALUATION, ITEM_BYTES, Frame
 from pyverno.lang.cel.runtime.steps import Run, Step, traversal_cost
 from pyverno.lang.cel.scalars import Uint

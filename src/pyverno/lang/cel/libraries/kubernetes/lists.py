@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Final
 
 from pyverno.errors import EvaluationError
+from pyverno.lang.cel.arithmetic import add
 from pyverno.lang.cel.declarations import Declaration, Library, function
 from pyverno.lang.cel.libraries.costs import by_element
 from pyverno.lang.cel.libraries.lists import COMPARABLE
-from pyverno.lang.cel.runtime.arithmetic import add
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.scalars import Duration, Uint
 from pyverno.lang.cel.values import Value, compare, type_name

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.errors import EvaluationError, HostError
+from pyverno.lang.cel.arithmetic import MIN_SECONDS
 from pyverno.lang.cel.declarations import Declaration, Library, function
-from pyverno.lang.cel.runtime.arithmetic import MIN_SECONDS
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.scalars import Duration, Timestamp
 from pyverno.lang.cel.times import civil

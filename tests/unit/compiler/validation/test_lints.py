@@ -3,7 +3,7 @@
 import pytest
 
 from pyverno.compiler.autogen.patterns import expand
-from pyverno.compiler.lints import deprecation_warning, exception_warnings, lint
+from pyverno.compiler.validation.lints import deprecation_warning, exception_warnings, lint
 from pyverno.policy.decode import decode
 from tests.unit.policy.documents import POLICY, cluster_policy, document
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.http.bodies import read_body
+from kubesandbox.parsing.bodies import read_body
 from pyverno.kube.status import StatusError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.http.urls import Query, parse_url, values_of
+from kubesandbox.parsing.urls import Query, parse_url, values_of
 from pyverno.errors import ValueSyntaxError
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.http.requests import DeleteOptions, ListOptions, WriteOptions, parse_target
-from kubesandbox.http.urls import Query
+from kubesandbox.parsing.requests import DeleteOptions, ListOptions, WriteOptions, parse_target
+from kubesandbox.parsing.urls import Query
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 

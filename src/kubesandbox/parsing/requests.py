@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kubesandbox.http.urls import values_of
+from kubesandbox.parsing.urls import values_of
 from pyverno.kube.gvk import join_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import FieldError, StatusError, bad_request, invalid
