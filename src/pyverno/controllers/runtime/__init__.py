@@ -1,3 +1,3 @@
-"""What every controller process runs on: tasks, processes and peers, events, outbox, health, metrics port."""
+"""The runtime of every controller process: reconcile loop, tasks, processes and peers, events, outbox, ports."""
 
 from __future__ import annotations

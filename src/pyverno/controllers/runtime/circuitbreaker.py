@@ -1,7 +1,4 @@
-"""A circuit breaker: nothing more is written while there is too much already, or nobody knows how much there is.
-
-This module must never know what is written.
-"""
+"""A circuit breaker that stops writes while too many objects exist, or while their number is unknown."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ log = logging.getLogger("pyverno.reports")
 
 
 class CircuitBreaker:
-    """Open while there are more than `max_count`, or while their number is not known.
+    """Open while the count exceeds `max_count` or is unknown.
 
     >>> CircuitBreaker("reports", lambda: 3, max_count=2).is_open()
     True
@@ -28,7 +25,7 @@ class CircuitBreaker:
         max_count: int,
         on_check: Callable[[str, bool], None] = lambda _name, _is_open: None,
     ) -> None:
-        """Take a name, what counts (None = not known), how many there may be, and who is told of every question."""
+        """Take a name, a counter (None = unknown), the limit, and a callback for the result of every check."""
         self.name = name
         self._on_check = on_check
         self._count = count
@@ -36,20 +33,20 @@ class CircuitBreaker:
         self._was_open = False
 
     def is_open(self) -> bool:
-        """Tell whether nothing may be written; said once in the log when it opens, and when it closes."""
+        """Return whether writes are stopped; opening and closing are logged once each."""
         count = self._count()
         is_open = count is None or count > self._max_count
         if is_open != self._was_open:
             fields = {"breaker": self.name, "count": count, "most": self._max_count}
             if is_open:
-                log.error("nothing more is written: there is too much, or nobody knows", extra={"fields": fields})
+                log.error("writes are stopped: the limit is exceeded or the count is unknown", extra={"fields": fields})
             else:
-                log.warning("writing goes on", extra={"fields": fields})
+                log.warning("writes are resumed", extra={"fields": fields})
         self._was_open = is_open
         return is_open
 
     def passes(self) -> bool:
-        """Tell whether one more thing may be written."""
+        """Return whether one more object may be written."""
         is_open = self.is_open()
         self._on_check(self.name, is_open)
         return not is_open

@@ -1,4 +1,4 @@
-"""The authority of an OpenTelemetry collector, read from a Secret."""
+"""The CA certificate of an OpenTelemetry collector, read from a Secret."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["collector_authority"]
 
 _SECRETS: Final = GVR("", "v1", "secrets")
 _KEYS: Final = ("ca.pem", "ca.crt")
-"""Keys of the Secret that may hold the authority; the first is Kyverno's."""
+"""Keys of the Secret that may hold the certificate; the first is Kyverno's."""
 
 
 def collector_authority(access: Access, name: str, namespace: str) -> Callable[[], Awaitable[bytes | None]]:
-    """Return what reads the authority (PEM) from a Secret; without a name there is none. It raises HostError."""
+    """Return a function that reads the certificate (PEM); it returns None without a name, and raises HostError."""
 
     async def read() -> bytes | None:
         if not name:

@@ -1,8 +1,8 @@
-"""Events about policies: what they refused, what they let pass though it breaks them, what was exempt.
+"""Kubernetes events of policies: violations, blocked requests, exemptions, successes.
 
-Events are made of answers that were sent already and are written in the background from a queue with an end: when
-answers come faster than events can be written, events are dropped, never answers. A dry run leaves none. This module
-must never delay an answer. (Kyverno: pkg/event)
+Events are derived from responses that were already sent, and written in the background from a bounded queue. When
+responses arrive faster than events can be written, events are dropped; responses never wait. A dry run creates no
+events. (Kyverno: pkg/event)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ log = logging.getLogger("pyverno.events")
 
 @dataclass(frozen=True, slots=True)
 class EventSettings:
-    """How many events may wait (0 = there are no events), and the reasons that are left out."""
+    """Capacity of the queue (0 disables events), and the reasons for which no event is created."""
 
     max_waiting: int = 1000
     omitted: tuple[str, ...] = ()
@@ -56,9 +56,9 @@ class EventSettings:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: `regarding` a policy, exception or resource, `related` to the resource that was asked about.
+    """One event: `regarding` a policy, exception or resource, `related` to the resource of the request.
 
-    `source` is the part of Kyverno that tells it; `uid` is that of what it is regarding, where the teller knows it.
+    `source` is the reporting controller; `uid` is that of the `regarding` object, if the reporter knows it.
     """
 
     reason: str
@@ -73,7 +73,7 @@ class Event:
     def of_error(
         cls, policy: ResourceRef, error: str, related: ResourceRef, *, source: str = "kyverno-generate"
     ) -> Event:
-        """Tell that work which a policy asks for could not be begun.
+        """Return the event that background work of a policy could not be started.
 
         >>> policy = ResourceRef("kyverno.io/v1", "Policy", "team", "copy")
         >>> Event.of_error(policy, "no room", ResourceRef("v1", "Pod", "team", "web")).note
@@ -83,9 +83,9 @@ class Event:
         return cls("PolicyError", "None", f"policy {key} error: {error}", policy, related, source)
 
     def to_json(self, at: int, host: str, uid: str = "") -> JSONObject:
-        """Write the event for an instant in nanoseconds since 1970.
+        """Return the Event object for an instant in nanoseconds since 1970.
 
-        `host` names this process among others; `uid` is that of the object it is about, "" when it is not known.
+        `host` identifies the reporting process; `uid` is that of the `regarding` object ("" = unknown).
         """
         moment = datetime.fromtimestamp(at / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         note = self.note.encode()
@@ -113,7 +113,7 @@ class Event:
 
 
 def events_of(results: Sequence[RuleResult], resource: ResourceRef, *, is_allowed: bool) -> Iterator[Event]:
-    """Yield the events of one answered request, policy by policy; without a name there is nothing to tell of."""
+    """Yield the events of one request, policy by policy; a resource without a name yields none."""
     if not resource.name:
         return
     for policy, group in groupby(results, lambda result: result.rule.policy):
@@ -143,7 +143,7 @@ def _violations(
 
 
 def _skips(policy: PolicyInfo, said: Iterable[RuleResult], resource: ResourceRef) -> Iterator[Event]:
-    """Yield two events for what exceptions of legacy policies exempted; those of CEL policies tell nothing."""
+    """Yield two events for each exemption from a legacy policy; exemptions from CEL policies yield none."""
     if not policy.api_version.startswith("kyverno.io/"):
         return
     where = f"{resource.kind}/{resource.namespace}/{resource.name}"
@@ -168,7 +168,7 @@ def _applied(policy: PolicyInfo, said: Sequence[RuleResult], resource: ResourceR
 
 
 class Events:
-    """Takes note of answers, an `Observer` of the webhook server, and writes their events while `run` runs."""
+    """Queues the events of admission responses (an `Observer` of the webhook server); `run` writes them."""
 
     def __init__(
         self,
@@ -179,9 +179,9 @@ class Events:
         uid_of: Callable[[ResourceRef], str],
         on_drop: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the client, what flags say, the ConfigMap as it is, and what knows uids ("" = none).
+        """Take the client, the settings, the current ConfigMap, and a lookup of uids ("" = unknown).
 
-        `on_drop` is called for each event that could not be written, though it was tried several times.
+        `on_drop` is called for each event that could not be written after several attempts.
         """
         self._client = client
         self._settings = settings
@@ -197,7 +197,7 @@ class Events:
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Queue the events of one answer; most answers have none."""
+        """Queue the events of one response; most responses have none."""
         review = outcome.review
         if review is None or admission_request.is_dry_run or not self._settings.max_waiting:
             return
@@ -219,14 +219,14 @@ class Events:
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Do the same for policies that were asked after the answer."""
+        """Queue the events of policies that were evaluated after the response."""
         self.answered(admission_request, path, outcome, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
-        """A request that could not be read is no policy's affair."""
+        """Do nothing: a request that could not be read has no events."""
 
     def emit(self, event: Event) -> None:
-        """Queue an event, unless it is of those that are left out, or too many are waiting."""
+        """Queue an event, unless its reason is omitted or the queue is full."""
         if not self._settings.max_waiting:
             return
         configuration = self._configuration()
@@ -254,12 +254,12 @@ class Events:
                     break
                 except (StatusError, HostError) as error:
                     if isinstance(error, StatusError) and error.status == _NOT_FOUND:
-                        break  # the namespace is gone, and with it what the event is about
+                        break  # the namespace of the object was deleted
                     if attempt == _ATTEMPTS - 1:
                         self._drop(error)
 
     def _drop(self, error: Exception) -> None:
-        """Count an event that is lost; the log tells of many at once, because an API server that is away loses all."""
+        """Count a dropped event; logs are throttled, because an unreachable API server drops every event."""
         self._on_drop()
         self._dropped += 1
         if time.monotonic() - self._told >= _TELL_SECONDS:
@@ -273,7 +273,7 @@ class Events:
 
 
 def _as_name(name: str) -> str:
-    """Return a name of an object as the beginning of an event's name."""
+    """Return the name of an object in a form that may start the name of an event."""
     found = _ODD.sub("-", name.lower())
     head = "" if found[:1].isalnum() else "a"
     return head + found + ("" if found[-1:].isalnum() else "z")

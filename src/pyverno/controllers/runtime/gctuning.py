@@ -1,9 +1,8 @@
-"""What stays in memory is set aside, so that no collection of garbage holds up requests for long.
+"""Short garbage collections: long-lived objects are frozen, so that collections do not delay requests.
 
-Python looks at everything that lives when it looks for cycles, which takes some 20 milliseconds with a thousand
-policies. Here everything is set aside in rounds (`gc.freeze`, which costs nothing): collections between the rounds are
-about the objects of requests. Reference counts work on what is set aside as ever; cycles in it are found once an hour,
-when everything is looked at again. This module must never know what lives.
+A full collection visits every object, which takes about 20 milliseconds with a thousand policies. Here all objects are
+frozen periodically (`gc.freeze`, which is free), so that collections between the rounds visit only objects of recent
+requests. Reference counting still frees frozen objects; cycles among them are collected once an hour.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _ROUNDS_PER_HOUR: Final = 720
 
 
 async def keep_collections_short() -> None:
-    """Set aside what is new in rounds until this is cancelled; once an hour everything is looked at."""
+    """Freeze new objects periodically until cancelled; once an hour run a full collection."""
     try:
         while True:
             gc.unfreeze()

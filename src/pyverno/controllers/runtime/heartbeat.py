@@ -1,7 +1,7 @@
-"""The heartbeat of the leader: a lease that is written every few seconds, and what its age says.
+"""The heartbeat of the leader: a lease that is updated every few seconds and whose age shows the webhooks' health.
 
-Writing it makes the API server call a webhook of ours, which puts its own time into it. This module must never elect
-anybody: that lease is another one.
+Each update makes the API server call our mutating webhook, which records its own time in the lease. Leader election
+uses a different lease.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _START_LEASE: Final = "kyvernopre-lock"
 
 
 class Heartbeat:
-    """Writes the lease, and tells whether it is young."""
+    """Updates the lease and checks its age."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Heartbeat:
         self._now = now
 
     def controller(self, notify: Callable[[], None], metrics: LoopMetrics | None = None) -> Controller[str]:
-        """Return what writes the lease again and again; `notify` is called each time, written or not."""
+        """Return a controller that updates the lease periodically; `notify` is called after each attempt."""
 
         async def reconcile(_key: str) -> Again:
             try:
@@ -75,18 +75,18 @@ class Heartbeat:
         await self._client.update(LEASES, lease, self._namespace)
 
     async def problem(self) -> str:
-        """Return why nobody can say that the webhooks are in order, "" when the lease is young. Raises as `beat`."""
+        """Return why the webhooks are not known to work, "" while the lease is recent. Raises as `beat`."""
         lease = await self._find()
         said = ((lease or {}).get("metadata") or {}).get("annotations") or {}
         try:
             last = datetime.strptime(str(said.get(LAST_REQUEST, "")), "%Y-%m-%dT%H:%M:%S%z")
         except ValueError:
-            return f"the lease {HEALTH_LEASE} tells no time"
+            return f"the lease {HEALTH_LEASE} has no valid time"
         age = (self._now() - last).total_seconds()
         return "" if age < _IDLE_SECONDS else f"the lease {HEALTH_LEASE} is {age:.0f} seconds old"
 
     async def remove(self) -> None:
-        """Take the lease away, and that of Kyverno's own start. Raises StatusError and HostError."""
+        """Delete the lease, and that of Kyverno's init container. Raises StatusError and HostError."""
         for name in (_START_LEASE, HEALTH_LEASE):
             try:
                 await self._client.delete(LEASES, name, self._namespace)

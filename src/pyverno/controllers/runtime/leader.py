@@ -1,6 +1,6 @@
-"""Runnable a list of controllers while this replica holds a lease.
+"""Leader election: runs a list of controllers while this replica holds the lease.
 
-They start when the lease is won and are cancelled before it could be another replica's.
+They start when the lease is acquired and are cancelled before another replica could acquire it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger("pyverno.controllers")
 
 
 class Runnable(Protocol):
-    """What a leader runs (`controllers.runtime.reconcile.Controller`)."""
+    """A part that a leader runs (`controllers.runtime.reconcile.Controller`)."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -26,7 +26,7 @@ class Runnable(Protocol):
 
 
 class Leader:
-    """Waits for the lease, and runs the controllers while it has it; without the lease nothing is written."""
+    """Waits for the lease and runs the controllers while it holds it."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class Leader:
         return self._election.is_leader
 
     async def campaign(self) -> None:
-        """Lead whenever the lease can be had, until cancelled."""
+        """Acquire the lease again and again, and lead while holding it, until cancelled."""
         while True:
             await self._election.run(self._lead)
             log.warning("the lease is lost")
             await asyncio.sleep(self._retry_seconds)
 
     async def release(self) -> None:
-        """Give the lease back, so that another replica need not wait for its end."""
+        """Release the lease, so that another replica need not wait until it expires."""
         await self._election.release()
 
     async def _lead(self) -> None:

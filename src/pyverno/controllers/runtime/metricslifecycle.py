@@ -1,7 +1,4 @@
-"""The metrics of a controller while it runs: settings before anything is counted, counters that begin anew, queries.
-
-This module must never know what an instrument counts.
-"""
+"""The metrics of a running controller: settings read at the start, periodic reset of counters, client queries."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ log = logging.getLogger("pyverno.admission")
 
 
 async def begin_metrics(client: Client, name: str, namespace: str, metrics: Metrics) -> None:
-    """Begin to count as the ConfigMap says; without one, by default. Raises HostError and StatusError."""
+    """Start counting with the settings of the ConfigMap, or defaults. Raises HostError and StatusError."""
     try:
         found = await client.get(_CONFIG_MAPS, name, namespace)
     except StatusError as error:
@@ -39,14 +36,14 @@ async def begin_metrics(client: Client, name: str, namespace: str, metrics: Metr
 
 
 async def refresh_metrics(metrics: Metrics, seconds: float) -> None:
-    """Begin anew after so many seconds, again and again, with the settings of each moment."""
+    """Reset the counters every `seconds` seconds, with the settings current at that time."""
     while True:
         await asyncio.sleep(seconds)
         metrics.begin()
 
 
 def count_queries(metrics: Metrics) -> Callable[[str, str], None]:
-    """Return what counts the requests of a client."""
+    """Return a callback that counts the requests of a client."""
 
     def tell(method: str, path: str) -> None:
         query = client_query(method, path)
@@ -57,6 +54,6 @@ def count_queries(metrics: Metrics) -> Callable[[str, str], None]:
 
 
 def log_problems(problems: Iterable[str]) -> None:
-    """Log what cannot be read of a ConfigMap."""
+    """Log the invalid settings of a ConfigMap."""
     for problem in problems:
-        log.error("a setting of a ConfigMap cannot be read", extra={"fields": {"problem": problem}})
+        log.error("a setting of a ConfigMap is not valid", extra={"fields": {"problem": problem}})

@@ -1,7 +1,4 @@
-"""How many objects of a resource there are, by a watch of their metadata.
-
-A count that does not follow the cluster is no count. This module must never read what the objects hold.
-"""
+"""The number of objects of a resource, from a watch of their metadata; unknown while the watch is stale."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ class ObjectCount:
     """Counts objects of some resources while `run` runs."""
 
     def __init__(self, client: Client, resources: Sequence[GVR], *, namespace: str = "", selector: str = "") -> None:
-        """Take what is counted: in one namespace or all, those with certain labels or all."""
+        """Take the resources to count, optionally in one namespace or with a label selector."""
         self._informers = tuple(
             Informer(client, gvr, namespace=namespace, selector=selector, shrink=_place, only_metadata=True)
             for gvr in resources
@@ -28,7 +25,7 @@ class ObjectCount:
 
     @property
     def value(self) -> int | None:
-        """How many there are, None while that is not known."""
+        """The number of objects; None while it is unknown."""
         if any(each.is_stale or not each.synced.is_set() for each in self._informers):
             return None
         return sum(map(len, self._informers))
@@ -41,6 +38,6 @@ class ObjectCount:
 
 
 def _place(body: JSONObject) -> JSONObject:
-    """Keep of an object where it is."""
+    """Keep only the name and namespace of an object."""
     metadata = body.get("metadata") or {}
     return {"metadata": {key: metadata[key] for key in ("name", "namespace") if key in metadata}}

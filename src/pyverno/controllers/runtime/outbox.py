@@ -1,8 +1,7 @@
-"""Objects that are to be created, written in the background: a queue with an end, several writers, patience.
+"""A bounded queue of objects that several workers write in the background, with retries.
 
-Who puts something in never waits. What cannot be written because the API server is away is tried again, with pauses
-that grow, until it is too old; what does not fit and what is too old is told to whoever asked, never lost in silence.
-This module must never know what it writes.
+Adding an item never blocks. When the API server is unreachable, writes are retried with growing delays until the item
+is too old. Items that do not fit or expire are reported to a callback, never lost silently.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ _FIRST_PAUSE: Final = 0.5
 _GROWTH: Final = 1.5
 _LONGEST_PAUSE: Final = 10.0
 _MAX_BYTES: Final = 16 * 1024 * 1024
-"""A thousand requests of usual size are a third of that; in memory each byte of JSON takes several."""
+"""A thousand requests of usual size take a third of it; in memory each byte of JSON takes several."""
 
 _LATER: Final = (401, 408, 409, 429, 500, 502, 503, 504)
-"""Refusals that say nothing about what was to be written."""
+"""Statuses that may be temporary, whatever the item is."""
 
 log = logging.getLogger("pyverno.outbox")
 Item = TypeVar("Item")
 
 
 class Outbox(Generic[Item]):
-    """Takes items and has them written while `run` runs; all methods belong to the event loop's thread."""
+    """Queues items and writes them while `run` runs. Not thread-safe: call it on the event loop's thread."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class Outbox(Generic[Item]):
         return self._waiting.qsize() + self._in_work
 
     def put(self, item: Item) -> bool:
-        """Take an item; False when there are too many, which `on_lost` has then been told of."""
+        """Queue an item; False when the queue is full, after calling `on_lost`."""
         bytes_ = self._bytes + self._weigh(item)
         if self._waiting.qsize() >= self._max_items or (len(self) and bytes_ > self._max_bytes):
             self._on_lost(item, "too many are waiting to be written")
@@ -86,7 +85,7 @@ class Outbox(Generic[Item]):
                 group.create_task(self._work())
 
     async def flush(self, seconds: float) -> None:
-        """Wait until everything is written, but no longer than that; what is left then is told of."""
+        """Wait up to `seconds` until everything is written, then report the remaining items as lost."""
         try:
             async with asyncio.timeout(seconds):
                 await self._empty.wait()

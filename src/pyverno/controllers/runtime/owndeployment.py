@@ -1,7 +1,4 @@
-"""The Deployment that this process is a replica of: whether it is being replaced, and whether it goes for good.
-
-This module must never change it.
-"""
+"""The Deployment of this process: whether a rollout is under way, and whether it is being removed. Read-only."""
 
 from __future__ import annotations
 
@@ -22,19 +19,19 @@ log = logging.getLogger("pyverno.admission")
 
 
 class OwnDeployment:
-    """Asks about one Deployment; without a name there is none, which is so outside of the cluster."""
+    """Reads one Deployment; without a name (outside of a cluster) every answer is False."""
 
     def __init__(self, client: Client, namespace: str, name: str) -> None:
-        """Take where it is; "" as the name when this process is no replica of a Deployment."""
+        """Take its namespace and name; the name is "" when this process is no replica of a Deployment."""
         self._client = client
         self._namespace = namespace
         self._name = name
         self._is_hidden = False
 
     async def is_rolling(self) -> bool:
-        """Tell whether old and new replicas run side by side; one that cannot be seen is not rolling.
+        """Return whether old and new replicas run side by side; False without permission to read the Deployment.
 
-        Raises StatusError and HostError when the API server cannot say.
+        Raises StatusError and HostError when the API server does not answer.
         """
         if not self._name:
             return False
@@ -44,16 +41,16 @@ class OwnDeployment:
             if error.status not in _HIDDEN:
                 raise
             if not self._is_hidden:
-                log.warning("our Deployment cannot be seen", extra={"fields": {"error": error.message}})
+                log.warning("our Deployment cannot be read", extra={"fields": {"error": error.message}})
             self._is_hidden = True
             return False
         running: int = (found.get("status") or {}).get("replicas") or 0
         return running > _wanted(found)
 
     async def is_going(self) -> bool:
-        """Tell whether no replica will come after us: the Deployment is gone, is being deleted or scaled to 0.
+        """Return whether no replica will follow: the Deployment is gone, being deleted, or scaled to 0.
 
-        Raises StatusError and HostError when the API server cannot say.
+        Raises StatusError and HostError when the API server does not answer.
         """
         if not self._name:
             return False

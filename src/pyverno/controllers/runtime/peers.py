@@ -1,7 +1,7 @@
-"""What a process of a replica hears of the others that share its port, and what it tells of itself.
+"""The child side of a replica with several processes: reports health and metrics to the parent process.
 
-Each tells the process that started it every second whether it is fit to answer, and its metrics when it is asked; when
-that process is gone it ends in order. This module must never start a process.
+Each child sends its health every second and its metrics on request, and receives the health of the other children.
+When the parent is gone, the child shuts down in order.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _BEAT_SECONDS: Final = 1.0
 
 
 class Peers:
-    """The other processes of this replica, as the one that started all of them tells."""
+    """The other processes of this replica, as reported by the parent process."""
 
     def __init__(self, end: socket.socket, number: int) -> None:
-        """Take our end of the connection to the process that started this one, and which of them this one is."""
+        """Take our end of the connection to the parent process, and the number of this process."""
         self.number = number
         self._end = end
-        self._others = "nothing is known yet of the other processes"
+        self._others = "the health of the other processes is not known yet"
 
     def problem(self) -> str:
-        """Return why one of the others cannot answer, or the empty text."""
+        """Return why one of the other processes is not ready, or the empty text."""
         return self._others
 
     async def follow(self, own: Callable[[], str], metrics: Metrics, stop: asyncio.Event) -> None:
-        """Tell and hear until this is cancelled; sets `stop` when nobody is there any more to hear."""
+        """Exchange messages with the parent until cancelled; set `stop` when the parent is gone."""
         channel = await Channel.open(self._end)
         beating = asyncio.create_task(_beat(channel, own))
         try:
@@ -43,7 +43,7 @@ class Peers:
                 if "others" in message:
                     self._others = str(message["others"])
                 if message.get("ask") == "metrics":
-                    await _tell(channel, metrics)
+                    await _send_metrics(channel, metrics)
             stop.set()
         finally:
             beating.cancel()
@@ -52,12 +52,12 @@ class Peers:
             await channel.close()
 
 
-async def _tell(channel: Channel, metrics: Metrics) -> None:
-    """Send what was counted, written by another thread: requests do not wait for thousands of series."""
+async def _send_metrics(channel: Channel, metrics: Metrics) -> None:
+    """Send the metrics, encoded in another thread so that requests do not wait for thousands of series."""
     readings = await metrics.gather()
     departed, metrics.instruments.departed = metrics.instruments.departed, []
     message = {"readings": readings, "departed": departed}
-    channel.send_written(await asyncio.to_thread(lambda: Channel.written({**message, "readings": packed(readings)})))
+    channel.send_encoded(await asyncio.to_thread(lambda: Channel.encode({**message, "readings": packed(readings)})))
 
 
 async def _beat(channel: Channel, own: Callable[[], str]) -> None:

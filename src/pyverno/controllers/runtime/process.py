@@ -1,7 +1,4 @@
-"""A controller as a process: signals, what is served beside it, and an event loop that is fast where that is installed.
-
-This module must never know what a controller does.
-"""
+"""The process of a controller: signals, additional HTTP ports, and uvloop where it is installed."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ __all__ = ["Service", "loop_factory", "run_process", "serve_http"]
 _HEAD_SECONDS: Final = 5.0
 _MAX_CONNECTIONS: Final = 100
 _LAST_SECONDS: Final = 1.0
-"""How long answers that have begun may take when everything ends."""
+"""How long responses in progress may take at shutdown."""
 
 _SWITCH_SECONDS: Final = 0.0005
 """How long a thread may compute while others wait; with the default of 5 ms the loop waits too long behind a few."""
@@ -33,13 +30,13 @@ _SWITCH_SECONDS: Final = 0.0005
 log = logging.getLogger("pyverno.admission")
 
 Service = AbstractAsyncContextManager[object]
-"""Something that is served from before the work begins until after it ended."""
+"""A service that is open from before the work starts until after it ends."""
 
 
 def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], services: Sequence[Service] = ()) -> None:
     """Run until the work ends or a signal (SIGTERM, SIGINT) sets its event; a second signal ends it at once.
 
-    Whatever the work raises is raised.
+    Exceptions of the work are raised.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -47,7 +44,7 @@ def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], serv
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return what makes a fast event loop, None where the usual one has to do."""
+    """Return the factory of uvloop's event loop; None where uvloop is not installed."""
     try:
         import uvloop  # type: ignore[import-not-found, unused-ignore]  # an extra of this package
     except ImportError:
@@ -90,11 +87,11 @@ async def serve_http(
     port: int,
     **options: Any,
 ) -> web.ServerRunner:
-    """Listen for HTTP and return what is to be cleaned up at the end; `options` are those of `aiohttp.web.TCPSite`.
+    """Listen for HTTP and return the runner to clean up at the end; `options` are those of `aiohttp.web.TCPSite`.
 
-    Connections that make no request are closed, and malformed requests are logged, as at the port of the webhook.
+    As on the webhook's port, connections that send no request are closed and malformed requests are logged.
 
-    Raises HostError where nobody can listen, because somebody else does, say.
+    Raises HostError when the port cannot be opened, for example because it is in use.
     """
 
     throttle = Throttle()
@@ -119,5 +116,5 @@ async def serve_http(
     except OSError as error:
         await runner.cleanup()
         where = f"{address or '*'}:{port}"
-        raise HostError(f"nobody can listen at `{where}`: {(error.strerror or str(error)).lower()}") from None
+        raise HostError(f"cannot listen on `{where}`: {(error.strerror or str(error)).lower()}") from None
     return runner

@@ -1,8 +1,8 @@
-"""The processes of one replica that share a port: started, watched, started again, and ended together.
+"""The parent side of a replica with several processes: starts, monitors and restarts them, and ends them together.
 
-Each of them is a whole admission controller with watches of its own; the system gives each connection to one of them
-(SO_REUSEPORT). This one answers no request: it hears every second how they are, ends one that hangs, tells each of the
-others, and adds up their metrics. This module must never know what a process answers.
+Each child is a complete admission controller with its own watches; the kernel distributes connections among them
+(SO_REUSEPORT). The parent serves no requests: it receives the health of every child each second, kills a child that
+hangs, forwards the health of each to the others, and adds up their metrics.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from pyverno.telemetry.snapshots import combined, unpacked, without
 __all__ = ["Processes", "can_share_ports"]
 
 _FIRST_WORD_SECONDS: Final = 120.0
-"""How long a process may take to start until it says anything."""
+"""How long a process may take to send its first message."""
 _LATE_SECONDS: Final = 10.0
-"""After how long without a word a process counts as not fit to answer."""
+"""After how long without a message a process counts as not ready."""
 _HANGING_SECONDS: Final = 30.0
-"""After how long without a word it is killed and another one started."""
+"""After how long without a message a process is killed and replaced."""
 _LOOK_SECONDS: Final = 0.5
 _METRICS_SECONDS: Final = 5.0
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
-"""How long a process is waited with that ended again and again."""
+"""Delays before a process that ended repeatedly is started again."""
 _GOOD_SECONDS: Final = 60.0
-"""How long a process lives that is not counted as one of these."""
+"""A process that ran for this long resets the delay."""
 
 _ORDERLY: Final = (0, -signal.SIGTERM)
-"""Codes of processes that ended as they were told, the second of one that was only starting."""
+"""Exit codes of an orderly shutdown; the second is that of a process that was still starting."""
 
 log = logging.getLogger("pyverno.admission")
 
 
 def can_share_ports() -> bool:
-    """Tell whether several processes can listen at one port here."""
+    """Return whether several processes can listen on one port on this system."""
     return hasattr(socket, "SO_REUSEPORT")
 
 
 class _Process:
-    """One process that runs, and the last that was heard of it."""
+    """One running child process and its last reported state."""
 
     __slots__ = (
         "answered",
@@ -69,14 +69,14 @@ class _Process:
         self.number = number
         self.work = work
         self.channel = channel
-        self.problem = "has not said yet how it is"
+        self.problem = "has not reported its health yet"
         self.heard = time.monotonic()
         self.spoke = self.was_ready = False
         self.readings: list[Reading] = []
         self.departed: list[Departed] = []
         self.answered = asyncio.Event()
 
-    def hear(self, message: dict[str, Any]) -> None:
+    def take_message(self, message: dict[str, Any]) -> None:
         self.heard, self.spoke = time.monotonic(), True
         if "problem" in message:
             self.problem = str(message["problem"])
@@ -86,33 +86,33 @@ class _Process:
             self.departed += [tuple((label, value) for label, value in each) for each in message.get("departed", ())]
             self.answered.set()
 
-    def complaint(self) -> str:
-        """Return why it is not fit to answer, or the empty text."""
+    def unready_reason(self) -> str:
+        """Return why the process is not ready, or the empty text."""
         silent = time.monotonic() - self.heard
         if self.spoke and silent > _LATE_SECONDS:
-            return f"has said nothing for {silent:.0f} seconds"
+            return f"has sent no message for {silent:.0f} seconds"
         return self.problem
 
     def is_hanging(self) -> bool:
-        """Tell whether nothing good is to be expected of it any more."""
+        """Return whether the process has been silent for so long that it must be killed."""
         return time.monotonic() - self.heard > (_HANGING_SECONDS if self.spoke else _FIRST_WORD_SECONDS)
 
 
 class Processes:
-    """Runs `count` processes of a command, which finds in its last argument the number of an open socket to us.
+    """Runs `count` processes of a command whose last argument is the file descriptor of a socket to the parent.
 
-    The first message there is `errand` with `number` (from 1) and `of` (how many there are).
+    The first message on it is `errand` with `number` (from 1) and `of` (the number of processes).
     """
 
     def __init__(self, command: Sequence[str], errand: dict[str, Any], count: int) -> None:
-        """Take what is run, what it is told, and how often it is run at once."""
+        """Take the command, its first message, and the number of processes."""
         self.begun = time.time_ns()
-        """Since when is counted, in nanoseconds since 1970."""
+        """Start of the counting, in nanoseconds since 1970."""
         self._command = tuple(command)
         self._errand = errand
         self._count = count
         self._running: dict[int, _Process] = {}
-        self._told: dict[int, str] = {}
+        self._sent: dict[int, str] = {}
         self._gone: list[Reading] = []
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -120,31 +120,31 @@ class Processes:
         self._scrapes = Shared(self._write)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep all of them running until `stop` is set, then end them in order.
+        """Keep all processes running until `stop` is set, then shut them down.
 
-        Raises HostError when one cannot be started at all, or does not end in order.
+        Raises HostError when one cannot be started at all, or does not shut down in order.
         """
         seats = [asyncio.create_task(self._keep(number)) for number in range(1, self._count + 1)]
-        waiting, looking = asyncio.create_task(stop.wait()), asyncio.create_task(self._look())
+        waiting, monitoring = asyncio.create_task(stop.wait()), asyncio.create_task(self._monitor())
         try:
-            await asyncio.wait((*seats, waiting, looking), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((*seats, waiting, monitoring), return_when=asyncio.FIRST_COMPLETED)
             seats.sort(key=lambda seat: not seat.done())  # the error to raise is that of the one that ended by itself
             self._stopping.set()
             for each in self._running.values():
                 _signal(each, kills=False)
             ends = await asyncio.gather(*seats, return_exceptions=True)
         finally:
-            for task in (*seats, waiting, looking):
+            for task in (*seats, waiting, monitoring):
                 task.cancel()
-            await asyncio.gather(*seats, waiting, looking, return_exceptions=True)
+            await asyncio.gather(*seats, waiting, monitoring, return_exceptions=True)
         for end in ends:
             if isinstance(end, BaseException):
                 raise end
-        if not looking.cancelled():
-            looking.result()
+        if not monitoring.cancelled():
+            monitoring.result()
 
     async def gather(self) -> list[Reading]:
-        """Return what all of them counted, those that are gone as well; who does not answer has what was last known."""
+        """Return the metrics of all processes, ended ones included; the last known ones of those that do not answer."""
         asked = list(self._running.values())
         for each in asked:
             each.answered.clear()
@@ -160,9 +160,9 @@ class Processes:
         return await asyncio.to_thread(combined, (*(each.readings for each in asked), self._gone))
 
     async def scrape(self) -> Sequence[bytes]:
-        """Return the same in Prometheus' text format, in pieces, with what the processes together use.
+        """Return the metrics in Prometheus' text format, in pieces, with the resource use of all processes.
 
-        It is made once for all who ask at the same time.
+        Concurrent calls share one result.
         """
         return await self._scrapes.get()
 
@@ -171,23 +171,21 @@ class Processes:
         return await asyncio.to_thread(lambda: tuple(self._exposition.pieces(readings)))
 
     async def _keep(self, number: int) -> None:
-        """See to it that one process of this number runs."""
+        """Keep the process with this number running."""
         failures = 0
         while True:
             began = time.monotonic()
             code, was_ready = await self._run_one(number)
             if self._stopping.is_set():
                 if code not in _ORDERLY:
-                    raise HostError(f"process {number} of {self._count} ended with {code}; the log says why")
+                    raise HostError(f"process {number} of {self._count} ended with {code}; see the log")
                 return
             if not was_ready and not failures:
-                raise HostError(
-                    f"process {number} of {self._count} ended with {code} before it was ready; the log says why"
-                )
+                raise HostError(f"process {number} of {self._count} ended with {code} before it was ready; see the log")
             failures = 1 if time.monotonic() - began > _GOOD_SECONDS else failures + 1
             pause = _PAUSES[min(failures, len(_PAUSES)) - 1]
             log.error(
-                "a process ended and is started again",
+                "a process ended and is restarted",
                 extra={"fields": {"process": number, "code": code, "seconds": pause}},
             )
             with suppress(TimeoutError):
@@ -197,7 +195,7 @@ class Processes:
                 return
 
     async def _run_one(self, number: int) -> tuple[int, bool]:
-        """Run a process to its end; returns its code, and whether it was ready at any time."""
+        """Run a process until it ends; return its exit code and whether it was ever ready."""
         ours, theirs = socket.socketpair()
         try:
             channel = await Channel.open(ours)
@@ -206,7 +204,7 @@ class Processes:
             theirs.close()
             raise
         try:
-            # a session of its own: an interrupt at the terminal is ours to hand on
+            # a session of its own: the parent forwards an interrupt from the terminal
             work = await asyncio.create_subprocess_exec(
                 *self._command,
                 str(theirs.fileno()),
@@ -222,10 +220,10 @@ class Processes:
             raise
         finally:
             theirs.close()
-        # nothing is waited for from here to the `try` that ends the process
+        # no await from here to the `try` that ends the process
         process = _Process(number, work, channel)
         self._running[number] = process
-        self._told.pop(number, None)
+        self._sent.pop(number, None)
         process.channel.send({**self._errand, "number": number, "of": self._count})
         hearing = asyncio.create_task(self._hear(process))
         try:
@@ -233,7 +231,7 @@ class Processes:
                 _signal(process, kills=False)
             code = await work.wait()
         finally:
-            _signal(process, kills=True)  # nothing of us stays when we are told to go at once
+            _signal(process, kills=True)  # no child outlives a cancelled parent
             await work.wait()
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)
@@ -246,18 +244,18 @@ class Processes:
     async def _hear(self, process: _Process) -> None:
         while (message := await process.channel.receive()) is not None:
             before = process.problem
-            process.hear(message)
+            process.take_message(message)
             if process.problem != before:
                 self._changed.set()
 
-    async def _look(self) -> None:
-        """Tell each how the others are, at once when that changes, and end who hangs."""
+    async def _monitor(self) -> None:
+        """Send each process the health of the others whenever it changes, and kill processes that hang."""
         while True:
-            complaints = {number: self._complaint(number) for number in range(1, self._count + 1)}
+            reasons = {number: self._unready_reason(number) for number in range(1, self._count + 1)}
             for number, process in tuple(self._running.items()):
-                others = next((text for other, text in complaints.items() if text and other != number), "")
-                if others != self._told.get(number):
-                    self._told[number] = others
+                others = next((text for other, text in reasons.items() if text and other != number), "")
+                if others != self._sent.get(number):
+                    self._sent[number] = others
                     process.channel.send({"others": others})
                 if process.is_hanging():
                     log.error("a process hangs and is killed", extra={"fields": {"process": number}})
@@ -268,9 +266,9 @@ class Processes:
                     await self._changed.wait()
             self._changed.clear()
 
-    def _complaint(self, number: int) -> str:
+    def _unready_reason(self, number: int) -> str:
         process = self._running.get(number)
-        text = "is not there" if process is None else process.complaint()
+        text = "is not running" if process is None else process.unready_reason()
         return text and f"process {number} of {self._count}: {text}"
 
     def _pids(self) -> list[int]:

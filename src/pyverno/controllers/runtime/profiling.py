@@ -1,7 +1,7 @@
-"""A port for those who look for what costs time or memory: stacks, CPU profiles, what was allocated.
+"""The profiling port: thread stacks, CPU profiles and memory allocations over plain HTTP.
 
-Off unless it is asked for, on this machine only unless told otherwise, and never on the port of the webhook. Functions
-and lines are told, values never. This module must never know what a controller does.
+Disabled by default, bound to loopback unless an address is given, and never on the webhook's port. Profiles contain
+function names and line numbers, never values.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _HELP: Final = """\
 /cpu?seconds=30                 collapsed stacks of all threads, sampled (flamegraph.pl, speedscope)
 /cpu?seconds=30&format=pstats   calls of the event loop's thread, for `python -m pstats`; slows it down
 /cpu?seconds=30&format=text     the same as a table
-/heap?seconds=30                what was allocated meanwhile and is still there, by line; slows everything down
-/objects                        how many objects there are of each type
-/threads                        where every thread and task is
+/heap?seconds=30                memory allocated meanwhile and still in use, by line; slows everything down
+/objects                        number of objects of each type
+/threads                        stack of every thread and task
 """
 
 
 class ProfilingPort:
-    """Serves profiles over plain HTTP; an async context manager. Port 0 lets the system choose."""
+    """Serves profiles over plain HTTP; an async context manager. Port 0 means any free port."""
 
     def __init__(self, address: str = "", port: int = 6060) -> None:
-        """Take where to listen; without an address on this machine only."""
+        """Take the address and port to listen on; the address defaults to loopback."""
         self._address = address or _LOOPBACK
         self._runner: web.ServerRunner | None = None
         self._is_busy = False
@@ -74,7 +74,7 @@ class ProfilingPort:
         except ValueError as error:
             return web.Response(status=400, text=f"{error}\n")
         if self._is_busy:  # two at once would measure each other
-            return web.Response(status=409, text="another profile is being made\n")
+            return web.Response(status=409, text="another profile is in progress\n")
         self._is_busy = True
         try:
             return await profile(seconds, request.query.get("format", ""))
@@ -100,7 +100,7 @@ async def _cpu(seconds: float, form: str) -> web.Response:
             try:
                 stacks = await asyncio.to_thread(_sample, seconds, stop)
             finally:
-                stop.set()  # nobody may wait for the answer any more
+                stop.set()  # the client may have disconnected
             return web.Response(text="".join(f"{stack} {count}\n" for stack, count in stacks.most_common()))
         case "pstats" | "text":
             profile = cProfile.Profile()
@@ -109,11 +109,11 @@ async def _cpu(seconds: float, form: str) -> web.Response:
                 await asyncio.sleep(seconds)
             finally:
                 profile.disable()
-            return await asyncio.to_thread(_written, profile, form)
+            return await asyncio.to_thread(_render_profile, profile, form)
     return web.Response(status=400, text="format must be collapsed, pstats or text\n")
 
 
-def _written(profile: cProfile.Profile, form: str) -> web.Response:
+def _render_profile(profile: cProfile.Profile, form: str) -> web.Response:
     if form == "text":
         text = io.StringIO()
         pstats.Stats(profile, stream=text).sort_stats("cumulative").print_stats(_MOST_LINES)
@@ -126,7 +126,7 @@ def _written(profile: cProfile.Profile, form: str) -> web.Response:
 
 
 def _sample(seconds: float, stop: threading.Event) -> Counter[str]:
-    """Look at all threads but this one every hundredth of a second, until it is time or `stop` is set."""
+    """Sample the stacks of all other threads every hundredth of a second, until the time is up or `stop` is set."""
     stacks: Counter[str] = Counter()
     own = threading.get_ident()
     for _ in range(max(int(seconds / _SAMPLE_SECONDS), 1)):

@@ -49,10 +49,10 @@ class ObjectKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Asks for the key to be reconciled again after `seconds`.
+    """Requests another reconcile of the key after `seconds`.
 
-    With `is_pending` work is left to do, and the controller is not idle until then; otherwise the key is only looked at
-    again, as for a schedule or a time to live.
+    With `is_pending` work remains, and the controller is not idle until then; otherwise the key is only checked again,
+    as for a schedule or a time to live.
     """
 
     seconds: float
@@ -101,7 +101,7 @@ class LoopMetrics(Protocol):
 
 
 class Changes(Protocol):
-    """What tells of changed objects (`cluster.informer.Informer`)."""
+    """A source of changed objects (`cluster.informer.Informer`)."""
 
     def listen(self, listener: Callable[[Notice, JSONObject], None]) -> None:
         """Call the listener at every change from now on."""

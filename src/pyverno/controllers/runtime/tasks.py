@@ -1,7 +1,4 @@
-"""The parts of a controller that run as long as it does: one that ends by itself ends all.
-
-This module must never know what a part does.
-"""
+"""The long-running tasks of a controller: if one ends unexpectedly, the controller stops."""
 
 from __future__ import annotations
 
@@ -18,26 +15,26 @@ log = logging.getLogger("pyverno.controllers")
 
 
 class Tasks:
-    """Tasks that never end by themselves unless something is wrong.
+    """Tasks that are meant to run until they are cancelled.
 
-    A part that breaks stops the process, which is better than going on with what is no longer true.
+    A task that ends stops the process, which is safer than continuing with stale state.
     """
 
     def __init__(self) -> None:
-        """Begin without any part."""
+        """Start with no task."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken = asyncio.Event()
         self._reason = ""
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a part that is to run as long as we do."""
+        """Start a task that runs as long as the controller."""
         part = asyncio.create_task(work)
         self._tasks.add(part)
         part.add_done_callback(self._note_end)
         return part
 
     async def wait(self, stop: asyncio.Event) -> None:
-        """Wait until `stop` is set or a part has ended by itself."""
+        """Wait until `stop` is set or a task has ended unexpectedly."""
         waiting = asyncio.ensure_future(stop.wait())
         breaking = asyncio.ensure_future(self._broken.wait())
         await asyncio.wait((waiting, breaking), return_when=asyncio.FIRST_COMPLETED)
@@ -45,13 +42,13 @@ class Tasks:
         breaking.cancel()
 
     async def end(self) -> None:
-        """Cancel every part and wait until all are gone."""
+        """Cancel all tasks and wait until they have ended."""
         for part in self._tasks:
             part.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def check(self) -> None:
-        """Raise HostError when a part has ended by itself."""
+        """Raise HostError when a task has ended unexpectedly."""
         if self._broken.is_set():
             raise HostError(f"a part of the controller ended: {self._reason}")
 

@@ -22,22 +22,22 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Timer(Protocol):
-    """A call that is to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Do not make the call."""
+        """Cancel the call."""
         ...
 
 
 class Clock(Protocol):
-    """The time that delays are measured by, in seconds."""
+    """A monotonic clock, in seconds."""
 
     def now(self) -> float:
         """Return the present time."""
         ...
 
     def call_at(self, when: float, call: Callable[[], None]) -> Timer:
-        """Make a call at a time."""
+        """Schedule a call at a time."""
         ...
 
 
@@ -49,7 +49,7 @@ class LoopClock:
         return asyncio.get_running_loop().time()
 
     def call_at(self, when: float, call: Callable[[], None]) -> Timer:
-        """Make a call at a time."""
+        """Schedule a call at a time."""
         return asyncio.get_running_loop().call_at(when, call)
 
 
@@ -131,7 +131,7 @@ class WorkQueue(Generic[Key]):
         )
 
     def add(self, key: Key) -> bool:
-        """Have a key worked on; False when the queue is full."""
+        """Add a key; False when the queue is full."""
         if key in self._dirty:
             return True
         if not self._has_room(key):
@@ -143,7 +143,7 @@ class WorkQueue(Generic[Key]):
         return True
 
     def add_after(self, key: Key, seconds: float, *, is_pending: bool = False) -> bool:
-        """Have a key worked on after a delay, or earlier where it was to come earlier; False when the queue is full."""
+        """Add a key after a delay, unless it is due earlier already; False when the queue is full."""
         if seconds <= 0:
             return self.add(key)
         when, known = self._clock.now() + seconds, self._delayed.get(key)
@@ -160,18 +160,18 @@ class WorkQueue(Generic[Key]):
         return True
 
     def retry(self, key: Key) -> float:
-        """Count a failure of a key and have it worked on again after the backoff's delay, which is returned."""
+        """Count a failure of a key and add it again after the backoff's delay, which is returned."""
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         seconds = self._backoff.delay(failures)
         self.add_after(key, seconds, is_pending=True)
         return seconds
 
     def forget(self, key: Key) -> None:
-        """Take the failures of a key as over."""
+        """Reset the failures of a key."""
         self._failures.pop(key, None)
 
     async def get(self) -> Key:
-        """Wait for a key and take it; its delayed additions are void, because it is worked on now."""
+        """Wait for a key and take it; its delayed additions are dropped."""
         while not self._ready:
             self._filled.clear()
             await self._filled.wait()
@@ -184,14 +184,14 @@ class WorkQueue(Generic[Key]):
         return key
 
     def done(self, key: Key) -> None:
-        """Return a key that was taken; it comes again if it was added meanwhile."""
+        """Mark a taken key as done; it is queued again if it was added meanwhile."""
         self._in_work.discard(key)
         if key in self._dirty:
             self._ready.append(key)
             self._filled.set()
 
     def close(self) -> None:
-        """Cancel what is delayed."""
+        """Cancel all delayed keys."""
         for each in self._delayed.values():
             each.timer.cancel()
         self._delayed.clear()

@@ -59,7 +59,7 @@ def test_a_lease_is_young_for_a_hundred_seconds() -> None:
     """One that is not there, or says no time, tells nothing good."""
 
     async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
-        assert "the lease kyverno-health tells no time" == await heartbeat.problem()
+        assert "the lease kyverno-health has no valid time" == await heartbeat.problem()
         await heartbeat.beat()
         clock.time = START + timedelta(seconds=99)
         assert "" == await heartbeat.problem()
@@ -68,7 +68,7 @@ def test_a_lease_is_young_for_a_hundred_seconds() -> None:
         await client.patch(
             LEASES, "kyverno-health", {"metadata": {"annotations": {"kyverno.io/last-request-time": "now"}}}, "default"
         )
-        assert "the lease kyverno-health tells no time" == await heartbeat.problem()
+        assert "the lease kyverno-health has no valid time" == await heartbeat.problem()
 
     play(scene)
 

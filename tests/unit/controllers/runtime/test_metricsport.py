@@ -45,7 +45,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
     async def run() -> None:
         async with MetricsPort(text, "127.0.0.1", 0) as port:
-            with pytest.raises(HostError, match=f"nobody can listen at `127.0.0.1:{port.port}`: .*already in use"):
+            with pytest.raises(HostError, match=f"cannot listen on `127.0.0.1:{port.port}`: .*already in use"):
                 async with MetricsPort(text, "127.0.0.1", port.port):
                     pass
 

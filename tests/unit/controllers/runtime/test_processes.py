@@ -48,7 +48,7 @@ def made(program: str, count: int = 2, **errand: object) -> Processes:
 
 def told(running: Processes) -> dict[int, str]:
     """Return what each process was last told of the others."""
-    return dict(running._told)
+    return dict(running._sent)
 
 
 async def run(running: Processes, until_what: Callable[[], bool]) -> None:
@@ -78,7 +78,7 @@ def test_one_that_is_not_fit_is_told_to_all_others() -> None:
 def test_one_that_can_not_start_ends_all() -> None:
     """The error names it; what it has to say stands in the log."""
     running = made("sys.exit(3) if errand['number'] == 2 else (say(problem=''), heard())\n")
-    with pytest.raises(HostError, match="process 2 of 2 ended with 3 before it was ready; the log says why"):
+    with pytest.raises(HostError, match="process 2 of 2 ended with 3 before it was ready; see the log"):
         asyncio.run(running.run(asyncio.Event()))
     assert [] == running._pids()
 
@@ -92,7 +92,7 @@ def test_a_command_that_is_not_there() -> None:
 def test_an_end_that_is_not_in_order_is_told() -> None:
     """All processes were asked to end, and one ended with another code than 0."""
     running = made(GOOD, code=4)
-    with pytest.raises(HostError, match="process 1 of 2 ended with 4; the log says why"):
+    with pytest.raises(HostError, match="process 1 of 2 ended with 4; see the log"):
         asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
 
 
@@ -132,7 +132,7 @@ def test_one_that_ends_comes_back_and_what_it_counted_stays(
         await task
 
     asyncio.run(asyncio.wait_for(scene(), 60))
-    assert "a process ended and is started again" in caplog.text
+    assert "a process ended and is restarted" in caplog.text
 
 
 def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -149,7 +149,7 @@ def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytes
 
     async def scene() -> None:
         task = asyncio.create_task(running.run(asyncio.Event()))
-        await until(lambda: "has said nothing for" in told(running).get(2, ""))
+        await until(lambda: "has sent no message for" in told(running).get(2, ""))
         await until(lambda: "a process hangs and is killed" in caplog.text)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -167,7 +167,7 @@ def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.M
         parent, metrics, stop = await Channel.open(ours), Metrics(), asyncio.Event()
         metrics.reconciled("half \ud800")
         companion = Peers(theirs, 2)
-        assert "nothing is known yet of the other processes" == companion.problem()
+        assert "the health of the other processes is not known yet" == companion.problem()
         problems = iter(["starting"])
         following = asyncio.create_task(companion.follow(lambda: next(problems, ""), metrics, stop))
         assert [{"problem": "starting"}, {"problem": ""}] == [await parent.receive() for _ in range(2)]
