@@ -843,6 +843,30 @@ _SILENT: Final = (
     ),
 )  # fmt: skip
 
+_WRITES: Final = (
+    _guard(
+        "C7", "policies that undo each other are quarantined",
+        "tests/unit/controllers/test_writeguard.py::test_ten_writes_without_a_pause_are_the_last"
+        " tests/unit/controllers/test_applier.py::test_an_object_that_something_else_changes_back_is_quarantined",
+        ("controllers/writeguard.py", "if window.writes >= settings.max_writes + len(window.triggers) - 1:", "if False:"),
+    ),
+    _guard(
+        "C7", "policies that trigger each other are quarantined",
+        "tests/unit/controllers/test_writeguard.py::test_a_chain_of_objects_that_trigger_each_other_ends",
+        ("controllers/writeguard.py", "elif self._depth(key.trigger, now) >= self._settings.max_writes:", "elif False:"),
+    ),
+    _guard(
+        "C7", "a deletion is of what was judged",
+        "tests/unit/controllers/test_applier.py::test_a_deletion_is_of_the_object_that_was_judged",
+        ("controllers/applier.py", 'options: JSONObject = {"preconditions": judged}', "options: JSONObject = {}"),
+    ),
+    _guard(
+        "C7", "a patch is of the version that was read",
+        "tests/unit/controllers/test_applier.py::test_a_patch_has_the_version_that_was_read_as_its_precondition",
+        ("controllers/applier.py", '**after["metadata"], "resourceVersion": version}', '**after["metadata"], "resourceVersion": None}'),
+    ),
+)  # fmt: skip
+
 _ADVISORIES: Final = (
     _guard(
         "1D", "files of other machines are not read", "advisories::test_no_file_of_another_machine_is_read",
@@ -918,6 +942,7 @@ GUARDS: Final = (
     *_BOUNDED,
     *_SILENT,
     *_ADVISORIES,
+    *_WRITES,
     *_PRICED,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""

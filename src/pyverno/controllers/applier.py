@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from enum import StrEnum
-from typing import Final
+from hashlib import blake2b
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -32,6 +33,7 @@ CAUSE_ANNOTATION: Final = "pyverno.io/last-change"
 
 FIELD_MANAGER: Final = "generate"
 _ATTEMPTS: Final = 5
+_MAX_STORED: Final = 20_000
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _SERVER_FIELDS: Final = (
@@ -112,12 +114,18 @@ class EffectApplier:
         *,
         guard: WriteGuard | None = None,
         on_applied: Callable[[Applied, Cause], None] = lambda _applied, _cause: None,
+        on_quarantine: Callable[[QuarantinedError, WriteKey], None] = lambda _error, _key: None,
     ) -> None:
-        """Take the client, the kinds that the cluster serves, the guard, and a receiver of performed effects."""
+        """Take the client, the kinds that the cluster serves, and the guard.
+
+        `on_applied` receives performed effects, `on_quarantine` the first error of each quarantine.
+        """
         self._client = client
         self._kinds = kinds
         self._guard = guard or WriteGuard()
         self._on_applied = on_applied
+        self._on_quarantine = on_quarantine
+        self._stored: dict[ResourceRef, _Stored] = {}
 
     async def apply(self, effect: Effect, cause: Cause, *, current: JSONObject | None = None) -> Applied:
         """Bring the target to what the effect describes.
@@ -143,13 +151,15 @@ class EffectApplier:
         gvr, body = self._placed(effect.resource, cause)
         namespace, name = body["metadata"].get("namespace") or "", body["metadata"]["name"]
         target = ResourceRef.of(body)
-        key = WriteKey(target, cause.policy, cause.rule)
+        key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
         for _ in range(_ATTEMPTS):
             try:
                 if effect.server_side_apply:
                     return await self._apply_on_server(effect, gvr, body, key)
                 if current is None:
                     made = await self._write(key, self._client.create(gvr, body, namespace))
+                    self._guard.note_written(key)
+                    self._remember(target, body, made)
                     return Applied(effect, Change.CREATED, target, made)
                 if not effect.synchronize or not _may_change(effect, current):
                     return Applied(effect, Change.UNCHANGED, target, current)
@@ -167,10 +177,11 @@ class EffectApplier:
         self, effect: CreateEffect, gvr: GVR, body: JSONObject, current: JSONObject, key: WriteKey
     ) -> Applied:
         wanted = _merged(current, body)
-        if _essence(wanted) == _essence(current):
+        if _essence(wanted) == _essence(current) or self._is_as_stored(key.target, body, current):
             return Applied(effect, Change.UNCHANGED, key.target, current)
         namespace = body["metadata"].get("namespace") or ""
         stored = await self._write(key, self._client.update(gvr, wanted, namespace))
+        self._remember(key.target, body, stored)
         return self._compared(effect, key, current, stored)
 
     async def _apply_on_server(self, effect: CreateEffect, gvr: GVR, body: JSONObject, key: WriteKey) -> Applied:
@@ -181,12 +192,16 @@ class EffectApplier:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         stored = await self._write(key, self._client.patch(gvr, name, body, namespace, kind=APPLY_PATCH, query=query))
         if current is None:
+            self._guard.note_written(key)
             return Applied(effect, Change.CREATED, key.target, stored)
         return self._compared(effect, key, current, stored)
 
     def _placed(self, resource: JSONObject, cause: Cause) -> tuple[GVR, JSONObject]:
         """Return the resource of an object, and the object with its namespace and annotation."""
-        info = self._info(ResourceRef.of(resource))
+        target = ResourceRef.of(resource)
+        info = self._info(target)
+        if not target.name:
+            raise HostError(f"an object of kind {target.kind} to generate has no name")
         metadata = {key: value for key, value in resource["metadata"].items() if key not in _SERVER_FIELDS}
         metadata["annotations"] = {**(metadata.get("annotations") or {}), CAUSE_ANNOTATION: cause.annotation()}
         if info.namespaced:
@@ -206,7 +221,7 @@ class EffectApplier:
         info = self._info(target)
         version = before["metadata"].get("resourceVersion")
         body = {**after, "metadata": {**after["metadata"], "resourceVersion": version}}
-        key = WriteKey(target, cause.policy, cause.rule)
+        key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
         sent = self._client.update(info.gvr, body, target.namespace, subresource=effect.subresource)
         stored = await self._write(key, sent)
         return self._compared(effect, key, before, stored)
@@ -221,13 +236,14 @@ class EffectApplier:
         options: JSONObject = {"preconditions": judged}
         if effect.propagation_policy:
             options["propagationPolicy"] = effect.propagation_policy
-        key = WriteKey(target, cause.policy, cause.rule)
+        key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
         try:
             await self._write(key, self._client.delete(gvr, target.name, target.namespace, options=options))
         except StatusError as error:
             if error.status != _NOT_FOUND:
                 raise
             return Applied(effect, Change.UNCHANGED, target)
+        self._guard.note_written(key)
         return Applied(effect, Change.DELETED, target)
 
     # ---------------------------------------------------------------------------------------------------------- parts
@@ -236,8 +252,10 @@ class EffectApplier:
         """Send one write if the guard allows it; one that the API server refuses does not count."""
         try:
             self._guard.enter(key)
-        except QuarantinedError:
+        except QuarantinedError as error:
             sending.close()
+            if error.is_new:
+                self._on_quarantine(error, key)
             raise
         try:
             return await sending
@@ -250,7 +268,18 @@ class EffectApplier:
         if stored["metadata"].get("resourceVersion") == before["metadata"].get("resourceVersion"):
             self._guard.leave(key)
             return Applied(effect, Change.UNCHANGED, key.target, stored)
+        self._guard.note_written(key)
         return Applied(effect, Change.UPDATED, key.target, stored)
+
+    def _is_as_stored(self, target: ResourceRef, wanted: JSONObject, current: JSONObject) -> bool:
+        """Tell whether sending an object again would change nothing, because it was stored like this before."""
+        known = self._stored.get(target)
+        return known is not None and known == _Stored.of(wanted, current)
+
+    def _remember(self, target: ResourceRef, wanted: JSONObject, stored: JSONObject) -> None:
+        self._stored[target] = _Stored.of(wanted, stored)
+        if len(self._stored) > _MAX_STORED:
+            del self._stored[next(iter(self._stored))]
 
     async def _read(self, gvr: GVR, name: str, namespace: str) -> JSONObject | None:
         try:
@@ -265,6 +294,23 @@ class EffectApplier:
         if info is None:
             raise HostError(f"the cluster does not serve {target.api_version} {target.kind}")
         return info
+
+
+class _Stored(NamedTuple):
+    """Digests of an object as a rule wants it, and as the API server stored it: with defaults, in its own form."""
+
+    wanted: bytes
+    stored: bytes
+
+    @classmethod
+    def of(cls, wanted: JSONObject, stored: JSONObject) -> _Stored:
+        """Return the digests of both objects."""
+        rest = stored if "status" in wanted else {key: value for key, value in stored.items() if key != "status"}
+        return cls(_digest(wanted), _digest(rest))
+
+
+def _digest(body: JSONObject) -> bytes:
+    return blake2b(orjson.dumps(_essence(body), option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 
 def _may_change(effect: CreateEffect, current: JSONObject) -> bool:
@@ -285,7 +331,7 @@ def _merged(current: JSONObject, wanted: JSONObject) -> JSONObject:
         if old.get(key) or new.get(key):
             metadata[key] = {**(old.get(key) or {}), **(new.get(key) or {})}
     body = {**wanted, "metadata": metadata}
-    if "status" in current:
+    if "status" in current and "status" not in wanted:
         body["status"] = current["status"]
     return body
 
@@ -293,6 +339,6 @@ def _merged(current: JSONObject, wanted: JSONObject) -> JSONObject:
 def _essence(body: JSONObject) -> JSONObject:
     """Return an object without what says when and why it was written."""
     metadata = {key: value for key, value in body["metadata"].items() if key not in _SERVER_FIELDS}
-    annotations = dict((metadata.pop("annotations", None) or {}).items())
+    annotations = {**(metadata.pop("annotations", None) or {})}
     annotations.pop(CAUSE_ANNOTATION, None)
     return {**body, "metadata": {**metadata, "annotations": annotations}}

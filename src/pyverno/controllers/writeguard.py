@@ -1,7 +1,9 @@
-"""Stops policies that feed each other: a bounded number of writes to one object for one rule, then quarantine.
+"""Stops policies that feed each other: a bounded number of writes without a pause, then quarantine.
 
-Writes of one rule to one object count until there was none for a while. Beyond the limit the pair is quarantined; when
-it has been quiet for long enough one write is let through, and another one soon after it doubles the quarantine.
+Two things are counted. Writes of one rule to one object: more than a handful without a pause means that something else
+undoes them. The length of a chain, in which each write was triggered by the one before it: a chain that does not end is
+a loop of policies. A quarantine ends when nothing wanted to write for a while; then one write is let through, and
+another one soon after it doubles the quarantine.
 """
 
 from __future__ import annotations
@@ -17,44 +19,76 @@ from pyverno.value import dataclass
 __all__ = ["GuardSettings", "QuarantinedError", "WriteGuard", "WriteKey"]
 
 _SWEEP_EVERY: Final = 1024
+_MAX_LINKS: Final = 100_000
 
 
 class WriteKey(NamedTuple):
-    """What writes are counted by: the object, and the policy and rule that want it written."""
+    """What writes are counted by: the object, the policy and rule that write it, and the object that triggered them."""
 
     target: ResourceRef
     policy: ResourceRef
     rule: str
+    trigger: ResourceRef | None = None
 
 
 class QuarantinedError(HostError):
-    """A rule wrote one object too often; `seconds` is how long it must be quiet before it may write again."""
+    """A rule may not write an object for now; after `seconds` in which nothing wants to, it may again.
+
+    `is_new` in the first error of a quarantine.
+    """
 
     code = "quarantined"
 
-    def __init__(self, message: str, seconds: float) -> None:
+    def __init__(self, message: str, seconds: float, *, is_new: bool) -> None:
         super().__init__(message)
         self.seconds = seconds
+        self.is_new = is_new
 
 
 @dataclass(frozen=True, slots=True)
 class GuardSettings:
-    """`most` writes without a pause of `quiet_seconds`; a quarantine lasts so long, and doubled up to `longest`."""
+    """The limits: `max_writes` without a pause of `quiet_seconds`; quarantines last from that to `longest_seconds`.
 
-    most: int = 10
+    The first write for each further trigger of the same rule and object does not count.
+    """
+
+    max_writes: int = 10
     quiet_seconds: float = 120.0
     longest_seconds: float = 3600.0
 
 
-class _Count:
-    """Writes of one key: how many, when the last one was wanted, and the length of its quarantine (0 = none)."""
+class _Window:
+    """Writes without a pause: how many, when the last was wanted, and the quarantine that followed (0 = none)."""
 
-    __slots__ = ("last", "quarantine", "writes")
+    __slots__ = ("has_probed", "last", "quarantine", "triggers", "writes")
 
-    def __init__(self) -> None:
+    def __init__(self, last: float = 0.0, quarantine: float = 0.0) -> None:
+        self.last = last
+        self.quarantine = quarantine
         self.writes = 0
-        self.last = 0.0
-        self.quarantine = 0.0
+        self.triggers: set[int] = set()
+        self.has_probed = False
+
+    def admit(self, now: float, settings: GuardSettings) -> bool:
+        """Tell whether a quarantine lets a write through; it ends after twice its length."""
+        waited, self.last = now - self.last, now
+        if waited < self.quarantine:
+            if self.has_probed:
+                self.quarantine = min(self.quarantine * 2, settings.longest_seconds)
+                self.has_probed = False
+            return False
+        if waited >= self.quarantine * 2:
+            self.quarantine, self.writes = 0.0, 0
+            self.triggers.clear()
+        self.has_probed = True
+        return True
+
+
+class _Link(NamedTuple):
+    """The last write of an object: how many writes triggered each other up to it, and when it was."""
+
+    depth: int
+    at: float
 
 
 class WriteGuard:
@@ -64,50 +98,79 @@ class WriteGuard:
         """Take the limits, and the clock in seconds."""
         self._settings = settings or GuardSettings()
         self._clock = clock
-        self._counts: dict[WriteKey, _Count] = {}
+        self._windows: dict[WriteKey, _Window] = {}
+        self._chains: dict[tuple[ResourceRef, str], _Window] = {}
+        self._links: dict[ResourceRef, _Link] = {}
         self._entered = 0
 
     @property
     def quarantined(self) -> int:
-        """How many pairs of object and rule are quarantined."""
-        return sum(1 for each in self._counts.values() if each.quarantine)
+        """How many quarantines there are."""
+        windows = (*self._windows.values(), *self._chains.values())
+        return sum(1 for each in windows if each.quarantine)
 
-    def enter(self, key: WriteKey) -> bool:
-        """Count a write that is about to be sent; raises QuarantinedError beyond the limit.
-
-        Returns whether an earlier quarantine of the pair ended with this write.
-        """
+    def enter(self, key: WriteKey) -> None:
+        """Count a write that is about to be sent; raises QuarantinedError beyond the limits."""
         now = self._clock()
         self._sweep(now)
-        count = self._counts.setdefault(key, _Count())
-        quiet = now - count.last >= (count.quarantine or self._settings.quiet_seconds)
-        count.last = now
-        if count.quarantine:
-            if not quiet:
-                raise self._refusal(key, count)
-            count.writes = self._settings.most  # one write; the next without a pause is over the limit again
-            return True
-        if quiet:
-            count.writes = 0
-        if count.writes >= self._settings.most:
-            count.quarantine = self._settings.quiet_seconds
-            raise self._refusal(key, count)
-        count.writes += 1
-        return False
+        self._check_chain(key, now)
+        self._check_target(key, now)
 
     def leave(self, key: WriteKey) -> None:
-        """Take back a write that changed nothing."""
-        count = self._counts.get(key)
-        if count is not None and count.writes:
-            count.writes -= 1
+        """Take back a write that was refused or changed nothing."""
+        window = self._windows.get(key._replace(trigger=None))
+        if window is not None and window.writes:
+            window.writes -= 1
 
-    def _refusal(self, key: WriteKey, count: _Count) -> QuarantinedError:
-        most = self._settings.most
+    def note_written(self, key: WriteKey) -> None:
+        """Note that a write changed its target, which may trigger further ones."""
+        now = self._clock()
+        self._links.pop(key.target, None)  # the dict stays in order of the last writes
+        self._links[key.target] = _Link(self._depth(key.trigger, now) + 1, now)
+        if len(self._links) > _MAX_LINKS:
+            del self._links[next(iter(self._links))]
+
+    def _check_target(self, key: WriteKey, now: float) -> None:
+        settings = self._settings
+        window = self._windows.setdefault(key._replace(trigger=None), _Window())
+        if window.quarantine:
+            if not window.admit(now, settings):
+                raise self._error(key, window, "undo each other's changes", is_new=False)
+            return
+        if now - window.last >= settings.quiet_seconds:
+            window.writes = 0
+            window.triggers.clear()
+        window.last = now
+        window.triggers.add(hash(key.trigger))
+        if window.writes >= settings.max_writes + len(window.triggers) - 1:
+            window.quarantine = settings.quiet_seconds
+            raise self._error(key, window, "undo each other's changes", is_new=True)
+        window.writes += 1
+
+    def _check_chain(self, key: WriteKey, now: float) -> None:
+        if key.trigger is None or key.trigger not in self._links:
+            return
+        place = (key.policy, key.rule)
+        chain = self._chains.get(place)
+        if chain is not None and chain.quarantine:
+            if not chain.admit(now, self._settings):
+                raise self._error(key, chain, "trigger each other", is_new=False)
+        elif self._depth(key.trigger, now) >= self._settings.max_writes:
+            chain = self._chains[place] = _Window(now, self._settings.quiet_seconds)
+            raise self._error(key, chain, "trigger each other", is_new=True)
+
+    def _depth(self, trigger: ResourceRef | None, now: float) -> int:
+        """Return how many writes led to a trigger; one that was written long ago begins a new chain."""
+        link = self._links.get(trigger) if trigger is not None else None
+        return 0 if link is None or now - link.at >= self._settings.quiet_seconds else link.depth
+
+    def _error(self, key: WriteKey, window: _Window, why: str, *, is_new: bool) -> QuarantinedError:
         return QuarantinedError(
-            f"rule `{key.rule}` has changed {key.target} {most} times without a pause, so policies or controllers "
-            f"undo each other's changes; it is not written again until nothing wants to change it for "
-            f"{count.quarantine:g} seconds",
-            count.quarantine,
+            f"rule `{key.rule}` does not write {key.target}: {self._settings.max_writes} writes without a pause show "
+            f"that policies or controllers {why}; it may write again when nothing wanted to for "
+            f"{window.quarantine:g} seconds",
+            window.quarantine,
+            is_new=is_new,
         )
 
     def _sweep(self, now: float) -> None:
@@ -115,9 +178,11 @@ class WriteGuard:
         self._entered += 1
         if self._entered % _SWEEP_EVERY:
             return
-        bound = 2 * self._settings.longest_seconds
-        self._counts = {
-            key: each
-            for key, each in self._counts.items()
-            if now - each.last < (bound if each.quarantine else self._settings.quiet_seconds)
-        }
+        quiet, longest = self._settings.quiet_seconds, 2 * self._settings.longest_seconds
+
+        def is_kept(window: _Window) -> bool:
+            return now - window.last < (longest if window.quarantine else quiet)
+
+        self._windows = {key: each for key, each in self._windows.items() if is_kept(each)}
+        self._chains = {place: each for place, each in self._chains.items() if is_kept(each)}
+        self._links = {target: link for target, link in self._links.items() if now - link.at < longest}

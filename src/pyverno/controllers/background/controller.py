@@ -6,6 +6,7 @@ It puts the parts together and keeps them running. This module must never evalua
 from __future__ import annotations
 
 import asyncio
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -23,7 +24,7 @@ from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_qu
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
-from pyverno.controllers.writeguard import WriteGuard
+from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.errors import UsageError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS
 from pyverno.telemetry.metrics import Metrics
@@ -31,6 +32,8 @@ from pyverno.telemetry.metrics import Metrics
 __all__ = ["BackgroundController", "BackgroundSettings"]
 
 _LEASE: Final = "kyverno-background-controller"
+
+log = logging.getLogger("pyverno.background")
 
 
 class BackgroundController:
@@ -61,7 +64,9 @@ class BackgroundController:
             settings=settings,
             state=self._state,
             host=self._hosts.host,
-            applier=EffectApplier(self._client, lambda: self._state.kinds, guard=guard),
+            applier=EffectApplier(
+                self._client, lambda: self._state.kinds, guard=guard, on_quarantine=self._note_quarantine
+            ),
             notify=self._notify,
             metrics=metrics,
             pool=self._pool,
@@ -127,3 +132,8 @@ class BackgroundController:
 
     def _notify(self, event: Event) -> None:
         self._events.emit(event)
+
+    def _note_quarantine(self, error: QuarantinedError, key: WriteKey) -> None:
+        fields = {"policy": str(key.policy), "rule": key.rule, "target": str(key.target)}
+        log.error("a rule is stopped, because policies or controllers loop", extra={"fields": fields})
+        self._notify(Event.of_error(key.policy, error.message, key.target))
