@@ -17,7 +17,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("redirects of one download", "offline.manifests", "MAX_REDIRECTS", ""),
     ("size of one YAML or JSON text", "kube.yaml.documents", "MAX_BYTES", "bytes"),
     ("depth of a document", "kube.yaml.events", "MAX_DEPTH", "levels"),
-    ("nodes of a YAML text in flow style, each times its depth", "kube.yaml.events", "MAX_FLOW_WORK", ""),
+    ("depth of brackets and braces in YAML that is not JSON", "kube.yaml.events", "MAX_FLOW_DEPTH", "levels"),
     ("a JSON text of more than 1,024 levels", "kube.json", "MAX_SCANNED_BYTES", "bytes"),
     ("aliases of a YAML document, in relation to its size", "kube.yaml.events", "MAX_ALIAS_RATIO", "times"),
     ("what aliases of a YAML document may expand to", "kube.yaml.events", "MAX_ALIAS_BYTES", "bytes"),

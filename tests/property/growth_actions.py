@@ -94,6 +94,8 @@ ELSEWHERE: Mapping[str, str] = {
     "cel.admission": "Kubernetes' own policies: the same expressions as ValidatingPolicy",
     "cel.authorize": "authorization requests, not admission reviews",
     "cel.generate": "asks the world: priced by calls",
+    "cel.inplace": "asks the world: priced by calls; each object as MutatingPolicy",
+    "existing": "asks the world: priced by calls",
     "cel.targets": "asks the world: priced by calls",
     "delete": "conditions as of deny",
     "exemption": "no action of its own",

@@ -106,7 +106,7 @@ EXEMPT: Mapping[str, str] = {
         "a part of a function that has a row",
     ),
     **{
-        f"kube.{name}": "server-side apply: reached by manifests of the sandbox and of MutatingPolicies, see apply_configuration"
+        f"kube.{name}": "server-side apply: see apply_configuration and the rows of `growth_writers`"
         for name in (
             "apply.managedfields.bare", "apply.managedfields.capped", "apply.managedfields.claims_of", "apply.managedfields.claims_of_update",
             "apply.managedfields.settled", "apply.managedfields.with_claims", "apply.schematree.schema_tree_for",
@@ -279,7 +279,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.apply.schematree import schema_tree_for
     from pyverno.kube.apply.typedmerge import apply_configuration
     from pyverno.kube.gvk import GVK
-    from pyverno.kube.jsonscan import scan
+    from pyverno.kube.jsonscan import scan, with_valid_escapes
     from pyverno.kube.schemas import schema_set
     from pyverno.kube.selector import compile_selector, expand_labels
     from pyverno.kube.time.gotime import parse_time
@@ -359,6 +359,10 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
                 "keys",
                 "replaces",
             )
+        },
+        "kube.jsonscan.with_valid_escapes": {
+            each: (lambda size, each=each: call(with_valid_escapes, text(each, size).encode("utf-8", "surrogatepass")))
+            for each in text_names()
         },
         "kube.jsonscan.scan": {
             each: (lambda size, each=each: call(scan, text(each, size).encode())) for each in text_names()

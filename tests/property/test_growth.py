@@ -14,7 +14,7 @@ import pytest
 
 from pyverno.lang.cel.types import Type
 from pyverno.lang.jmespath import FUNCTIONS
-from tests.property.growth import Subject, broken_laws, charged
+from tests.property.growth import Subject, broken_laws, charged, lines_run
 from tests.property.growth_actions import (
     ACTIONS,
     CEL_POLICIES,
@@ -27,9 +27,13 @@ from tests.property.growth_actions import (
 from tests.property.growth_cel import ASKS_WORLD, MACROS, MAKERS, cel_subjects, macro_names, overloads
 from tests.property.growth_jmespath import jmespath_subjects
 from tests.property.growth_kube import EXEMPT, kube_subjects, listed, public_functions
+from tests.property.growth_writers import REPORT_EXEMPT, REPORT_ROWS, report_functions, writer_subjects
 
 NIGHTLY = bool(os.environ.get("PYVERNO_NIGHTLY"))
 RATIO = 2.2
+SORTED_RATIO = 2.3
+"""Of n log n at a few hundred items."""
+
 SMALL = 4096
 UNIT = 64
 """Steps that any call may cost besides."""
@@ -46,6 +50,19 @@ PRODUCTS = (
 )
 """Functions that look for one text in another, and are charged what the worst pair takes: the product of both."""
 
+PAIRED = (
+    ("kube.wildcard.first_match", "questions, texts"),
+    ("kube.wildcard.first_match", "questions, long texts"),
+    ("kube.wildcard.first_match", "stars, texts"),
+    ("kube.wildcard.first_match", "stars, long texts"),
+    ("kube.wildcard.first_match", "texts, texts"),
+    ("kube.wildcard.first_match", "texts, long texts"),
+    ("kube.selector.compile_selector", "wildcards"),
+    ("kube.selector.expand_labels", "wildcards"),
+    ("lang.pattern.metadata.expand_keys", "wildcards"),
+)
+"""Shapes in which the wildcards of a policy grow as well as the texts of an object: each may match each."""
+
 CONSTANT = frozenset(
     f"jmespath {name}()" for name in ("type", "length", "lookup", "not_null", "to_array", "to_boolean")
 )
@@ -57,6 +74,7 @@ ROOMS = {
     "kube": kube_subjects,
     "actions": action_subjects,
     "policies": policy_subjects,
+    "writers": writer_subjects,
 }
 
 
@@ -103,6 +121,27 @@ def test_every_action_has_a_row() -> None:
     assert {name for rows in ACTIONS.values() for name in rows} <= {*POLICIES, *CEL_POLICIES}
 
 
+def test_every_function_that_writes_a_report_has_a_row() -> None:
+    """A format that no table knows would grow unseen."""
+    assert {*report_functions()} == {*REPORT_ROWS, *REPORT_EXEMPT}
+
+
+@pytest.mark.skipif(NIGHTLY, reason="the nightly run measures time instead")
+@pytest.mark.parametrize("room", ["cel", "kube", "writers"])
+def test_lines_run_grow_with_the_input(room: str) -> None:
+    """Twice the input runs at most 2.3 times the lines of Python, but for lines that the budget is charged for."""
+    broken = []
+    for subject in ROOMS[room]():
+        for name in _sampled(subject, 4):
+            shape = subject.shapes[name]
+            ratio = SORTED_RATIO**2 if (subject.name, name) in PAIRED else SORTED_RATIO
+            lines_run(shape, UNIT)  # what is imported or compiled on first use
+            (once, end), (twice, doubled_end) = lines_run(shape, SMALL), lines_run(shape, 2 * SMALL)
+            if end == doubled_end and twice > ratio * once + UNIT:
+                broken.append(f"{subject.name}: {name}: {once} lines, {twice} for twice the input")
+    assert broken == []
+
+
 @pytest.mark.skipif(NIGHTLY, reason="the nightly run measures time instead")
 @pytest.mark.parametrize("room", ["jmespath", "actions"])
 def test_steps_charged_grow_with_the_input(room: str) -> None:
@@ -133,7 +172,7 @@ def test_a_function_that_reads_its_input_charges_for_it() -> None:
 
 
 @pytest.mark.skipif(NIGHTLY, reason="the nightly run measures time instead")
-@pytest.mark.parametrize("room", ["cel", "kube", "policies"])
+@pytest.mark.parametrize("room", ["cel", "kube", "policies", "writers"])
 def test_every_function_ends_on_inputs_of_every_shape(room: str) -> None:
     """A value, a refusal or an error of ours: never a fault of another kind, at a size that ordinary objects have."""
     for subject in ROOMS[room]():

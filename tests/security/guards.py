@@ -474,9 +474,9 @@ _LIMITED: Final = (
         ("kube/json.py", "        if len(raw) > MAX_SCANNED_BYTES:\n", "        if False:\n"),
     ),
     _guard(
-        "I9", "nodes deep in brackets are counted",
-        "tests/unit/kube/yaml/test_documents.py::test_nodes_deep_in_brackets_are_counted_and_limited",
-        ("kube/yaml/events.py", "            work.add(flow, event)\n", "            pass\n"),
+        "I9", "brackets of YAML have a depth",
+        "tests/unit/kube/yaml/test_documents.py::test_brackets_in_yaml_are_nested_a_few_hundred_levels_at_most",
+        ("kube/yaml/events.py", "            if flow > MAX_FLOW_DEPTH:\n", "            if False:\n"),
     ),
     _guard(
         "I9", "a review compiles for a moment only",

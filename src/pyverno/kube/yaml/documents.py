@@ -13,8 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyverno.errors import DocumentError, Location
-from pyverno.kube.json import JSON, decode
-from pyverno.kube.meter import UNMETERED, Meter
+from pyverno.kube.json import JSON, decode, dump
 from pyverno.kube.yaml.blocks import BlockReader
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
@@ -114,13 +113,13 @@ class Document:
 
 
 def load_documents(
-    data: bytes | str, *, file: str = "-", duplicate_keys: DuplicateKeys = "error", meter: Meter = UNMETERED
+    data: bytes | str, *, file: str = "-", duplicate_keys: DuplicateKeys = "error"
 ) -> tuple[Document, ...]:
     """All documents of a YAML stream or a JSON text, in order; empty ones are left out.
 
     `duplicate_keys="error"` refuses a mapping that names a key twice, `"last"` lets the last one win. Raises
     DocumentError with file, line and column for everything that is not YAML, has no JSON value (NaN), or exceeds a
-    limit (size, depth 10,000, alias expansion). `meter` is charged for what takes longer than the size says.
+    limit (size, depth 10,000, 500 in brackets that are not JSON, alias expansion).
 
     >>> [document.value for document in load_documents("a: 1\\n---\\n# nothing\\n---\\nb: on\\n")]
     [{'a': 1}, {'b': True}]
@@ -142,18 +141,18 @@ def load_documents(
         if is_read:
             source.holds_null = blocks.may_hold_null
         else:
-            value = _read(source, file, unique_keys, meter)
+            value = _read(source, file, unique_keys)
         if value is not None:
             documents.append(Document(value, file, len(documents), _first_line(source), source))
     return tuple(documents)
 
 
-def _read(source: _Source, file: str, unique_keys: bool, meter: Meter) -> JSON:
+def _read(source: _Source, file: str, unique_keys: bool) -> JSON:
     """What libyaml reads, which most documents do not need."""
     from pyverno.kube.yaml.events import Fault, build_value
 
     try:
-        return build_value(source.text[source.start : source.end], unique_keys=unique_keys, meter=meter)
+        return build_value(source.text[source.start : source.end], unique_keys=unique_keys)
     except Fault as fault:
         location = Location(file, source.line + fault.line - 1, fault.column)
         raise DocumentError(fault.reason, location=location) from None
@@ -281,15 +280,13 @@ def _keys_are_unique(text: str, value: JSON) -> bool:
     A quote inside a string is always escaped, so a quote followed by a colon ends a key, or stands inside a string and
     is counted on both sides. Unusual spellings (blank before the colon, quotes escaped by number) are read again.
     """
-    import orjson  # documents in YAML do without
-
     try:
-        if "\\u0022" not in text and text.count('":') == orjson.dumps(value).count(b'":'):
+        if "\\u0022" not in text and text.count('":') == dump(value).count(b'":'):
             return True
         import json  # unusual spellings only
 
         json.loads(text, object_pairs_hook=_refuse_duplicates)
-    except (orjson.JSONEncodeError, RecursionError, ValueError):
+    except (RecursionError, ValueError):
         return False
     return True
 

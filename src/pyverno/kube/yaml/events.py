@@ -20,14 +20,13 @@ from yaml.events import (
 )
 
 from pyverno.kube.json import JSON
-from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.kube.yaml.scalars import Scalar, key_text, resolve_plain, resolve_tagged
 
 __all__ = [
     "MAX_ALIAS_BYTES",
     "MAX_ALIAS_RATIO",
     "MAX_DEPTH",
-    "MAX_FLOW_WORK",
+    "MAX_FLOW_DEPTH",
     "Fault",
     "Position",
     "build_positions",
@@ -37,23 +36,14 @@ __all__ = [
 MAX_DEPTH: Final = 10_000
 """Levels of nesting that a document may have."""
 
-MAX_FLOW_WORK: Final = 160_000_000
-"""Nodes that a document in flow style may have, each times its depth: libyaml looks at all open collections for each.
-
-10,000 levels are within the limit, and 150,000 items at a depth of 1,000; that takes a second.
-"""
+MAX_FLOW_DEPTH: Final = 500
+"""Levels that may be written in brackets and braces: libyaml looks at every open one for each node."""
 
 MAX_ALIAS_RATIO: Final = 10
 """Alias expansion may produce at most this many times the size of the document's text."""
 
 MAX_ALIAS_BYTES: Final = 3 * 1024 * 1024
 """Alias expansion may produce at most this many bytes."""
-
-_SHALLOW: Final = 64
-"""Levels in flow style that cost nothing worth counting."""
-
-_WORK_PER_STEP: Final = 256
-_WORK_AT_ONCE: Final = 256 * _WORK_PER_STEP
 
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
@@ -224,31 +214,10 @@ class _Anchors:
         return value, weight
 
 
-class _FlowWork:
-    """What libyaml has done for nodes deep in flow style."""
-
-    __slots__ = ("_charged", "_meter", "_total")
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-        self._total = 0
-        self._charged = 0
-
-    def add(self, depth: int, event: Any) -> None:
-        """Count a node; raises Fault where a document has too many of them."""
-        self._total += depth
-        if self._total - self._charged >= _WORK_AT_ONCE:
-            self._meter.charge_steps((self._total - self._charged) // _WORK_PER_STEP)
-            self._charged = self._total
-        if self._total > MAX_FLOW_WORK:
-            raise _fault("the document has too many nodes in deeply nested brackets", event)
-
-
-def build_value(text: str, *, unique_keys: bool = True, meter: Meter = UNMETERED) -> JSON:
+def build_value(text: str, *, unique_keys: bool = True) -> JSON:
     """The JSON value of the one document in `text`; None when it is empty.
 
-    Raises Fault. With `unique_keys` a mapping that names a key twice is a fault, else the last one counts. `meter` is
-    charged for nodes deep in flow style, which are slow to parse.
+    Raises Fault. With `unique_keys` a mapping that names a key twice is a fault, else the last one counts.
 
     >>> build_value("a: [1, yes, ~]")
     {'a': [1, True, None]}
@@ -259,12 +228,9 @@ def build_value(text: str, *, unique_keys: bool = True, meter: Meter = UNMETERED
     frame: _Frame | None = None
     root: JSON = None
     weight = flow = 0
-    work = _FlowWork(meter)
     value: Any
     for event in _events(text):
         kind = type(event)
-        if flow > _SHALLOW:
-            work.add(flow, event)
         if kind is ScalarEvent:
             raw = event.value
             weight += len(raw) + 2
@@ -284,6 +250,8 @@ def build_value(text: str, *, unique_keys: bool = True, meter: Meter = UNMETERED
             is_map = kind is MappingStartEvent
             is_flow = bool(event.flow_style)
             flow += is_flow
+            if flow > MAX_FLOW_DEPTH:
+                raise _fault(f"the document is nested deeper than {MAX_FLOW_DEPTH} levels of brackets", event)
             frame = _Frame(
                 {} if is_map else [], is_map=is_map, is_flow=is_flow, anchor=event.anchor, start_weight=weight
             )

@@ -89,7 +89,10 @@ def compile_patch_text(text: str, path: str = "") -> PatchText:
     if len(documents) != 1:
         raise ExpressionSyntaxError(f"invalid patchesJson6902: expected one list of operations, found {len(documents)}")
     plain: set[tuple[str | int, ...]] = set()
-    document = _unmark(documents[0].value, tokens, (), plain)
+    try:
+        document = _unmark(documents[0].value, tokens, (), plain)
+    except RecursionError:
+        raise ExpressionSyntaxError("invalid patchesJson6902: nested too deeply") from None
     return PatchText(compile_template(document, path=path), frozenset(plain), _QUOTED in marked)
 
 

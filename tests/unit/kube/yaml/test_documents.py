@@ -164,29 +164,11 @@ def test_alias_expansion_below_the_limit_is_read() -> None:
     assert 10 == len(load_documents(text)[0].value["b"])
 
 
-class Count:
-    """A meter that counts."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-
-    def charge_steps(self, count: int = 1) -> None:
-        """Count steps."""
-        self.steps += count
-
-
-def test_nodes_deep_in_brackets_are_counted_and_limited() -> None:
-    """libyaml looks at every open bracket for every node: half a megabyte took it 13 seconds."""
-    steps = []
-    for levels in (500, 1000):
-        meter = Count()
-        load_documents("[a, " * levels + "b, " * 10_000 + "]" * levels, meter=meter)
-        steps.append(meter.steps)
-    assert 1.8 < steps[1] / steps[0] < 2.6
-    assert steps[0] > 10_000
-    with pytest.raises(DocumentError, match="too many nodes in deeply nested brackets"):
-        load_documents("[a, " * 5_000 + "b, " * 200_000 + "]" * 5_000)
-    meter = Count()
-    load_documents("- " * 2000 + "a\n" + ("  " * 2000 + "- a\n") * 50, meter=meter)
-    load_documents("[" + "{a: b}, " * 10_000 + "]", meter=meter)
-    assert 0 == meter.steps
+def test_brackets_in_yaml_are_nested_a_few_hundred_levels_at_most() -> None:
+    """libyaml looks at every open bracket for each node: half a megabyte took it 13 seconds."""
+    assert 1 == len(load_documents("[a, " * 500 + "b" + "]" * 500))
+    assert 1 == len(load_documents("- " * 9_000 + "a"))
+    with pytest.raises(DocumentError, match="nested deeper than 500 levels of brackets"):
+        load_documents("[a, " * 501 + "b" + "]" * 501)
+    with pytest.raises(DocumentError, match=r"f:1:2001: .*deeper than 500"):
+        load_documents("[a, " * 10_000 + "b, " * 100_000, file="f")

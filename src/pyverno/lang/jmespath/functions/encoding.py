@@ -90,7 +90,7 @@ def parse_yaml(runtime: Runtime, text: str) -> JSON:
     """
     runtime.budget.produce(len(text), weight=_WEIGHT)
     try:
-        documents = load_documents(text, duplicate_keys="last", meter=runtime.budget)
+        documents = load_documents(text, duplicate_keys="last")
     except DocumentError as error:
         raise unreadable("parse_yaml", 1, text, "YAML", error.message) from None
     return documents[0].value if documents else None

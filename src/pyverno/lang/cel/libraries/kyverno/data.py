@@ -144,7 +144,7 @@ def parse(evaluation: Evaluation, _: LibraryContext, text: str) -> JSON:
     CEL: yaml.parse('a: yes').a ⇒ true
     """
     try:
-        documents = load_documents(text, duplicate_keys="last", meter=evaluation.runtime.budget)
+        documents = load_documents(text, duplicate_keys="last")
     except DocumentError as error:
         problem = "error converting YAML to JSON"
         raise OperandError(f"{problem}: the text is no YAML", f"{problem}: {error.message}") from None

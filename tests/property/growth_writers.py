@@ -1,0 +1,215 @@
+"""What writes objects and reports under the doubling law: server-side apply, patches of the sandbox, and reports.
+
+Objects have one entry for each part of the size; two managers own them. Reports have as many results, and messages that
+grow. Every public function of `report` has a row here or a reason in `REPORT_EXEMPT`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
+from pyverno.errors import NOWHERE
+from pyverno.kube.apply.schematree import schema_tree_for
+from pyverno.kube.apply.serverside import apply, track
+from pyverno.kube.gvk import GVK, GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.patch.strategicpatch import strategic_patch
+from pyverno.kube.schemas import schema_set
+from pyverno.kube.yaml.documents import Document
+from pyverno.report.ephemeral import Reported, admission_report
+from pyverno.report.exceptions import exception_for
+from pyverno.report.finding import Finding, finding
+from pyverno.report.github import github
+from pyverno.report.junit import Case, junit
+from pyverno.report.markdown import markdown_table
+from pyverno.report.policyreport import ReportEntry, build_report, merged_reports
+from pyverno.report.sarif import sarif
+from pyverno.report.table import draw_table
+from tests.property.growth import Call, Shape, Subject
+
+__all__ = ["REPORT_EXEMPT", "REPORT_ROWS", "report_functions", "writer_subjects"]
+
+_ROW_BYTES: Final = 64
+_REF: Final = ResourceRef("v1", "Pod", "n", "p")
+_ABOUT: Final = Reported(_REF, "u", GVK("", "v1", "Pod"), GVR("", "v1", "pods"), "r")
+_DOCUMENT: Final = Document({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}, "")
+_WRITE: Final = {"schema": schema_tree_for(schema_set(), GVK("", "v1", "Pod")), "version": "v1"}
+
+REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
+    (
+        "ephemeral.policy_label", "policyreport.plain_result", "policyreport.result_object",
+        "policyreport.result_order", "summary.reported_status",
+    ),
+    "writes one result, as part of a function that has a row",
+)  # fmt: skip
+
+
+def _object(size: int, *, changes: bool = False) -> JSONObject:
+    count = max(1, size // (2 * _ROW_BYTES))
+    image = "b" if changes else "a"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "n", "labels": {f"l{number}": image for number in range(count)}},
+        "spec": {"containers": [{"name": f"c{number}", "image": image, "args": ["x"]} for number in range(count)]},
+    }
+
+
+def _reversed(body: JSONObject) -> JSONObject:
+    return {**body, "spec": {"containers": body["spec"]["containers"][::-1]}}
+
+
+def _owned(size: int) -> JSONObject:
+    """Return an object that one manager applied and another one changed."""
+    one = apply(None, _object(size), manager="one", time="2026-01-01T00:00:00Z", force=False, **_WRITE)
+    changed = {**_object(size, changes=True), "metadata": {**one["metadata"], "labels": {}}}
+    return track(one, changed, manager="two", time="2026-01-01T00:00:01Z", **_WRITE)
+
+
+def _applies(make: Callable[[int], JSONObject], manager: str) -> Shape:
+    def shape(size: int) -> Call:
+        live, wanted = _owned(size // 2), make(size // 2)
+        return lambda _: apply(live, wanted, manager=manager, time="2026-01-01T00:00:02Z", force=True, **_WRITE)
+
+    return shape
+
+
+def _tracks(make: Callable[[int], JSONObject]) -> Shape:
+    def shape(size: int) -> Call:
+        live, after = _owned(size // 2), make(size // 2)
+        after = {**after, "metadata": {**after["metadata"], "managedFields": live["metadata"]["managedFields"]}}
+        return lambda _: track(live, after, manager="three", time="2026-01-01T00:00:02Z", **_WRITE)
+
+    return shape
+
+
+def _patches(make: Callable[[int], JSONObject]) -> Shape:
+    def shape(size: int) -> Call:
+        schemas, live, patch = schema_set(), _object(size // 2), make(size // 2)
+        return lambda _: strategic_patch(live, patch, schemas=schemas, definition=schemas.kinds["", "v1", "Pod"])
+
+    return shape
+
+
+_OBJECTS: Final[Mapping[str, Callable[[int], JSONObject]]] = {
+    "the same": _object,
+    "changed": lambda size: _object(size, changes=True),
+    "reversed": lambda size: _reversed(_object(size)),
+    "left out": lambda _: _object(1),
+}
+
+
+def _result(number: int, message: str) -> RuleResult:
+    policy = PolicyInfo("ClusterPolicy", "kyverno.io/v1", f"p{number}", Family.RULES)
+    info = RuleInfo(policy, f"r{number}", RuleType.VALIDATION, NOWHERE)
+    return RuleResult(info, FailureAction.AUDIT, (Status.FAIL, Status.PASS, Status.ERROR)[number % 3], message)
+
+
+def _results(size: int) -> list[RuleResult]:
+    return [_result(number, "m" * (_ROW_BYTES // 2)) for number in range(max(1, size // _ROW_BYTES))]
+
+
+def _entries(size: int) -> list[ReportEntry]:
+    """Return results of many objects, the last one first."""
+    return [
+        ReportEntry(result, ResourceRef("v1", "Pod", f"n{number % 7}", f"p{number}"), number)
+        for number, result in enumerate(_results(size))
+    ][::-1]
+
+
+def _findings(size: int) -> list[Finding]:
+    return [finding(result, _REF, _DOCUMENT) for result in _results(size)]
+
+
+def _cells(size: int) -> list[list[str]]:
+    return [[f"row {number}", "x" * (_ROW_BYTES // 2), "a|b"] for number in range(max(1, size // _ROW_BYTES))]
+
+
+def _both(
+    write: Callable[[Any], object], make: Callable[[int], Any], long: Callable[[str], Any]
+) -> Mapping[str, Shape]:
+    """Return shapes with many rows and with one long text."""
+
+    def many(size: int) -> Call:
+        rows = make(size)
+        return lambda _: write(rows)
+
+    def one(text: str) -> Shape:
+        def shape(size: int) -> Call:
+            rows = long((text * size)[:size])
+            return lambda _: write(rows)
+
+        return shape
+
+    return {"many": many, **{f"long {name}": one(text) for name, text in _TEXTS.items()}}
+
+
+_TEXTS: Final = {"letters": "a", "lines": "a\n", "marks": "<&\"'|%`", "wide": "\u4e00", "escapes": "\x1b[1m\x00"}
+
+
+def _entry(text: str) -> ReportEntry:
+    return ReportEntry(_result(0, text), _REF, 1)
+
+
+REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
+    "ephemeral.admission_report": _both(
+        lambda results: admission_report(_ABOUT, results, 1), _results, lambda text: [_result(0, text)]
+    ),
+    "exceptions.exception_for": _both(
+        lambda entries: [exception_for(each) for each in entries], _entries, lambda text: [_entry(text)]
+    ),
+    "finding.finding": _both(
+        lambda results: [finding(each, _REF, _DOCUMENT) for each in results],
+        _results,
+        lambda text: [_result(0, text)],
+    ),
+    "github.github": _both(github, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
+    "junit.junit": _both(
+        junit,
+        lambda size: [Case("p", "r", f"n/{row[0]}", "Fail", message=row[1], is_failure=True) for row in _cells(size)],
+        lambda text: [Case("p", "r", "n/p", "Fail", message=text, is_failure=True)],
+    ),
+    "markdown.markdown_table": _both(
+        lambda rows: markdown_table(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]
+    ),
+    "policyreport.build_report": _both(
+        lambda entries: build_report(entries, kind="PolicyReport", name="r", namespace="n"),
+        _entries,
+        lambda text: [_entry(text)],
+    ),
+    "policyreport.merged_reports": _both(merged_reports, _entries, lambda text: [_entry(text)]),
+    "sarif.sarif": _both(sarif, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
+    "table.draw_table": _both(lambda rows: draw_table(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]),
+}  # fmt: skip
+
+
+def report_functions() -> Iterator[str]:
+    """Yield every public function of `report`, by its name below it."""
+    room = import_module("pyverno.report")
+    for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+        module = import_module(found.name)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isfunction(value) and value.__module__ == found.name:
+                yield f"{found.name.removeprefix('pyverno.report.')}.{name}"
+
+
+def writer_subjects() -> Iterator[Subject]:
+    """Yield all rows."""
+    shapes = {
+        f"{name} by manager {manager}": _applies(make, manager)
+        for name, make in _OBJECTS.items()
+        for manager in ("one", "three")
+    }
+    yield Subject("kube.apply.serverside.apply", shapes)
+    yield Subject("kube.apply.serverside.track", {name: _tracks(make) for name, make in _OBJECTS.items()})
+    patches = {name: _patches(make) for name, make in _OBJECTS.items()}
+    yield Subject("kube.patch.strategicpatch.strategic_patch", patches)
+    for name, rows in REPORT_ROWS.items():
+        yield Subject(f"report.{name}", rows)
