@@ -9,7 +9,8 @@ PyvernoError
 ├── ExpressionError           an expression in a policy
 │   ├── ExpressionSyntaxError     does not parse (carries the offset)
 │   ├── EvaluationError           fails at run time
-│   │   └── UnknownKeyError           JMESPath: a map has no such key
+│   │   ├── UnknownKeyError           JMESPath: a map has no such key
+│   │   └── NullArgumentError         JMESPath: a function received null and takes none
 │   ├── ContextEntryError         a variable of the scope cannot be computed; no expression that reads it absorbs this
 │   └── SubstitutionError         a variable or reference in a template cannot be resolved
 ├── HostError                 the world answered with an error
@@ -44,6 +45,7 @@ __all__ = [
     "HostUnavailableError",
     "Location",
     "NotFoundError",
+    "NullArgumentError",
     "PatchError",
     "PolicyError",
     "PyvernoError",
@@ -204,6 +206,12 @@ class UnknownKeyError(EvaluationError):
         shown = f"Unknown key ({len(key)} characters of a nested variable) in path" if is_data else text
         super().__init__(shown, detailed=text)
         self.key = "" if is_data else key
+
+
+class NullArgumentError(EvaluationError):
+    """JMESPath: a function that takes no null received one, because what its argument reads is missing."""
+
+    code = "null-argument"
 
 
 class ContextEntryError(ExpressionError):

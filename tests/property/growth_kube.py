@@ -60,7 +60,31 @@ PAIRS = (
     "lang.pattern.operators_values.pair_durations",
 )  # fmt: skip
 
+BYTES_READERS = (
+    "certificates.read_certificate", "keys.read_key", "merkle.leaf_hash", "payloads.read_simple_signing",
+    "signature.read_bundle", "strictjson.read_json", "strictjson.read_object", "trust.read_trust_root",
+)  # fmt: skip
+"""Functions of `images.verification` that read what a registry holds; and those that read texts."""
+SIGNATURE_READERS = (
+    "attestors.exact", "attestors.expression", "attestors.wildcard", "certificates.read_certificates", "keys.pem_blocks",
+    "keys.read_keys", "logentry.read_legacy_entry", "merkle.read_checkpoint", "payloads.predicate_type_of",
+    "strictjson.decode_base64",
+)  # fmt: skip
+
 EXEMPT: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            f"images.verification.{name}"
+            for name in (
+                "attestors.constraints_of", "certificates.check_chain", "certificates.check_code_signing",
+                "certificates.extensions_of", "certificates.issuer_of", "certificates.subjects_of", "logentry.check_entry",
+                "logentry.read_log_entry", "merkle.root_of", "payloads.read_envelope", "payloads.read_statement",
+                "signature.read_attestation_layer", "signature.read_signature_layer", "strictjson.text_of",
+                "timestamps.check_timestamp", "transparency.check_certificate_logged", "verify.verify", "verify.verify_set",
+            )
+        ),
+        "takes what a function with a row has read",
+    ),
     "kube.kinds.read_groups": "reads the table of kinds of this package",
     **dict.fromkeys(
         (
@@ -225,6 +249,16 @@ def _reads_two(function: Callable[..., Any], make: Callable[[int], Any], other: 
     return lambda size: call(function, make(size // 2), other(size // 2))
 
 
+def _reads_signature(function: Callable[..., Any], name: str, *, is_text: bool) -> Shape:
+    more = {"what": "it"} if "what" in inspect.signature(function).parameters else {}
+
+    def shape(size: int) -> Call:
+        found = text(name, size)
+        return call(function, found if is_text else found.encode("utf-8", "surrogatepass"), **more)
+
+    return shape
+
+
 def _containers(size: int, **fields: Any) -> list[JSON]:
     return [{"name": f"c{number}", "image": f"r.io/i{number}:v1", **fields} for number in range(max(1, size // 40))]
 
@@ -281,7 +315,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.gvk import GVK
     from pyverno.kube.jsonscan import scan, with_valid_escapes
     from pyverno.kube.schemas import schema_set
-    from pyverno.kube.selector import compile_selector, expand_labels
+    from pyverno.kube.selector import compile_selector, expand_labels, format_selector
     from pyverno.kube.time.gotime import parse_time
     from pyverno.kube.time.ttl import parse_ttl
     from pyverno.kube.wildcard import first_match, separate_wildcards
@@ -335,7 +369,21 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
             ("ports", {"ports": [{"hostPort": 1}]}),
         )
     }
+    signatures = {
+        f"images.verification.{name}": {
+            each: _reads_signature(_function(f"images.verification.{name}"), each, is_text=name in SIGNATURE_READERS)
+            for each in text_names()
+        }
+        for name in (*BYTES_READERS, *SIGNATURE_READERS)
+    }
     return {
+        **signatures,
+        "kube.selector.format_selector": {
+            "labels": lambda size: call(format_selector, {"matchLabels": _labels(size)}),
+            "values": lambda size: call(
+                format_selector, {"matchExpressions": [{"key": "a", "operator": "In", "values": [*_labels(size)]}]}
+            ),
+        },
         "images.extract.extract_images": {
             "containers": lambda size: call(extract_images, _pod(size)),
             "one long image": lambda size: call(

@@ -309,6 +309,12 @@ _CLOSED: Final = (
          ' if isinstance(request.subject["metadata"], dict) else ():'),
     ),
     _guard(
+        "I5", "a projection absorbs no error of a function",
+        "tests/unit/lang/jmespath/test_compiler.py::test_an_error_of_a_function_is_an_error_under_every_projection",
+        ("lang/jmespath/compiler.py", "ABSORBED: Final = (UnknownKeyError, NullArgumentError)",
+         "ABSORBED: Final = (EvaluationError,)"),
+    ),
+    _guard(
         "I5", "a failed patch leaves the object", "failing_closed::test_a_failed_patch_leaves_the_object_as_it_was",
         ("engine/actions/mutate.py", "return (Verdict(Status.ERROR, error.message),)",
          "return (Verdict(Status.ERROR, error.message, patched={}),)"),

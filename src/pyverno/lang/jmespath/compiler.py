@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pyverno.errors import EvaluationError
+from pyverno.errors import EvaluationError, NullArgumentError, UnknownKeyError
 from pyverno.kube.json import JSON, is_number
 from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
 from pyverno.lang.jmespath.chains import chain, item_at, sequence, walk_fields
@@ -25,6 +25,12 @@ __all__ = ["compile_node", "field_names"]
 
 MAX_COPIES: Final = 64
 """How often multi-selections may repeat their input before each of them has its result measured."""
+
+ABSORBED: Final = (UnknownKeyError, NullArgumentError)
+"""Errors that flattening, a filter and a projection of values read as null: something is missing.
+
+Kyverno: every error. `parse_json(text)[?bad]` would be empty, and a rule pass, for a text that is no JSON.
+"""
 
 _NEVER_MISSING: Final = frozenset(NodeType) - {
     NodeType.FIELD,
@@ -178,7 +184,7 @@ class _Compiler:
         def flatten(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
             try:
                 items = left(value, runtime, holes)
-            except EvaluationError:
+            except ABSORBED:
                 return None
             if not isinstance(items, list):
                 return None
@@ -237,7 +243,7 @@ class _Compiler:
         def filter_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
             try:
                 items = left(value, runtime, holes)
-            except EvaluationError:
+            except ABSORBED:
                 return None
             if not isinstance(items, list):
                 return None
@@ -258,7 +264,7 @@ class _Compiler:
         def value_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
             try:
                 items = whole(left(value, runtime, holes))
-            except EvaluationError:
+            except ABSORBED:
                 return None
             if not isinstance(items, dict):
                 return None

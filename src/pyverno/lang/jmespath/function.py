@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from pyverno.errors import EvaluationError
+from pyverno.errors import EvaluationError, NullArgumentError
 from pyverno.kube.json import JSON, go_text, is_number
 from pyverno.lang.jmespath.cost import Cost
 from pyverno.lang.jmespath.values import ExpRef, whole
@@ -228,7 +228,7 @@ def _wrong_type(function: str, number: int, types: Parameter, argument: JSON) ->
         shown = shown[:_MAX_SHOWN] + "..."
     expected = ", ".join(f'"{name}"' for name in types)
     if argument is None:
-        return EvaluationError(f"Invalid type for: <nil>, expected: []jmespath.JpType{{{expected}}}")
+        return NullArgumentError(f"Invalid type for: <nil>, expected: []jmespath.JpType{{{expected}}}")
     tail = f", expected: []jmespath.JpType{{{expected}}}"
     return EvaluationError(
         f"Invalid type for: argument #{number} of '{function}' ({describe(argument)}){tail}",
