@@ -1,0 +1,250 @@
+"""What registries hold: manifests by tag or digest, blobs, and what refers to an image.
+
+Every body is hashed and compared with the digest that was asked for, before anything reads it. Bodies of a digest are
+kept, tags never are: `resolve` asks the registry each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from pyverno.errors import DocumentError, HostError, NotFoundError
+from pyverno.kube.imageref import ImageReference
+from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.lazyregex import regex
+from pyverno.registry.cache import ByteCache, SingleFlight
+from pyverno.registry.credentials import Credential
+from pyverno.registry.transport import RegistryAnswer, RegistryCall, Transport
+from pyverno.value import dataclass, field
+
+__all__ = ["Descriptor", "Manifest", "RegistryClient", "Repository"]
+
+MAX_MANIFEST: Final = 4 * 1024 * 1024
+MAX_BLOB: Final = 10 * 1024 * 1024
+_MAX_REFERRERS: Final = 50
+_MAX_PAGES: Final = 10
+_MAX_ITEMS: Final = 1000
+_CACHE_BYTES: Final = 64 * 1024 * 1024
+_INDEX: Final = "application/vnd.oci.image.index.v1+json"
+_LISTS: Final = (_INDEX, "application/vnd.docker.distribution.manifest.list.v2+json")
+_MANIFESTS: Final = ", ".join(
+    (
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+        *_LISTS,
+    )
+)
+_DIGEST: Final = regex("sha256:[0-9a-f]{64}")
+_NEXT: Final = regex(r'<([^<>]{1,2048})>\s*;[^<>]*\brel="?next"?')
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository of a registry, and the credentials to try there, in order."""
+
+    registry: str
+    path: str
+    credentials: tuple[Credential, ...] = ()
+
+    @classmethod
+    def of(cls, reference: ImageReference, credentials: Sequence[Credential] = ()) -> Repository:
+        """Return the repository of an image; official images of Docker Hub live below `library`."""
+        path = reference.path
+        if reference.registry in ("docker.io", "index.docker.io") and "/" not in path:
+            path = f"library/{path}"
+        return cls(reference.registry, path, tuple(credentials))
+
+    def __str__(self) -> str:
+        return f"{self.registry}/{self.path}"
+
+
+class Manifest(NamedTuple):
+    """A manifest or index: its digest as hashed here, its media type, its bytes."""
+
+    digest: str
+    media_type: str
+    body: bytes
+
+    @property
+    def is_index(self) -> bool:
+        """Whether it lists manifests of platforms."""
+        return self.media_type in _LISTS
+
+    def read(self) -> JSONObject:
+        """Return the document; raises HostError when it is none."""
+        try:
+            found = decode(self.body)
+        except DocumentError:
+            found = None
+        if not isinstance(found, dict):
+            raise HostError(f"the manifest {self.digest} is no JSON object")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A layer or manifest as another document names it."""
+
+    digest: str
+    media_type: str
+    size: int
+    artifact_type: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class RegistryClient:
+    """Reads registries; belongs to one event loop."""
+
+    def __init__(self, transport: Transport, cache_bytes: int = _CACHE_BYTES) -> None:
+        """Take what sends requests; `cache_bytes` bounds the bodies that are kept."""
+        self._transport = transport
+        self._bodies: ByteCache[tuple[Repository, str]] = ByteCache(cache_bytes)
+        self._types: dict[tuple[Repository, str], str] = {}
+        self._flights: SingleFlight[tuple[Repository, str], Manifest] = SingleFlight()
+
+    async def close(self) -> None:
+        """Cancel what is under way and close all connections."""
+        await self._flights.close()
+        await self._transport.close()
+
+    async def manifest(self, repository: Repository, reference: str, deadline: float | None = None) -> Manifest:
+        """Return the manifest of a tag or digest; raises NotFoundError when there is none, HostError otherwise."""
+        kept = self._bodies.get((repository, reference))
+        if kept is not None:
+            return Manifest(reference, self._types.get((repository, reference), ""), kept)
+        return await self._flights.do(
+            (repository, reference), lambda: self._fetch_manifest(repository, reference, deadline)
+        )
+
+    async def _fetch_manifest(self, repository: Repository, reference: str, deadline: float | None) -> Manifest:
+        path = f"/v2/{quote(repository.path)}/manifests/{quote(reference, safe=':')}"
+        answer = await self._get(repository, path, MAX_MANIFEST, deadline, _MANIFESTS)
+        found = _digest(answer.body)
+        if _DIGEST.fullmatch(reference) and found != reference:
+            raise HostError(f"the registry `{repository.registry}` answers with another manifest than {reference}")
+        said = answer.headers.get("docker-content-digest")
+        if said is not None and said.startswith("sha256:") and said != found:
+            raise HostError(f"the registry `{repository.registry}` names another digest than its answer has")
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip()
+        self._keep((repository, found), answer.body, kind)
+        return Manifest(found, kind, answer.body)
+
+    async def blob(
+        self, repository: Repository, digest: str, max_bytes: int = MAX_BLOB, deadline: float | None = None
+    ) -> bytes:
+        """Return a blob; raises NotFoundError, and HostError when its bytes have another digest."""
+        if not _DIGEST.fullmatch(digest):
+            raise HostError(f"`{digest[:80]}` is no digest of the kind sha256")
+        kept = self._bodies.get((repository, digest))
+        if kept is not None:
+            return kept
+
+        async def fetch() -> Manifest:
+            path = f"/v2/{quote(repository.path)}/blobs/{digest}"
+            answer = await self._get(repository, path, max_bytes, deadline)
+            if _digest(answer.body) != digest:
+                raise HostError(f"the registry `{repository.registry}` answers with another blob than {digest}")
+            self._keep((repository, digest), answer.body, "")
+            return Manifest(digest, "", answer.body)
+
+        return (await self._flights.do((repository, f"blob {digest}"), fetch)).body
+
+    async def referrers(
+        self, repository: Repository, digest: str, artifact_type: str = "", deadline: float | None = None
+    ) -> Sequence[Descriptor]:
+        """Return what refers to an image, by the API or the fallback tag; raises HostError for too many."""
+        found: list[Descriptor] = []
+        query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
+        path = f"/v2/{quote(repository.path)}/referrers/{digest}{query}"
+        for _ in range(_MAX_PAGES):
+            try:
+                answer = await self._get(repository, path, MAX_MANIFEST, deadline, _INDEX)
+            except NotFoundError:
+                return _of_type(await self._fallback(repository, digest, deadline), artifact_type)
+            found.extend(_descriptors(_object(answer.body, "the list of referrers"), "manifests"))
+            following = _NEXT.search(answer.headers.get("link", ""))
+            if following is None:
+                return _of_type(found, artifact_type)
+            path = following[1]
+            if not path.startswith("/v2/"):
+                raise HostError(f"the registry `{repository.registry}` continues its list elsewhere")
+        raise HostError(f"the list of referrers of {digest} has more than {_MAX_PAGES} pages")
+
+    async def _fallback(self, repository: Repository, digest: str, deadline: float | None) -> Sequence[Descriptor]:
+        try:
+            found = await self.manifest(repository, digest.replace(":", "-", 1), deadline)
+        except NotFoundError:
+            return ()
+        return _descriptors(found.read(), "manifests")
+
+    async def _get(
+        self, repository: Repository, path: str, max_bytes: int, deadline: float | None, accept: str = ""
+    ) -> RegistryAnswer:
+        call = RegistryCall(repository.registry, repository.path, path, repository.credentials, accept, max_bytes)
+        answer = await self._transport.get(call, deadline)
+        if answer.status == 404:
+            raise NotFoundError(f"`{repository}` has nothing at this reference")
+        if answer.status != 200:
+            raise HostError(f"the registry `{repository.registry}` answers {answer.status} for `{repository.path}`")
+        return answer
+
+    def _keep(self, key: tuple[Repository, str], body: bytes, kind: str) -> None:
+        self._bodies.put(key, body)
+        if len(self._types) >= _MAX_ITEMS:
+            self._types.clear()
+        if kind:
+            self._types[key] = kind
+
+
+def layers_of(manifest: JSONObject) -> Sequence[Descriptor]:
+    """Return the layers of a manifest; raises HostError for more than 1000, or one that cannot be read."""
+    return _descriptors(manifest, "layers")
+
+
+def _of_type(found: Sequence[Descriptor], artifact_type: str) -> Sequence[Descriptor]:
+    kept = [each for each in found if not artifact_type or each.artifact_type == artifact_type]
+    if len(kept) > _MAX_REFERRERS:
+        raise HostError(f"the image has more than {_MAX_REFERRERS} referrers of this type")
+    return kept
+
+
+def _descriptors(body: JSONObject, key: str) -> Sequence[Descriptor]:
+    listed = body.get(key) or []
+    if not isinstance(listed, list) or len(listed) > _MAX_ITEMS:
+        raise HostError(f"`{key}` of a manifest is no list of at most {_MAX_ITEMS}")
+    return [_descriptor(each) for each in listed]
+
+
+def _descriptor(body: JSON) -> Descriptor:
+    if not isinstance(body, dict):
+        raise HostError("a manifest names something that is no object")
+    digest, kind, size = body.get("digest"), body.get("mediaType"), body.get("size")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest) or not isinstance(kind, str):
+        raise HostError("a manifest names something without a digest of the kind sha256")
+    annotations = body.get("annotations")
+    texts = annotations.items() if isinstance(annotations, dict) else ()
+    artifact_type = body.get("artifactType")
+    return Descriptor(
+        digest,
+        kind,
+        size if isinstance(size, int) else 0,
+        artifact_type if isinstance(artifact_type, str) else "",
+        {name: value for name, value in texts if isinstance(value, str)},
+    )
+
+
+def _object(body: bytes, what: str) -> JSONObject:
+    try:
+        found = decode(body)
+    except DocumentError:
+        found = None
+    if not isinstance(found, dict):
+        raise HostError(f"{what} is no JSON object")
+    return found
+
+
+def _digest(body: bytes) -> str:
+    return f"sha256:{hashlib.sha256(body).hexdigest()}"

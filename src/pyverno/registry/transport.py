@@ -1,0 +1,319 @@
+"""HTTP to registries: one request, limits on its answer, redirects without credentials, tokens where they are wanted.
+
+A redirect to another host, as registries answer for blobs, is followed without any credential. Tokens are fetched from
+the realm that a registry names, with the credential of that registry only, and never over plain HTTP for a registry
+that is reached by HTTPS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from pyverno.errors import DocumentError, HostError
+from pyverno.kube.json import decode
+from pyverno.registry.challenge import Challenge, parse_challenges
+from pyverno.registry.credentials import Credential
+from pyverno.value import dataclass, replace
+from pyverno.version import __version__
+
+__all__ = ["RegistryAnswer", "RegistryCall", "RegistrySettings", "RegistryUnauthorizedError", "Transport"]
+
+_MAX_REDIRECTS: Final = 4
+_MAX_TOKEN: Final = 1_048_576
+_MAX_TOKENS: Final = 1024
+_TOKEN_SECONDS: Final = 60
+_EARLY_SECONDS: Final = 10
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504, 522})
+_FIRST_PAUSE: Final = 0.2
+_TRIES: Final = 3
+
+
+class RegistryUnauthorizedError(HostError):
+    """A registry refused every credential."""
+
+    code = "registry-unauthorized"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """How registries are reached: for how many seconds at most, and whether plain HTTP is allowed."""
+
+    seconds: float = 30.0
+    allows_http: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryCall:
+    """A GET of a path of a registry: for which repository, with which credentials, and how long the answer may be."""
+
+    registry: str
+    repository: str
+    path: str
+    credentials: tuple[Credential, ...] = ()
+    accept: str = ""
+    max_bytes: int = 4 * 1024 * 1024
+
+
+class RegistryAnswer(NamedTuple):
+    """Status, headers and body of an answer; names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    value: str
+    ends: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Outgoing:
+    """One request on the wire; `form` is posted."""
+
+    registry: str
+    target: URL
+    headers: Mapping[str, str]
+    max_bytes: int
+    form: Mapping[str, str] | None = None
+
+
+class Transport:
+    """Sends requests; belongs to one event loop. `close` it at the end."""
+
+    def __init__(
+        self,
+        settings: RegistrySettings | None = None,
+        connector: Callable[[], aiohttp.BaseConnector] = aiohttp.TCPConnector,
+    ) -> None:
+        """Take the settings, and what makes connections, which also guards the addresses."""
+        self._settings = settings or RegistrySettings()
+        self._connector = connector
+        self._session: aiohttp.ClientSession | None = None
+        self._tokens: dict[tuple[str, ...], _Token] = {}
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, call: RegistryCall, deadline: float | None = None) -> RegistryAnswer:
+        """Send a GET with the first credential that the registry takes; `deadline` is in monotonic seconds.
+
+        Raises RegistryUnauthorizedError when it takes none of them, HostError when it cannot be reached in time or
+        answers with too much.
+        """
+        seconds = self._seconds(deadline)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._with_credentials(call)
+        except TimeoutError:
+            raise HostError(f"the registry `{call.registry}` did not answer within {seconds:g} seconds") from None
+
+    def _seconds(self, deadline: float | None) -> float:
+        if deadline is None:
+            return self._settings.seconds
+        return max(min(self._settings.seconds, deadline - time.monotonic()), 0.0)
+
+    async def _with_credentials(self, call: RegistryCall) -> RegistryAnswer:
+        refused: list[str] = []
+        for credential in (*call.credentials, Credential(source="no credential")):
+            answer = await self._authenticated(call, credential)
+            if answer.status not in (401, 403):
+                return answer
+            refused.append(f"{credential.source}: {answer.status}")
+        tried = ", ".join(refused)
+        raise RegistryUnauthorizedError(
+            f"the registry `{call.registry}` refused access to `{call.repository}` ({tried})"
+        )
+
+    def _base(self, registry: str) -> URL:
+        host = "registry-1.docker.io" if registry in ("docker.io", "index.docker.io") else registry
+        is_local = host.startswith("[::1]") or host.partition(":")[0] in ("localhost", "127.0.0.1")
+        scheme = "http" if is_local or self._settings.allows_http else "https"
+        try:
+            return URL(f"{scheme}://{host}")
+        except ValueError:
+            raise HostError(f"`{registry}` is no address of a registry") from None
+
+    async def _authenticated(self, call: RegistryCall, credential: Credential) -> RegistryAnswer:
+        """Send a request, and once more with the authorization that the registry demands."""
+        target = self._base(call.registry).join(URL(call.path, encoded=True))
+        headers = {"Accept": call.accept} if call.accept else {}
+        known = self._tokens.get(_token_key(call, credential))
+        if known is not None and known.ends > time.monotonic():
+            headers["Authorization"] = f"Bearer {known.value}"
+        elif credential.registry_token:
+            headers["Authorization"] = f"Bearer {credential.registry_token}"
+        answer = await self._send(_Outgoing(call.registry, target, headers, call.max_bytes))
+        if answer.status != 401:
+            return answer
+        header = await self._authorization(call, credential, answer)
+        if not header:
+            return answer
+        headers["Authorization"] = header
+        return await self._send(_Outgoing(call.registry, target, headers, call.max_bytes))
+
+    # -------------------------------------------------------------------------------------------------------- tokens
+
+    async def _authorization(self, call: RegistryCall, credential: Credential, answer: RegistryAnswer) -> str:
+        """Return the header that answers a challenge; the empty text when there is none to send."""
+        for challenge in parse_challenges(answer.headers.get("www-authenticate", "")):
+            if challenge.scheme == "bearer":
+                token = await self._fetch_token(call, credential, challenge)
+                if token:
+                    return f"Bearer {token}"
+            elif challenge.scheme == "basic" and credential.username:
+                return _basic(credential)
+        return ""
+
+    async def _fetch_token(self, call: RegistryCall, credential: Credential, challenge: Challenge) -> str:
+        realm = self._realm(call.registry, challenge)
+        query = {"scope": f"repository:{call.repository}:pull"}
+        if "service" in challenge.parameters:
+            query["service"] = challenge.parameters["service"]
+        if credential.identity_token:
+            form = {"grant_type": "refresh_token", "refresh_token": credential.identity_token, "client_id": "pyverno"}
+            answer = await self._once("POST", _Outgoing(call.registry, realm, {}, _MAX_TOKEN, {**form, **query}))
+        else:
+            headers = {"Authorization": _basic(credential)} if credential.username else {}
+            answer = await self._once("GET", _Outgoing(call.registry, realm.update_query(query), headers, _MAX_TOKEN))
+        if answer.status in (401, 403):
+            return ""
+        if answer.status != 200:
+            raise HostError(f"the token service of the registry `{call.registry}` answers {answer.status}")
+        token, seconds = _read_token(call.registry, answer.body)
+        if len(self._tokens) >= _MAX_TOKENS:
+            self._tokens.clear()
+        self._tokens[_token_key(call, credential)] = _Token(token, time.monotonic() + max(seconds - _EARLY_SECONDS, 0))
+        return token
+
+    def _realm(self, registry: str, challenge: Challenge) -> URL:
+        try:
+            realm = URL(challenge.parameters.get("realm", ""))
+        except ValueError:
+            realm = URL("")
+        if realm.scheme not in ("http", "https") or not realm.host or realm.user or realm.password:
+            raise HostError(f"the registry `{registry}` names no usable realm for tokens")
+        if realm.scheme != "https" and self._base(registry).scheme == "https":
+            raise HostError(f"the registry `{registry}` demands a credential over plain HTTP")
+        return realm
+
+    # ------------------------------------------------------------------------------------------------------ requests
+
+    async def _send(self, outgoing: _Outgoing) -> RegistryAnswer:
+        """Send a GET, again after a pause where the answer says so, and follow redirects."""
+        pause = _FIRST_PAUSE
+        for left in range(_TRIES - 1, -1, -1):
+            answer = await self._followed(outgoing)
+            if answer.status not in _RETRIED or not left:
+                break
+            await asyncio.sleep(max(pause, _retry_after(answer)))
+            pause *= 2
+        return answer
+
+    async def _followed(self, outgoing: _Outgoing) -> RegistryAnswer:
+        registry = outgoing.registry
+        for _ in range(_MAX_REDIRECTS + 1):
+            answer = await self._once("GET", outgoing)
+            location = answer.headers.get("location", "")
+            if answer.status not in _REDIRECTS or not location:
+                return answer
+            outgoing = _redirected(outgoing, location)
+        raise HostError(f"the registry `{registry}` redirects more than {_MAX_REDIRECTS} times")
+
+    async def _once(self, method: str, outgoing: _Outgoing) -> RegistryAnswer:
+        registry = outgoing.registry
+        request = self._open().request(
+            method, outgoing.target, headers=outgoing.headers, data=outgoing.form, allow_redirects=False
+        )
+        try:
+            async with request as reply:
+                body = await _read(registry, reply, outgoing.max_bytes)
+                found = {name.lower(): value for name, value in reply.headers.items()}
+                return RegistryAnswer(reply.status, found, body)
+        except TimeoutError:
+            raise
+        except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError):
+            raise HostError(f"the registry `{registry}` has no valid certificate") from None
+        except (aiohttp.ClientError, OSError, ValueError):
+            raise HostError(f"the registry `{registry}` cannot be reached") from None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=self._connector(),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=5),
+                trust_env=False,
+                auto_decompress=False,
+                headers={"User-Agent": f"pyverno/{__version__}", "Accept-Encoding": "identity"},
+            )
+        return self._session
+
+
+def _redirected(outgoing: _Outgoing, location: str) -> _Outgoing:
+    """Return the request at its new place, without its credential unless scheme, host and port stay."""
+    registry, at = outgoing.registry, outgoing.target
+    try:
+        to = at.join(URL(location))
+    except ValueError:
+        raise HostError(f"the registry `{registry}` redirects to nowhere") from None
+    if to.scheme not in (at.scheme, "https"):
+        raise HostError(f"the registry `{registry}` redirects to another scheme")
+    if (to.scheme, to.host, to.port) == (at.scheme, at.host, at.port):
+        return replace(outgoing, target=to)
+    kept = {name: value for name, value in outgoing.headers.items() if name != "Authorization"}
+    return replace(outgoing, target=to, headers=kept)
+
+
+async def _read(registry: str, reply: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    if reply.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise HostError(f"the registry `{registry}` answers with an encoded body, which was not asked for")
+    parts: list[bytes] = []
+    total = 0
+    async for part in reply.content.iter_any():
+        total += len(part)
+        if total > max_bytes:
+            raise HostError(f"the registry `{registry}` answers with more than {max_bytes} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _read_token(registry: str, body: bytes) -> tuple[str, float]:
+    try:
+        found = decode(body)
+    except DocumentError:
+        found = None
+    if isinstance(found, dict):
+        token = found.get("token") or found.get("access_token")
+        seconds = found.get("expires_in")
+        if isinstance(token, str) and token.isascii() and token.isprintable():
+            return token, seconds if isinstance(seconds, int | float) and seconds > 0 else _TOKEN_SECONDS
+    raise HostError(f"the registry `{registry}` has a realm that answers with no token")
+
+
+def _token_key(call: RegistryCall, credential: Credential) -> tuple[str, ...]:
+    secrets = (credential.username, credential.password, credential.identity_token, credential.registry_token)
+    return (call.registry, call.repository, *secrets)
+
+
+def _basic(credential: Credential) -> str:
+    pair = f"{credential.username}:{credential.password}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"
+
+
+def _retry_after(answer: RegistryAnswer) -> float:
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0

@@ -1,0 +1,196 @@
+"""An image registry in one process: the distribution API with and without referrers, tokens, and faults on demand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import BasicAuth, web
+
+from tests.authority.signing import Layer
+
+__all__ = ["Registry", "digest_of"]
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
+_EMPTY = "application/vnd.oci.empty.v1+json"
+BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+"""Answers a request in the place of the registry, or leaves it alone."""
+
+
+def digest_of(body: bytes) -> str:
+    """Return the digest of a body."""
+    return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+@dataclass
+class Registry:
+    """Images and what refers to them; use `start` and `stop`, or as an async context."""
+
+    supports_referrers: bool = True
+    users: dict[str, str] = field(default_factory=dict)
+    uses_tokens: bool = True
+    fault: Fault | None = None
+    manifests: dict[tuple[str, str], tuple[str, bytes]] = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    authorizations: list[tuple[str, str]] = field(default_factory=list)
+    host: str = ""
+
+    async def __aenter__(self) -> Registry:
+        """Start."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop."""
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen on a free port of this machine; `host` is its address afterwards."""
+        app = web.Application()
+        app.router.add_get("/token", self._token)
+        app.router.add_get("/v2/{tail:.*}", self._get)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.host = f"127.0.0.1:{port}"
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        await self._runner.cleanup()
+
+    # -------------------------------------------------------------------------------------------------------- content
+
+    def push(self, repository: str, tag: str, config: Any = None, layers: Sequence[bytes] = (b"layer",)) -> str:
+        """Store an image and return its digest."""
+        settings = json.dumps(config if config is not None else {"architecture": "amd64", "os": "linux"}).encode()
+        body = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": self._descriptor("application/vnd.oci.image.config.v1+json", settings),
+            "layers": [self._descriptor("application/vnd.oci.image.layer.v1.tar", each) for each in layers],
+        }
+        return self.put_manifest(repository, tag, MANIFEST, body)
+
+    def push_layers(self, repository: str, tag: str, layers: Sequence[Layer], media_type: str) -> str:
+        """Store an image whose layers are signatures (`.sig`) or attestations (`.att`)."""
+        body = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": self._descriptor("application/vnd.oci.image.config.v1+json", b"{}"),
+            "layers": [{**self._descriptor(media_type, each.blob), "annotations": each.annotations} for each in layers],
+        }
+        return self.put_manifest(repository, tag, MANIFEST, body)
+
+    def attach(
+        self,
+        repository: str,
+        subject: str,
+        blob: bytes,
+        artifact_type: str = BUNDLE,
+        annotations: dict[str, str] | None = None,
+        media_type: str = "",
+    ) -> str:
+        """Store a blob that refers to an image: a Sigstore bundle, a Notary signature, anything."""
+        body = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "artifactType": artifact_type,
+            "config": self._descriptor(_EMPTY, b"{}"),
+            "layers": [self._descriptor(media_type or artifact_type, blob)],
+            "subject": {"mediaType": MANIFEST, "digest": subject, "size": 1},
+            "annotations": annotations or {},
+        }
+        digest = self.put_manifest(repository, "", MANIFEST, body)
+        if not self.supports_referrers:
+            self._write_fallback(repository, subject)
+        return digest
+
+    def put_manifest(self, repository: str, tag: str, media_type: str, body: Any) -> str:
+        """Store a document under its digest, and under a tag when there is one."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        digest = digest_of(raw)
+        for reference in (digest, tag) if tag else (digest,):
+            self.manifests[repository, reference] = (media_type, raw)
+        return digest
+
+    def _descriptor(self, media_type: str, blob: bytes) -> dict[str, Any]:
+        digest = digest_of(blob)
+        self.blobs[digest] = blob
+        return {"mediaType": media_type, "digest": digest, "size": len(blob)}
+
+    def _referring(self, repository: str, subject: str) -> list[dict[str, Any]]:
+        found = []
+        for (owner, reference), (media_type, raw) in self.manifests.items():
+            body = json.loads(raw)
+            if owner != repository or ":" not in reference or body.get("subject", {}).get("digest") != subject:
+                continue
+            artifact_type = body.get("artifactType") or body["config"]["mediaType"]
+            found.append(
+                {
+                    "mediaType": media_type,
+                    "digest": reference,
+                    "size": len(raw),
+                    "artifactType": artifact_type,
+                    "annotations": body.get("annotations", {}),
+                }
+            )
+        return found
+
+    def _write_fallback(self, repository: str, subject: str) -> None:
+        listed = [
+            {key: value for key, value in each.items() if key != "annotations"}
+            for each in self._referring(repository, subject)
+        ]
+        body = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
+        self.put_manifest(repository, subject.replace(":", "-"), INDEX, body)
+
+    # ------------------------------------------------------------------------------------------------------- answers
+
+    async def _token(self, request: web.Request) -> web.StreamResponse:
+        self.requests["token"] += 1
+        given = request.headers.get("Authorization", "")
+        self.authorizations.append((request.path, given))
+        if not self._knows(given):
+            return web.json_response({"errors": [{"code": "UNAUTHORIZED"}]}, status=401)
+        return web.json_response({"token": "good", "expires_in": 300})
+
+    def _knows(self, header: str) -> bool:
+        if not header.startswith("Basic "):
+            return False
+        given = BasicAuth.decode(header)
+        return self.users.get(given.login) == given.password
+
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        repository, _, rest = request.match_info["tail"].rpartition("/")
+        repository, _, kind = repository.rpartition("/")
+        self.requests[kind] += 1
+        given = request.headers.get("Authorization", "")
+        self.authorizations.append((request.path, given))
+        if self.fault is not None:
+            answer = await self.fault(request)
+            if answer is not None:
+                return answer
+        if self.users and not (given == "Bearer good" if self.uses_tokens else self._knows(given)):
+            realm = f'Bearer realm="http://{self.host}/token",service="test",scope="repository:{repository}:pull"'
+            challenge = realm if self.uses_tokens else 'Basic realm="test"'
+            return web.json_response({}, status=401, headers={"WWW-Authenticate": challenge})
+        if kind == "manifests" and (repository, rest) in self.manifests:
+            media_type, raw = self.manifests[repository, rest]
+            headers = {"Docker-Content-Digest": digest_of(raw)}
+            return web.Response(body=raw, content_type=media_type, headers=headers)
+        if kind == "blobs" and rest in self.blobs:
+            return web.Response(body=self.blobs[rest], content_type="application/octet-stream")
+        if kind == "referrers" and self.supports_referrers:
+            body = {"schemaVersion": 2, "mediaType": INDEX, "manifests": self._referring(repository, rest)}
+            return web.Response(body=json.dumps(body).encode(), content_type=INDEX)
+        return web.json_response({"errors": [{"code": "MANIFEST_UNKNOWN"}]}, status=404)

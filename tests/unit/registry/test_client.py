@@ -1,0 +1,312 @@
+"""The registry client against a registry that answers well, badly, slowly or with lies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+from aiohttp import web
+
+from pyverno.errors import HostError, NotFoundError
+from pyverno.registry.client import RegistryClient, Repository, layers_of
+from pyverno.registry.credentials import Credential
+from pyverno.registry.transport import RegistrySettings, RegistryUnauthorizedError, Transport
+from tests.authority.registry import BUNDLE, INDEX, MANIFEST, Registry, digest_of
+
+T = TypeVar("T")
+USER = Credential("user", "canary-password", source="Secret team/pull")
+WRONG = Credential("user", "wrong", source="Secret team/old")
+
+
+def _run(registry: Registry, work: Callable[[RegistryClient], Awaitable[T]], seconds: float = 5.0) -> T:
+    async def run() -> T:
+        async with registry:
+            client = RegistryClient(Transport(RegistrySettings(seconds)))
+            try:
+                return await work(client)
+            finally:
+                await client.close()
+
+    return asyncio.run(run())
+
+
+def _repository(registry: Registry, *credentials: Credential) -> Repository:
+    return Repository(registry.host, "team/app", credentials)
+
+
+def _error(registry: Registry, work: Callable[[RegistryClient], Awaitable[object]], seconds: float = 5.0) -> str:
+    with pytest.raises(HostError) as caught:
+        _run(registry, work, seconds)
+    return caught.value.message.replace(registry.host, "HOST")
+
+
+# ---------------------------------------------------------------------------------------------------------- manifests
+
+
+def test_a_tag_is_resolved_to_the_digest_of_the_bytes() -> None:
+    """The digest is that of the body, and the body is kept by it."""
+    registry = Registry()
+    digest = registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> tuple[str, bool]:
+        found = await client.manifest(_repository(registry), "v1")
+        again = await client.manifest(_repository(registry), digest)
+        return found.digest, again.body == found.body
+
+    assert (digest, True) == _run(registry, work)
+    assert 1 == registry.requests["manifests"]
+
+
+def test_a_tag_is_asked_for_each_time() -> None:
+    """A tag may have moved since."""
+    registry = Registry()
+    first = registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> list[str]:
+        found = [(await client.manifest(_repository(registry), "v1")).digest]
+        registry.push("team/app", "v1", layers=(b"other",))
+        return [*found, (await client.manifest(_repository(registry), "v1")).digest]
+
+    found = _run(registry, work)
+    assert first == found[0] != found[1]
+
+
+def test_many_who_ask_at_once_make_one_request() -> None:
+    """A hundred requests for one manifest are one on the wire."""
+    registry = Registry()
+    registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> None:
+        await asyncio.gather(*(client.manifest(_repository(registry), "v1") for _ in range(100)))
+
+    _run(registry, work)
+    assert 1 == registry.requests["manifests"]
+
+
+def test_what_is_kept_is_kept_for_its_credentials_only() -> None:
+    """Who may not pull an image does not get it from the memory of who may."""
+    registry = Registry(users={"user": "canary-password"})
+    digest = registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> str:
+        await client.manifest(_repository(registry, USER), digest)
+        with pytest.raises(RegistryUnauthorizedError) as caught:
+            await client.manifest(_repository(registry), digest)
+        return caught.value.message.replace(registry.host, "HOST")
+
+    assert "the registry `HOST` refused access to `team/app` (no credential: 401)" == _run(registry, work)
+
+
+def test_a_missing_manifest_is_not_found() -> None:
+    """404 is told apart from a failure: an image without signatures is none."""
+    registry = Registry()
+
+    async def work(client: RegistryClient) -> None:
+        with pytest.raises(NotFoundError):
+            await client.manifest(_repository(registry), "v2")
+
+    _run(registry, work)
+
+
+# ----------------------------------------------------------------------------------------------------------- hostile
+
+
+async def _other_body(request: web.Request) -> web.StreamResponse | None:
+    return web.Response(body=b"{}", content_type=MANIFEST) if "manifests" in request.path else None
+
+
+async def _false_header(_request: web.Request) -> web.StreamResponse:
+    return web.Response(body=b"{}", content_type=MANIFEST, headers={"Docker-Content-Digest": "sha256:" + "0" * 64})
+
+
+async def _endless(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    for _ in range(1024):
+        await answer.write(b" " * 65536)
+    return answer
+
+
+async def _encoded(_request: web.Request) -> web.StreamResponse:
+    return web.Response(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+
+
+async def _silent(_request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
+async def _loop(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=307, headers={"Location": request.path})
+
+
+async def _elsewhere_by_file(_request: web.Request) -> web.StreamResponse:
+    return web.Response(status=307, headers={"Location": "file:///etc/passwd"})
+
+
+async def _broken(_request: web.Request) -> web.StreamResponse:
+    return web.Response(status=418)
+
+
+HOSTILE = {
+    "other body": (_other_body, "the registry `HOST` answers with another manifest than DIGEST"),
+    "false header": (_false_header, "the registry `HOST` answers with another manifest than DIGEST"),
+    "endless body": (_endless, "the registry `HOST` answers with more than 4194304 bytes"),
+    "encoded body": (_encoded, "the registry `HOST` answers with an encoded body, which was not asked for"),
+    "redirect loop": (_loop, "the registry `HOST` redirects more than 4 times"),
+    "redirect to a file": (_elsewhere_by_file, "the registry `HOST` redirects to another scheme"),
+    "odd status": (_broken, "the registry `HOST` answers 418 for `team/app`"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_registry_that_lies_is_an_error(case: str) -> None:
+    """Each lie is refused with its reason, and never read."""
+    fault, message = HOSTILE[case]
+    registry = Registry(fault=fault)
+    digest = registry.push("team/app", "v1")
+    found = _error(registry, lambda client: client.manifest(_repository(registry), digest))
+    assert message == found.replace(digest, "DIGEST")
+
+
+def test_a_header_that_names_another_digest_of_a_tag_is_an_error() -> None:
+    """The registry must not choose which digest is believed (CVE-2023-47630)."""
+    registry = Registry(fault=_false_header)
+    assert "the registry `HOST` names another digest than its answer has" == _error(
+        registry, lambda client: client.manifest(_repository(registry), "v1")
+    )
+
+
+def test_a_silent_registry_ends_at_the_limit() -> None:
+    """Waiting ends when the time of the call does."""
+    registry = Registry(fault=_silent)
+    assert "the registry `HOST` did not answer within 0.2 seconds" == _error(
+        registry, lambda client: client.manifest(_repository(registry), "v1"), seconds=0.2
+    )
+
+
+def test_a_blob_with_other_bytes_is_an_error() -> None:
+    """The digest of a blob is that of its bytes."""
+    registry = Registry()
+    digest = digest_of(b"expected")
+    registry.blobs[digest] = b"other"
+    found = _error(registry, lambda client: client.blob(_repository(registry), digest))
+    assert f"the registry `HOST` answers with another blob than {digest}" == found
+
+
+def test_only_sha256_names_a_blob() -> None:
+    """Another algorithm, or text that would change the path, never reaches the registry."""
+    registry = Registry()
+    found = _error(registry, lambda client: client.blob(_repository(registry), "sha256:../../secret"))
+    assert "`sha256:../../secret` is no digest of the kind sha256" == found
+    assert not registry.requests
+
+
+# -------------------------------------------------------------------------------------------------------- credentials
+
+
+@pytest.mark.parametrize("uses_tokens", [True, False])
+def test_credentials_are_tried_in_order(uses_tokens: bool) -> None:
+    """The first that the registry takes counts, with tokens or with basic authentication."""
+    registry = Registry(users={"user": "canary-password"}, uses_tokens=uses_tokens)
+    digest = registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> str:
+        return (await client.manifest(_repository(registry, WRONG, USER), "v1")).digest
+
+    assert digest == _run(registry, work)
+
+
+def test_refused_credentials_are_named_by_their_source() -> None:
+    """The message says what was tried and never a secret."""
+    registry = Registry(users={"user": "canary-password"})
+    found = _error(registry, lambda client: client.manifest(_repository(registry, WRONG), "v1"))
+    assert "the registry `HOST` refused access to `team/app` (Secret team/old: 401, no credential: 401)" == found
+    assert "canary-password" not in repr(USER)
+
+
+def test_a_redirect_to_another_host_takes_no_credential_along() -> None:
+    """Blobs often lie elsewhere; the token stays with the registry (oras-go CVE-2026-50151)."""
+    registry = Registry(users={"user": "canary-password"})
+    store = Registry()
+    body = b"blob"
+    digest = digest_of(body)
+    store.blobs[digest] = body
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if "blobs" not in request.path or request.headers.get("Authorization") != "Bearer good":
+            return None
+        return web.Response(status=307, headers={"Location": f"http://{store.host}{request.path}"})
+
+    registry.fault = fault
+
+    async def work(client: RegistryClient) -> bytes:
+        async with store:
+            return await client.blob(_repository(registry, USER), digest)
+
+    assert body == _run(registry, work)
+    assert [""] == [given for _, given in store.authorizations]
+
+
+# ---------------------------------------------------------------------------------------------------------- referrers
+
+
+@pytest.mark.parametrize("supports_referrers", [True, False])
+def test_referrers_are_found_by_the_api_or_the_fallback_tag(supports_referrers: bool) -> None:
+    """Registries without the API have an index under a tag."""
+    registry = Registry(supports_referrers=supports_referrers)
+    subject = registry.push("team/app", "v1")
+    attached = registry.attach("team/app", subject, b"{}")
+    registry.attach("team/app", subject, b"[]", "application/vnd.other")
+
+    async def work(client: RegistryClient) -> list[str]:
+        return [each.digest for each in await client.referrers(_repository(registry), subject, BUNDLE)]
+
+    assert [attached] == _run(registry, work)
+
+
+def test_an_image_without_referrers_has_none() -> None:
+    """No API and no tag is an empty list, not an error."""
+    registry = Registry(supports_referrers=False)
+    subject = registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> list[object]:
+        return list(await client.referrers(_repository(registry), subject, BUNDLE))
+
+    assert [] == _run(registry, work)
+
+
+def test_pages_of_referrers_do_not_go_on_forever_or_elsewhere() -> None:
+    """A list that never ends, or that continues on another host, is an error (CVE-2023-42813)."""
+    messages = []
+    for link in ("</v2/team/app/referrers/x>; rel=next", "<https://evil.example.com/v2/>; rel=next"):
+
+        async def fault(_request: web.Request, link: str = link) -> web.StreamResponse:
+            body = json.dumps({"manifests": []}).encode()
+            return web.Response(body=body, content_type=INDEX, headers={"Link": link})
+
+        registry = Registry(fault=fault)
+        messages.append(_error(registry, lambda client, at=registry: client.referrers(_repository(at), "sha256:0")))  # type: ignore[misc]
+    assert [
+        "the list of referrers of sha256:0 has more than 10 pages",
+        "the registry `HOST` continues its list elsewhere",
+    ] == messages
+
+
+def test_too_many_referrers_are_an_error() -> None:
+    """More than fifty of a type are not looked at one by one."""
+    registry = Registry()
+    subject = registry.push("team/app", "v1")
+    for number in range(51):
+        registry.attach("team/app", subject, str(number).encode())
+    found = _error(registry, lambda client: client.referrers(_repository(registry), subject, BUNDLE))
+    assert "the image has more than 50 referrers of this type" == found
+
+
+def test_layers_without_a_digest_are_an_error() -> None:
+    """A manifest that names nothing that can be checked is not read further."""
+    with pytest.raises(HostError, match="without a digest"):
+        layers_of({"layers": [{"mediaType": "text", "digest": "md5:0"}]})
