@@ -1,3 +1,3 @@
-"""What a replica knows about its cluster: kinds, namespaces, policies, roles, global context; and hosts made of it."""
+"""The in-memory state of a cluster: kinds, namespaces, policies, roles, global context; and hosts built on it."""
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a replica knows of its cluster: kinds, namespaces, policies, roles, the ConfigMap; watches keep it up to date.
+"""The in-memory state of a cluster: kinds, namespaces, policies, roles, the ConfigMap; watches keep it up to date.
 
-The webhook reads it as its `World`, the leader writes what follows from it. This module must never judge, and never
-write to the cluster.
+The webhook reads it as `ClusterFacts`; the leader's controllers react to its changes. It never writes to the cluster.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _SETTLE_SECONDS: Final = 0.1
 _RETRY_SHARE: Final = 1 / 15
 _SILENT_SHARE: Final = 1 / 3
 _LOOK_SHARE: Final = 2 / 3
-"""How often we look what is served, as a share of the bound: other servers come and go without a definition."""
+"""Interval of discovery as a share of the bound: aggregated API servers come and go without a definition."""
 
 _CATCH_UP_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 5.0
@@ -59,16 +58,16 @@ _PATIENCE_SECONDS: Final = 5.0
 log = logging.getLogger("pyverno.admission")
 
 Start = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
-"""Starts something that is to run as long as the controller does."""
+"""Starts a task that runs as long as the controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """What of a cluster is followed, and what policies may do.
+    """What is watched in a cluster, and what policies may do.
 
     `namespace` is that of the controllers, with the ConfigMaps `config_map` and `metrics_config_map`. A cache that has
-    not followed the cluster for `stale_seconds` is a problem. `background_account` is the user name of the controller
-    that changes existing objects.
+    been out of sync for `stale_seconds` makes the replica not ready. `background_account` is the user name of the
+    controller that changes existing objects.
     """
 
     namespace: str = "kyverno"
@@ -93,7 +92,7 @@ class ClusterState:
         start: Start,
         metrics: Metrics | None = None,
     ) -> None:
-        """Take the client, the settings, what rules ask, how parts are started, and metrics that tell of policies."""
+        """Take the client, the settings, the source of hosts, a function that starts tasks, and metrics."""
         self.configuration = Configuration()
         self.own_namespace = settings.namespace
         self.protects_managed = settings.protects_managed
@@ -137,7 +136,7 @@ class ClusterState:
 
     @property
     def policies(self) -> Policies:
-        """The policies of this moment; raises HostUnavailableError while there are kinds that have not arrived."""
+        """The current policies; raises HostUnavailableError until every watch of policies has synced."""
         if self._unsynced:
             self._unsynced = tuple(informer for informer in self._unsynced if not informer.synced.is_set())
             if self._unsynced:
@@ -145,7 +144,7 @@ class ClusterState:
         return self.store.policies
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace, None when it is unknown; raises HostError when namespaces cannot be known."""
+        """Return a namespace, None if there is none; raises HostError until the watch has synced."""
         if self._namespaces is None or not self._namespaces.synced.is_set():
             raise HostUnavailableError("the namespaces of the cluster are not known yet")
         return self._namespaces.get(name)
@@ -157,7 +156,7 @@ class ClusterState:
     # ------------------------------------------------------------------------------------------------------- freshness
 
     def problem(self) -> str:
-        """Return which cache is not there yet or has not followed the cluster for long; the empty text when none."""
+        """Return which cache has not synced or is stale; the empty text if none."""
         for informer in self._informers.values():
             problem = informer.problem()
             if problem:
@@ -165,19 +164,19 @@ class ClusterState:
         return self._served.problem()
 
     def stale_seconds(self) -> Iterator[tuple[tuple[str, ...], float]]:
-        """Yield for every resource that is followed for how long it has not been; 0 while it is."""
+        """Yield for every watched resource how many seconds its cache has been stale; 0 while it is current."""
         for gvr, informer in tuple(self._informers.items()):
             yield (f"{gvr.resource}.{gvr.group}" if gvr.group else gvr.resource,), informer.stale_seconds
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether nothing is known that has still to be looked at."""
+        """Return whether all noticed changes of definitions have been processed."""
         return not self._definitions_changed.is_set()
 
     def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:
-        """Tell whether the watches have brought an object in this version or a later one, or with "" that it is gone.
+        """Return whether the watches have delivered this version of an object or a later one ("" = its deletion).
 
-        What is not watched is taken as seen.
+        Resources that are not watched count as seen.
         """
         informer = next((each for each in self._informers.values() if _same_objects(each.gvr, gvr)), None)
         if informer is None or (informer.gvr == _CONFIG_MAPS and namespace != self._settings.namespace):
@@ -188,7 +187,7 @@ class ClusterState:
         return int(found["metadata"]["resourceVersion"]) >= int(version)
 
     def policy_resource(self, body: JSONObject) -> GVR | None:
-        """Return the resource that a policy is written by; None when the cluster does not serve it."""
+        """Return the resource of a policy's API version and kind; None when the cluster does not serve it."""
         for gvr in WATCHED_POLICIES:
             info = self.kinds.by_resource(gvr)
             if info is not None and (info.api_version, info.kind) == (body.get("apiVersion"), body.get("kind")):
@@ -196,25 +195,25 @@ class ClusterState:
         return None
 
     def watches(self, gvr: GVR) -> bool:
-        """Tell whether the objects of a resource are followed."""
+        """Return whether a resource is watched."""
         return gvr in self._informers
 
     def watched(self, gvr: GVR, name: str, namespace: str) -> JSONObject | None:
-        """Return an object as the watch brought it last; None when it is gone or not watched."""
+        """Return the last known state of an object; None when it is gone or not watched."""
         return self._informers[gvr].get(name, namespace) if gvr in self._informers else None
 
     def current(self, body: JSONObject) -> JSONObject:
-        """Return a policy as the watch brought it last, with its status; the given one where it is not watched."""
+        """Return the last known state of a policy, with its status; the given one where it is not watched."""
         gvr, metadata = self.policy_resource(body), body["metadata"]
         found = None if gvr is None else self.watched(gvr, metadata["name"], metadata.get("namespace") or "")
         return body if found is None else found
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call the listener whenever something changed from which webhook configurations or status follow."""
+        """Call the listener whenever something changed that webhook configurations or status depend on."""
         self._listeners.append(listener)
 
     def listen_to_status(self, listener: Callable[[Identity], None]) -> None:
-        """Call the listener with every policy of which only the status or other metadata changed."""
+        """Call the listener with every policy whose status or metadata changed, but not its spec."""
         self._status_listeners.append(listener)
 
     # ------------------------------------------------------------------------------------------------------ the watches
@@ -224,7 +223,7 @@ class ClusterState:
 
         Raises UsageError when the cluster lacks what we need, HostError when it cannot be reached.
         """
-        await self._served.look()
+        await self._served.refresh()
         self._check_definitions()
         self._definitions = self._watch(_DEFINITIONS, self._take_definition, shrink=_without_schema)
         await self._wait_for(self._definitions)
@@ -234,7 +233,7 @@ class ClusterState:
         log.info("everything has arrived", extra={"fields": known})
 
     async def wait_for_sync(self) -> None:
-        """Wait until every watch that was begun has brought everything; the log tells what takes long."""
+        """Wait until every started watch has synced; the log names those that take long."""
         for informer in tuple(self._informers.values()):
             await self._wait_for(informer)
 
@@ -247,9 +246,9 @@ class ClusterState:
             log.warning("still waiting", extra={"fields": {"for": informer.gvr.resource, "reason": informer.trouble}})
 
     async def catch_up(self) -> None:
-        """Wait until the watches have brought every policy that is in the cluster now.
+        """Wait until the watches have delivered every policy that is in the cluster now.
 
-        Whoever takes over from another replica must not know less than that one did. Raises StatusError and HostError.
+        A new leader must not act on older state than its predecessor. Raises StatusError and HostError.
         """
         for gvr in WATCHED_POLICIES:
             while gvr in self._informers:
@@ -266,10 +265,10 @@ class ClusterState:
                 async with asyncio.timeout(bound * (_SILENT_SHARE if self._served.silent else _LOOK_SHARE)):
                     await self._definitions_changed.wait()
             await asyncio.sleep(_SETTLE_SECONDS)
-            was_told = self._definitions_changed.is_set()
+            is_notified = self._definitions_changed.is_set()
             self._definitions_changed.clear()
             try:
-                has_changed = await self._served.look()
+                has_changed = await self._served.refresh()
             except (HostError, StatusError) as error:
                 log.warning("what the cluster serves cannot be found out", extra={"fields": {"error": str(error)}})
                 await asyncio.sleep(bound * _RETRY_SHARE)
@@ -277,7 +276,7 @@ class ClusterState:
                 continue
             self._watch_policies()
             await self._leave_what_is_gone()
-            if was_told or has_changed:
+            if is_notified or has_changed:
                 self._wake()
                 self._note_change()
 
@@ -286,7 +285,7 @@ class ClusterState:
             listener()
 
     def _wake(self) -> None:
-        """Let everything that could not be followed try again: what was missing may be served now."""
+        """Retry all failed watches at once: a missing kind may be served now."""
         self._hosts.entries.wake()
         for informer in self._informers.values():
             informer.wake()
@@ -318,9 +317,9 @@ class ClusterState:
             self._watch(entries, self._hosts.take_entry)
 
     def _exists(self, gvr: GVR) -> bool:
-        """Tell whether a kind is served, or is defined and therefore about to be.
+        """Return whether a kind is served, or defined and therefore about to be served.
 
-        Discovery alone must not decide: it leaves out what is late, and policies that nobody watches stop nothing.
+        Discovery alone is not enough: it may lag behind, and policies that are not watched are not enforced.
         """
         if self.kinds.by_resource(gvr) is not None:
             return True
@@ -328,7 +327,7 @@ class ClusterState:
         return found is not None and gvr.version in found["spec"]["served"]
 
     async def _leave_what_is_gone(self) -> None:
-        """Stop watching kinds whose definition was taken away; their objects went with it."""
+        """Stop watching kinds whose definition was deleted together with their objects."""
         takers = {
             **dict.fromkeys((*WATCHED_POLICIES, *WATCHED_EXCEPTIONS), self._take_policy),
             **dict.fromkeys(ENTRY_VERSIONS, self._hosts.take_entry),
@@ -397,12 +396,12 @@ class ClusterState:
         else:
             self._note_change()
             if log.isEnabledFor(logging.DEBUG):
-                log.debug("a policy has changed", extra={"fields": self._told(notice, body)})
+                log.debug("a policy has changed", extra={"fields": self._change_fields(notice, body)})
             if compiled is not None and self._info is not None:
                 self._info.note(compiled, _CHANGES[notice])
 
-    def _told(self, notice: Notice, body: JSONObject) -> JSONObject:
-        """Return what tells later, beside an answer, which policies were known when it was given."""
+    def _change_fields(self, notice: Notice, body: JSONObject) -> JSONObject:
+        """Return log fields that show which policies were known at the time of a response."""
         metadata = body["metadata"]
         key = "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)
         version = metadata.get("resourceVersion", "")
@@ -410,12 +409,12 @@ class ClusterState:
 
 
 def _same_objects(one: GVR, other: GVR) -> bool:
-    """Tell whether two resources are versions of the same one."""
+    """Return whether two resources are versions of the same one."""
     return (one.group, one.resource) == (other.group, other.resource)
 
 
 def _without_schema(body: JSONObject) -> JSONObject:
-    """Keep of a definition what tells it from its other states, and its versions: schemas can be a megabyte."""
+    """Keep the identity, generation and served versions of a definition: schemas can be a megabyte."""
     metadata = body.get("metadata") or {}
     kept = {key: metadata.get(key) for key in ("name", "uid", "resourceVersion", "generation")}
     versions = (body.get("spec") or {}).get("versions") or ()

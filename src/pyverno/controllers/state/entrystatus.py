@@ -1,7 +1,7 @@
-"""The state of GlobalContextEntry objects: each replica reports by event and metric, the leader writes `status`.
+"""The status of GlobalContextEntry objects: each replica reports by event and metric, the leader writes `status`.
 
-Conditions follow from state, never from the moment it changed: a replica that becomes the leader writes what it knows
-of every entry, and writes again what somebody else changed. This module must never read the data of an entry.
+Conditions are derived from the current state, not from transitions: a new leader writes the status of every entry, and
+restores a status that another client changed.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _NOT_FOUND: Final = 404
 
 @dataclass(slots=True)
 class _State:
-    """What is known of one entry; `problem` is None while nobody can say."""
+    """The state of one entry; `problem` is None while it is unknown."""
 
     problem: str | None = None
     refreshed: str = ""
     written: JSONObject = field(default_factory=dict)
-    told: tuple[str, float] = ("", 0.0)
+    reported: tuple[str, float] = ("", 0.0)
 
 
 class EntryStatus:
-    """Keeps the state of every entry; its `controller` writes it, in the leader only."""
+    """Keeps the state of every entry; `controller` writes the statuses and runs in the leader only."""
 
     def __init__(
         self, client: Client, resource: Callable[[], GVR | None], emit: Callable[[Event], None] = lambda _event: None
     ) -> None:
-        """Take the client, the version of the kind that the cluster serves, and a receiver of events."""
+        """Take the client, the version of the kind that the cluster serves, and a function that emits events."""
         self._client = client
         self._resource = resource
         self._emit = emit
@@ -59,10 +59,10 @@ class EntryStatus:
             keys=lambda: self._states,
             settings=LoopSettings(settle_seconds=_SETTLE_SECONDS, backoff=_BACKOFF),
         )
-        """Writes the status of every entry, and again whenever it differs from the state, while it runs."""
+        """Writes the status of every entry whenever it differs from the state."""
 
     def take(self, notice: Notice, body: JSONObject) -> None:
-        """Take an entry that was made, changed or deleted: its status may differ from the state."""
+        """Handle the creation, change or deletion of an entry: its status may differ from the state."""
         name = body["metadata"]["name"]
         if notice is Notice.DELETED:
             self._states.pop(name, None)
@@ -71,19 +71,19 @@ class EntryStatus:
         self._mark(name)
 
     def note(self, entry: ResourceRef, uid: str, problem: str) -> None:
-        """Note why an entry has no data; the empty text: it has."""
+        """Record why an entry has no data ("" = it has data)."""
         state = self._states.setdefault(entry.name, _State())
         state.problem = problem
         self._mark(entry.name)
         now = time.monotonic()
-        is_news = problem != state.told[0] or now - state.told[1] >= _REPEAT_SECONDS
+        is_news = problem != state.reported[0] or now - state.reported[1] >= _REPEAT_SECONDS
         if is_news:
-            state.told = problem, now
+            state.reported = problem, now
             if problem:
                 self._emit(Event("PolicyError", "Retrying", problem, entry, source=_SOURCE, uid=uid))
 
     def note_refresh(self, entry: ResourceRef, uid: str) -> None:
-        """Note that the API of an entry has answered now."""
+        """Record that the API of an entry answered just now."""
         self._states.setdefault(entry.name, _State()).refreshed = _now()
         self.note(entry, uid, "")
 
@@ -97,7 +97,7 @@ class EntryStatus:
         try:
             await self._write(name)
         except StatusError as error:
-            if error.status != _NOT_FOUND:  # the watch brings its end
+            if error.status != _NOT_FOUND:  # the watch delivers the deletion
                 raise
 
     def _mark(self, name: str) -> None:
@@ -121,7 +121,7 @@ def _wanted(state: _State) -> JSONObject:
         "message": state.problem,
         "lastTransitionTime": _now(),
     }
-    # the leader before may have refreshed it later: the time of an entry never goes back
+    # the previous leader may have refreshed it later: the time of an entry never goes back
     refreshed = max(state.refreshed, str(state.written.get("lastRefreshTime") or "")) if state.refreshed else ""
     return {"conditions": [condition], **({"lastRefreshTime": refreshed} if refreshed else {})}
 

@@ -1,7 +1,7 @@
-"""The global context: what GlobalContextEntry objects name, kept in memory for rules to look up.
+"""The global context: data of GlobalContextEntry objects, kept in memory for rules to look up.
 
-What is not there, not there yet or failed is an error, never an empty answer. All methods belong to the event loop's
-thread but `get` and `is_cached`. This module must never judge, and never write to the cluster.
+A missing, unsynced or failed entry is an error, never an empty value. `get` and `is_cached` are thread-safe; call all
+other methods on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = ["ENTRY_VERSIONS", "GlobalContext"]
 ENTRY_VERSIONS: Final = tuple(
     GVR("kyverno.io", version, "globalcontextentries") for version in ("v2", "v2beta1", "v2alpha1")
 )
-"""The versions of the kind, the best first; one of those that a cluster serves is watched."""
+"""The versions of the kind, best first; the first one that a cluster serves is watched."""
 
 log = logging.getLogger("pyverno.globalcontext")
 
 
-def _nobody(entry: ResourceRef, uid: str) -> None:
-    """Tell nobody."""
+def _ignore_refresh(entry: ResourceRef, uid: str) -> None:
+    """Do nothing."""
 
 
-def _no_one(entry: ResourceRef, uid: str, error: str) -> None:
-    """Tell nobody."""
+def _ignore_state(entry: ResourceRef, uid: str, error: str) -> None:
+    """Do nothing."""
 
 
 class GlobalContext:
-    """Keeps the entries; `take` is fed by a watch of them, `get` answers rules from any thread."""
+    """Keeps the entries; a watch calls `take`, rules call `get` from any thread."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class GlobalContext:
         *,
         max_entries: int = 0,
         bound: float = STALE_SECONDS,
-        on_refresh: Callable[[ResourceRef, str], None] = _nobody,
-        on_state: Callable[[ResourceRef, str, str], None] = _no_one,
+        on_refresh: Callable[[ResourceRef, str], None] = _ignore_refresh,
+        on_state: Callable[[ResourceRef, str, str], None] = _ignore_state,
     ) -> None:
         """Take the clients that read entries, and the limit on their number (0 = none).
 
@@ -75,7 +75,7 @@ class GlobalContext:
         self._ending: set[asyncio.Task[None]] = set()
 
     def take(self, notice: Notice, body: JSONObject) -> None:
-        """Take an entry that was made, changed or deleted; a change of its status is none."""
+        """Handle the creation, change or deletion of an entry; a change of its status alone is ignored."""
         name = body["metadata"]["name"]
         if notice is Notice.DELETED:
             self._remove(name)
@@ -91,7 +91,7 @@ class GlobalContext:
     def get(self, name: str) -> JSON:
         """Return the data of `entry` or `entry.projection`.
 
-        Raises HostUnavailableError when there is no such entry, HostError with the reason when its data are not there.
+        Raises HostUnavailableError when there is no such entry, HostError with the reason when it has no data.
         """
         found = self._find(name)
         if found is not None:
@@ -105,17 +105,17 @@ class GlobalContext:
         raise HostUnavailableError(f"failed to fetch entry key={name}")
 
     def is_cached(self, name: str) -> bool:
-        """Tell whether `get` answers at once."""
+        """Return whether `get` answers without computing anything."""
         found = self._find(name)
         return found is None or found[0].is_cached(found[1])
 
     def wake(self) -> None:
-        """Try again at once what could not be read: the cluster serves something else than before."""
+        """Retry failed entries at once, because the kinds that the cluster serves have changed."""
         for entry in self._entries.values():
             entry.wake()
 
     async def close(self) -> None:
-        """Stop following the cluster."""
+        """Stop all entries."""
         entries, self._entries = self._entries, {}
         await asyncio.gather(*(entry.stop() for entry in entries.values()), *self._ending)
 
@@ -129,7 +129,7 @@ class GlobalContext:
     def _put(self, name: str, body: JSONObject) -> None:
         self._stop(name)
         self._specs[name] = body.get("spec")
-        self._entries = {**self._entries, name: self._made(body)}
+        self._entries = {**self._entries, name: self._make(body)}
 
     def _remove(self, name: str) -> None:
         self._waiting.pop(name, None)
@@ -147,7 +147,7 @@ class GlobalContext:
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 
-    def _made(self, body: JSONObject) -> Entry:
+    def _make(self, body: JSONObject) -> Entry:
         entry, uid = _reference(body)
         on_refresh, on_state = partial(self._on_refresh, entry, uid), partial(self._on_state, entry, uid)
         compiled = compile_document(Document(body, ""))
@@ -182,12 +182,12 @@ class GlobalContext:
 
 
 def _reference(body: JSONObject) -> tuple[ResourceRef, str]:
-    """Return what names an entry, and its uid."""
+    """Return the reference and the uid of an entry."""
     return ResourceRef.of(body), str(body["metadata"].get("uid") or "")
 
 
 def _readings(name: str) -> Iterator[tuple[str, str]]:
-    """Yield what a reference may mean as (entry, projection): names of both may have dots."""
+    """Yield the possible meanings of a reference as (entry, projection): both names may contain dots."""
     yield name, ""
     entry, dot, _ = name.rpartition(".")
     while dot:

@@ -1,8 +1,7 @@
-"""The data of one entry of the global context: objects of a resource, the answer of an API, or why there are none.
+"""The data of one entry of the global context: objects of a resource, the response of an API, or an error.
 
-Objects are followed by a watch, answers asked for again and again; what is older than its bound is an error. `read` and
-`is_cached` may be called from any thread, everything else belongs to the event loop's. This module must never know who
-asks.
+Objects are watched, APIs are polled; data older than its bound is an error. `read` and `is_cached` are thread-safe;
+call all other methods on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _CHANCE: Final = random.SystemRandom()
 
 Projections: TypeAlias = Mapping[str, Callable[[JSON], JSON]]
 OnState: TypeAlias = Callable[[str], None]
-"""Takes, on the event loop, the reason why an entry or a projection has no data; the empty text: it has."""
+"""Called on the event loop with the reason why an entry or a projection has no data ("" = it has data)."""
 
 _LOOK_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 10.0
@@ -45,24 +44,24 @@ class Entry(Protocol):
     """The data of one entry."""
 
     def read(self, projection: str) -> JSON:
-        """Return everything (for "") or a projection; raises HostError."""
+        """Return all data (for "") or a projection; raises HostError."""
         ...
 
     def is_cached(self, projection: str) -> bool:
-        """Tell whether `read` has nothing to work out."""
+        """Return whether `read` answers without computing anything."""
         ...
 
     def wake(self) -> None:
-        """Try again at once if there are no data, or none that are young enough."""
+        """Retry at once if there is no data, or only stale data."""
         ...
 
     async def stop(self) -> None:
-        """Stop following the world."""
+        """Stop watching or polling."""
         ...
 
 
 class InvalidEntry:
-    """An entry that says nothing that could be followed."""
+    """An entry whose spec is invalid: every read raises the reason."""
 
     def __init__(self, reason: str, on_state: OnState) -> None:
         self._reason = reason
@@ -74,18 +73,18 @@ class InvalidEntry:
         raise HostError(self._reason)
 
     def is_cached(self, projection: str) -> bool:
-        """True: there is nothing to work out."""
+        """Return True: there is nothing to compute."""
         return True
 
     def wake(self) -> None:
-        """Hold nothing."""
+        """Do nothing."""
 
     async def stop(self) -> None:
-        """Hold nothing."""
+        """Do nothing."""
 
 
 class ListedEntry:
-    """The objects of a resource, in order of their names; projections are worked out when they are asked for."""
+    """The objects of a resource, sorted by name; projections are computed on first use after a change."""
 
     def __init__(
         self,
@@ -130,12 +129,12 @@ class ListedEntry:
         return found[projection]
 
     def is_cached(self, projection: str) -> bool:
-        """Tell whether nothing has changed since the last time."""
+        """Return whether nothing has changed since the last read."""
         data = self._all
         return data is not None and (not projection or self._projected_from is data)
 
     def wake(self) -> None:
-        """List or watch again at once."""
+        """Retry the list or watch at once."""
         self._informer.wake()
 
     async def stop(self) -> None:
@@ -159,7 +158,7 @@ class ListedEntry:
             return self._all
 
     def _project(self, data: list[JSON]) -> Mapping[str, JSON]:
-        """Work out all projections; one that fails keeps its last value until that is too old."""
+        """Compute all projections; one that fails keeps its last value until that is too old."""
         found = dict(self._projected)
         failing: dict[str, tuple[str, float]] = {}
         for name, evaluate in self._projections.items():
@@ -174,12 +173,12 @@ class ListedEntry:
         return found
 
     async def _watch_over(self) -> None:
-        """Tell of every change between data and none."""
-        said: str | None = None
+        """Report every transition between data and no data."""
+        reported: str | None = None
         while True:
             problem = self._problem()
-            if problem is not None and problem != said:
-                said = problem
+            if problem is not None and problem != reported:
+                reported = problem
                 if problem:
                     fields = {"entry": self._name, "error": problem}
                     log.warning("a global context entry has no data", extra={"fields": fields})
@@ -192,7 +191,7 @@ class ListedEntry:
                 await asyncio.sleep(_LOOK_SECONDS)
 
     def _problem(self) -> str | None:
-        """Return why there are no data, the empty text when there are; None while the first list may still come."""
+        """Return why there is no data ("" = there is data); None while the first list may still arrive."""
         informer = self._informer
         if informer.is_stale:
             if informer.synced.is_set():
@@ -203,9 +202,9 @@ class ListedEntry:
 
 
 class PolledEntry:
-    """The answer of an API and its projections; an error stands until the next good answer.
+    """The response of an API and its projections; an error stays until the next successful response.
 
-    An answer counts for the refresh interval and as long as the tries for the next one may take, which is the bound.
+    A response is valid for the refresh interval plus the time that the next attempts may take, which is the bound.
     """
 
     def __init__(
@@ -231,7 +230,7 @@ class PolledEntry:
         self._work = (asyncio.create_task(self._run()),)
 
     def read(self, projection: str) -> JSON:
-        """Return the last answer or a projection of it; raises HostError when that is no good one."""
+        """Return the last response or a projection of it; raises HostError when the last attempt failed."""
         data, error = self._state
         if error:
             raise HostError(error)
@@ -240,16 +239,16 @@ class PolledEntry:
         return data[projection]
 
     def is_cached(self, projection: str) -> bool:
-        """True: projections are worked out when an answer comes."""
+        """Return True: projections are computed when a response arrives."""
         return True
 
     def wake(self) -> None:
-        """Ask again at once after an error."""
+        """Poll again at once after an error."""
         if self._state[1]:
             self._woken.set()
 
     async def stop(self) -> None:
-        """Stop asking."""
+        """Stop polling."""
         await _cancelled(self._work)
 
     async def _run(self) -> None:
@@ -280,7 +279,7 @@ class PolledEntry:
             raise HostError(f"no answer within {self._bound:g} seconds") from None
 
     async def _tried(self) -> JSON:
-        """Ask up to `retryLimit` times, with pauses that grow."""
+        """Call the API up to `retryLimit` times, with growing delays."""
         pause = _FIRST_PAUSE
         for left in range(max(self._call.retry_limit, 1) - 1, -1, -1):
             try:

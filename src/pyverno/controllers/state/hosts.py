@@ -1,6 +1,6 @@
-"""What rules may ask of the world, put together: the Host, calls of services, global context, cached ConfigMaps.
+"""Construction of the hosts that rules use: API access, service calls, global context, cached ConfigMaps.
 
-Every controller that judges has one. This module must never judge, and never write to the cluster.
+Every controller that evaluates rules has one factory.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _CACHED: Final = "cache.kyverno.io/enabled"
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """What the flags say; `max_entries` bounds the global context (0 = no limit).
+    """Settings of the flags; `max_entries` bounds the global context (0 = no limit).
 
-    What is kept in memory is an error, or makes the replica not ready, once it is `stale_seconds` old.
+    A cache older than `stale_seconds` is an error or makes the replica not ready.
     """
 
     egress: EgressSettings = field(default_factory=EgressSettings)
@@ -43,7 +43,7 @@ class HostSettings:
 
 
 class HostFactory:
-    """Holds the parts; `take_entry` is fed by a watch of GlobalContextEntry objects, `status` reports on them."""
+    """Creates hosts and owns what they share; a watch of GlobalContextEntry objects calls `take_entry`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class HostFactory:
         *,
         emit: Callable[[Event], None] = lambda _event: None,
     ) -> None:
-        """Take the client, the settings, the kinds, and a receiver of events."""
+        """Take the client, the settings, the served kinds, and a function that emits events."""
         self._client = client
         self._settings = settings
         self._kinds = kinds
@@ -70,16 +70,16 @@ class HostFactory:
         )
 
     def take_entry(self, notice: Notice, body: JSONObject) -> None:
-        """Take a GlobalContextEntry that was made, changed or deleted."""
+        """Handle the creation, change or deletion of a GlobalContextEntry."""
         self.status.take(notice, body)
         self.entries.take(notice, body)
 
     def entry_resource(self) -> GVR | None:
-        """Return the version of GlobalContextEntry that is to be watched; None when the cluster serves none."""
+        """Return the version of GlobalContextEntry to watch; None when the cluster serves none."""
         return next((gvr for gvr in ENTRY_VERSIONS if self._kinds().by_resource(gvr) is not None), None)
 
     def config_maps(self) -> Informer | None:
-        """Return the cache of ConfigMaps that somebody has to run; None when there is to be none."""
+        """Return the informer that caches ConfigMaps, which the caller runs; None when caching is disabled."""
         if self._settings.caches_config_maps and self._config_maps is None:
             # Kyverno: the label alone counts, whatever its value
             self._config_maps = Informer(
@@ -88,7 +88,7 @@ class HostFactory:
         return self._config_maps
 
     def host(self) -> ClusterHost:
-        """Return the world as rules see it; called on the event loop that owns the client."""
+        """Return a Host for rules; call it on the event loop that owns the client."""
         return ClusterHost(
             self._client,
             asyncio.get_running_loop(),
@@ -101,6 +101,6 @@ class HostFactory:
         )
 
     async def close(self) -> None:
-        """End what was started and close all connections to services."""
+        """Stop all entries and close all connections to services."""
         await self.entries.close()
         await self._egress.close()

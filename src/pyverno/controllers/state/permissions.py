@@ -1,7 +1,7 @@
-"""Whether accounts may do what policies need of them: read for reports, change what rules mutate later.
+"""Checks, by SubjectAccessReviews, that service accounts have the permissions policies need.
 
-Asked of the API server by SubjectAccessReviews. An account that is not named is asked nothing and lacks nothing. This
-module must never grant anything.
+Reports need read access, mutate-existing rules need write access to their targets. An account that is not configured
+is not checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME: Final = regex("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def resources_of(constraints: MatchConstraints | None) -> Iterator[GVR]:
-    """Yield what constraints are about, each once, as it is written: wildcards and subresources are not resolved."""
+    """Yield the resources of constraints, each once, as written: wildcards and subresources are not resolved."""
     seen: set[GVR] = set()
     for rule in constraints.resource_rules if constraints is not None else ():
         for group in rule.api_groups:
@@ -49,7 +49,7 @@ def is_scanned(policy: object) -> TypeGuard[CelPolicy]:
 
 
 class ReadPermissions:
-    """What the account of reports may get, list and watch; once granted, it is not asked again for the same policy."""
+    """Checks what the reports account may get, list and watch; a granted policy is not checked again."""
 
     def __init__(self, client: Client, account: str) -> None:
         """Take the client and the account's user name (`system:serviceaccount:NAMESPACE:NAME`)."""
@@ -58,7 +58,7 @@ class ReadPermissions:
         self._granted: dict[tuple[str, str], CelPolicy] = {}
 
     async def missing(self, policy: CelPolicy) -> tuple[str, ...]:
-        """Return a text for each verb on each resource of a policy that the account lacks."""
+        """Return a message for each verb that the account lacks on a resource of a policy."""
         place = (policy.kind, policy.key)
         if not self._account or self._granted.get(place) is policy:
             return ()
@@ -74,16 +74,16 @@ class ReadPermissions:
 
 
 class TargetPermissions:
-    """What the account that changes existing objects may do with the targets of rules."""
+    """Checks that the account which changes existing objects may change the targets of rules."""
 
     def __init__(self, client: Client, account: str, kinds: Callable[[], KindTable]) -> None:
-        """Take the client, the account's user name, and what the cluster serves at a moment."""
+        """Take the client, the account's user name, and the currently served kinds."""
         self._client = client
         self._account = account
         self._kinds = kinds
 
     async def refusals(self, policy: ClusterPolicy) -> tuple[str, ...]:
-        """Return why a policy should not be stored: a text for each rule that the account could not carry out."""
+        """Return why a policy should be rejected: a message for each rule that the account could not apply."""
         if not self._account:
             return ()
         texts: list[str] = []
@@ -102,7 +102,7 @@ class TargetPermissions:
     async def _missing(self, target: Target, own_namespace: str) -> str:
         group, version = parse_api_version(target.api_version)
         found = self._kinds().find(GVK(group, version, target.kind))
-        if found is None:  # with variables or wildcards it is known only when the rule runs
+        if found is None:  # variables and wildcards are resolved only when the rule runs
             return ""
         namespace = own_namespace or target.namespace
         if not _NAME.fullmatch(namespace):

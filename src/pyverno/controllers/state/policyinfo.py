@@ -1,7 +1,6 @@
-"""Metrics about policies: which rules there are (copies by autogen included), and how often policies changed.
+"""Metrics of policies: the existing rules (autogen copies included), and how often policies changed.
 
-What there is is looked up when somebody asks for the metrics, and costs nothing in between. This module must never
-count requests.
+The rules are looked up when the metrics are scraped, and cost nothing in between.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _TYPES: Final = {
 
 
 class PolicyInfo:
-    """The instruments about policies: the rules are looked up whenever somebody asks, the changes are counted."""
+    """The instruments of policies: a gauge of rules, read at each scrape, and a counter of changes."""
 
     def __init__(
         self,
@@ -35,7 +34,7 @@ class PolicyInfo:
         compiled: Callable[[], Iterable[Compiled]],
         namespaces: Callable[[], Namespaces],
     ) -> None:
-        """Take what makes instruments, what knows the policies, and whose are told."""
+        """Take the instruments, a source of compiled policies, and the namespaces whose policies are reported."""
         self._compiled = compiled
         self._namespaces = namespaces
         self._instruments = instruments
@@ -44,7 +43,7 @@ class PolicyInfo:
         instruments.gauge(METRICS["kyverno_policy_rule_info_total"], self._rules)
 
     def note(self, item: Compiled, change: str) -> None:
-        """Count that a policy was `created`, `updated` or `deleted`; series of what is gone go a while later."""
+        """Count that a policy was `created`, `updated` or `deleted`; series of deleted policies expire later."""
         policy = item.policy
         if policy is not None:
             self._follow(policy, is_gone=change == "deleted")
@@ -54,14 +53,14 @@ class PolicyInfo:
             self._changes.add((mode, scope, background, namespace, name, change))
 
     def _follow(self, policy: CompiledPolicy, *, is_gone: bool) -> None:
-        """Let the series of a policy that was deleted go, and those of rules that it has no longer."""
+        """Expire the series of a deleted policy and of removed rules."""
         name, namespace = policy.info.name, policy.info.namespace
         rules = frozenset() if is_gone else frozenset(rule.info.name for rule in policy.rules)
         before = self._known.pop((namespace, name), frozenset())
         if not is_gone:
             self._known[namespace, name] = rules
-        for shown in (namespace,) if namespace else ("", "-"):  # a policy in no namespace is written in two ways
-            of_policy = ("policy_name", name), ("policy_namespace", shown)
+        for label in (namespace,) if namespace else ("", "-"):  # a cluster-wide policy has two spellings
+            of_policy = ("policy_name", name), ("policy_namespace", label)
             if is_gone:
                 self._instruments.depart(of_policy)
             else:

@@ -1,6 +1,6 @@
-"""What was worked out for policies before, as long as they are the same objects: webhooks follow every change of one.
+"""A memo of values computed for policies, so that a change of one policy does not recompute those of all others.
 
-This module must never tell two policies apart by what they say: that would cost what is to be saved.
+Policies are compared by identity, never by content: comparing them would cost as much as the memo saves.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ PolicyKey = tuple[str, str, str]
 
 
 def key_of(policy: ClusterPolicy | CelPolicy) -> PolicyKey:
-    """Return what tells a policy from all others."""
+    """Return the identity of a policy."""
     return policy.kind, (policy.namespace or "") if policy.is_namespaced else "", policy.name
 
 
 class PolicyMemo:
-    """Values by policy and by what they are; `given` is whatever else a value follows from (compared by identity)."""
+    """Values by policy and by name; `given` is any other input of a value (compared by identity)."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self._known: dict[PolicyKey, tuple[object, dict[str, tuple[object, object]]]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
     def get(self, what: str, policy: ClusterPolicy | CelPolicy, compute: Callable[[], T], *, given: object = None) -> T:
-        """Return a value of a policy, computed anew when the policy or what was given is another object."""
+        """Return a value of a policy, recomputed when the policy or `given` is another object."""
         key = key_of(policy)
         known, values = self._known.get(key, (None, {}))
         if known is not policy:

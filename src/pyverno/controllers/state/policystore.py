@@ -1,7 +1,6 @@
-"""The policies of a cluster, compiled, as the webhook asks them: fed by watches, swapped as one value.
+"""The compiled policies of a cluster: fed by watches, published to the webhook as one immutable value.
 
-A policy that cannot be compiled stays in the set, as rules that yield errors, so that its failurePolicy decides and
-not its absence. This module must never write to the cluster.
+A policy that does not compile stays in the set as rules that yield errors, so that its failurePolicy decides.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MAX_GONE: Final = 10_000
 
 
 class PolicyStore:
-    """Compiles what it is told and keeps `policies` up to date; listeners are called after every change."""
+    """Compiles documents and keeps `policies` up to date; listeners are called after every change."""
 
     def __init__(
         self,
@@ -41,10 +40,10 @@ class PolicyStore:
         forces_ignore: bool = False,
         background_account: str = "",
     ) -> None:
-        """Take where exceptions may live (none are used by default), and whether namespaced policies may use HTTP.
+        """Take the settings of exceptions (disabled by default), and whether namespaced policies may call services.
 
-        With `forces_ignore` every policy is judged as one with failurePolicy `Ignore`; `background_account` is the user
-        that changes objects on account of policies.
+        With `forces_ignore` every policy is evaluated with failurePolicy `Ignore`; `background_account` is the user
+        name of the controller that changes objects on behalf of policies.
         """
         self._background_account = background_account
         self._forces_ignore = forces_ignore
@@ -56,11 +55,11 @@ class PolicyStore:
         self._listeners: list[Callable[[], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Be called whenever the set changed."""
+        """Call the listener whenever the set changed."""
         self._listeners.append(listener)
 
     def put(self, body: JSONObject) -> Compiled:
-        """Take a new or changed document; a change that is none (status, labels of others) costs no rebuild."""
+        """Add or replace a document; a change of its status alone causes no rebuild."""
         identity = identity_of(body)
         known = self._compiled.get(identity)
         if known is not None and _essence(known.document.value) == _essence(body):
@@ -77,7 +76,7 @@ class PolicyStore:
         return compile_document(Document(body, ""), http_in_namespaces=self._http_in_namespaces)
 
     def remove(self, body: JSONObject) -> Compiled | None:
-        """Forget a document; return what was known of it."""
+        """Remove a document and return its compiled form."""
         identity = identity_of(body)
         known = self._compiled.pop(identity, None)
         if known is not None:
@@ -88,17 +87,17 @@ class PolicyStore:
         return known
 
     def knows(self, kind: str, namespace: str, name: str) -> bool:
-        """Tell whether a policy is here, asked or not, or was here and its deletion has been seen."""
+        """Return whether a policy is stored, evaluated here or not, or was stored and its deletion has been seen."""
         group = "kyverno.io" if kind in RULE_KINDS else "policies.kyverno.io"
         identity = (f"{group}/{kind}", namespace, name)
         return identity in self._compiled or identity in self._gone
 
     def compiled(self) -> Mapping[Identity, Compiled]:
-        """Return everything that is known, by kind, namespace and name."""
+        """Return all compiled documents by kind, namespace and name."""
         return self._compiled
 
     def in_use(self) -> tuple[Compiled, ...]:
-        """Return the same without exceptions that are not used."""
+        """Return all compiled documents except disabled exceptions."""
         return tuple(item for item in self._compiled.values() if item.exception is None or self._is_used(item))
 
     def uid_of(self, found: ResourceRef) -> str:
@@ -108,29 +107,29 @@ class PolicyStore:
         return str(known.document.value["metadata"].get("uid", "")) if known is not None else ""
 
     def version_of(self, policy: PolicyInfo) -> str:
-        """Return the resource version in which a policy is judged, "" when it is not known."""
+        """Return the resource version of the policy that is evaluated, "" when it is not known."""
         group = policy.api_version.partition("/")[0]
         known = self._compiled.get((f"{group}/{policy.kind}", policy.namespace, policy.name))
         return str(known.document.value["metadata"].get("resourceVersion", "")) if known is not None else ""
 
     def legacy(self) -> tuple[ClusterPolicy, ...]:
-        """Return the valid policies of the legacy kinds that the webhook is asked about."""
+        """Return the valid policies of the legacy kinds that the webhook evaluates."""
         return tuple(item.written for item in self._valid() if isinstance(item.written, ClusterPolicy))
 
     def cel(self) -> tuple[CelPolicy, ...]:
-        """Return the valid policies of the CEL kinds that the webhook is asked about."""
+        """Return the valid policies of the CEL kinds that the webhook evaluates."""
         return tuple(item.written for item in self._valid() if isinstance(item.written, CelPolicy))
 
     def _valid(self) -> Iterable[Compiled]:
-        return (item for item in self._asked() if not item.errors)
+        return (item for item in self._evaluated() if not item.errors)
 
-    def _asked(self) -> Iterable[Compiled]:
-        """Return what is judged here, in order: not the policies that the API server has a copy of."""
+    def _evaluated(self) -> Iterable[Compiled]:
+        """Return the documents that are evaluated here, in order: all but those that the API server enforces."""
         items = (self._compiled[identity] for identity in sorted(self._compiled))
         return (item for item in items if not is_generated(item.document.value))
 
     def _rebuild(self) -> None:
-        items = tuple(self._asked())
+        items = tuple(self._evaluated())
         policies = [item.policy for item in items if item.policy is not None]
         exceptions = [item.exception for item in items if item.exception is not None and self._is_used(item)]
         written = [item.written for item in items if isinstance(item.written, ClusterPolicy)]
@@ -150,7 +149,7 @@ class PolicyStore:
         namespace = item.written.namespace
         if settings.namespace in ("*", namespace):
             return True
-        # Kyverno: exceptions for policies in CEL count everywhere while no namespace is set
+        # Kyverno: exceptions for CEL policies count everywhere while no namespace is set
         return not settings.namespace and item.written.api_version.startswith("policies.kyverno.io/")
 
 
@@ -160,14 +159,14 @@ def _generates(body: JSONObject) -> bool:
 
 
 def identity_of(body: JSONObject) -> Identity:
-    """Return what a policy or exception is known by, whatever its version."""
+    """Return the identity of a policy or exception, which does not depend on its version."""
     metadata = body.get("metadata") or {}
     group = str(body.get("apiVersion", "")).partition("/")[0]
     return f"{group}/{body.get('kind')}", str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
 def _with_ignore(body: JSONObject) -> JSONObject:
-    """Return a policy whose own errors let requests pass, whatever was written."""
+    """Return a copy of a policy with failurePolicy `Ignore`."""
     spec: JSONObject = {**body["spec"], "failurePolicy": "Ignore"}
     if isinstance(spec.get("webhookConfiguration"), dict) and "failurePolicy" in spec["webhookConfiguration"]:
         spec["webhookConfiguration"] = {**spec["webhookConfiguration"], "failurePolicy": "Ignore"}
@@ -186,7 +185,7 @@ def _essence(body: JSONObject) -> object:
 
 
 def is_generated(body: JSONObject) -> bool:
-    """Tell from the status of a policy whether the API server judges by a copy of it.
+    """Return whether, by its status, a policy is enforced by the API server as a generated admission policy.
 
     >>> is_generated({"status": {"generated": True}}), is_generated({"status": {"validatingadmissionpolicy": {}}})
     (True, False)
@@ -196,7 +195,7 @@ def is_generated(body: JSONObject) -> bool:
 
 
 def own_paths(policies: Iterable[ClusterPolicy | CelPolicy]) -> frozenset[tuple[str, str]]:
-    """Return (kind, key) of the legacy policies that are asked on a path of their own."""
+    """Return (kind, key) of the legacy policies that have a webhook path of their own."""
     return frozenset(
         (policy.kind, policy.key)
         for policy in policies

@@ -1,7 +1,4 @@
-"""Which roles a user has, by the bindings that watches bring: an index from subjects to roles.
-
-This module must never decide what a role allows.
-"""
+"""The roles of a user: an index from subjects to the roles that RoleBindings and ClusterRoleBindings grant."""
 
 from __future__ import annotations
 
@@ -21,15 +18,15 @@ Grant = tuple[str, str, str]
 
 
 class RoleIndex:
-    """Subjects and their grants; bindings are put and taken away one by one."""
+    """Subjects and their grants; bindings are added and removed one by one."""
 
     def __init__(self) -> None:
-        """Begin without any binding."""
+        """Start with no binding."""
         self._grants: dict[Subject, Counter[Grant]] = {}
         self._bindings: dict[tuple[str, str], tuple[Grant, tuple[Subject, ...]]] = {}
 
     def put(self, binding: JSONObject) -> None:
-        """Take a RoleBinding or ClusterRoleBinding, new or changed."""
+        """Add or replace a RoleBinding or ClusterRoleBinding."""
         self.remove(binding)
         place = _place(binding)
         reference = binding.get("roleRef") or {}
@@ -40,7 +37,7 @@ class RoleIndex:
             self._grants.setdefault(subject, Counter())[grant] += 1
 
     def remove(self, binding: JSONObject) -> None:
-        """Forget a binding; a grant stays while another binding gives it."""
+        """Remove a binding; a grant stays while another binding gives it."""
         known = self._bindings.pop(_place(binding), None)
         if known is None:
             return

@@ -1,6 +1,6 @@
-"""The kinds that a cluster serves, as discovery told last, and for how long discovery has failed.
+"""The kinds that a cluster serves, from the last successful discovery, and for how long discovery has failed.
 
-Kinds of an API that is silent stay known. This module must never watch anything.
+Kinds of an aggregated API that does not answer stay known.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ log = logging.getLogger("pyverno.admission")
 
 
 class ServedKinds:
-    """Holds the table of kinds; whoever calls `look` decides how often, and must do so more often than the bound."""
+    """Holds the table of kinds; the caller of `refresh` decides how often, more often than the bound."""
 
     def __init__(self, client: Client, bound: float = STALE_SECONDS) -> None:
-        """Take the client and after how many seconds the table is stale."""
+        """Take the client and the age in seconds at which the table is stale."""
         self.kinds = KindTable()
         self.silent: frozenset[tuple[str, str]] = frozenset()
-        """Groups with versions whose own server did not answer the last time."""
+        """Group versions whose API server did not answer the last time."""
         self._client = client
         self._bound = bound
         self._found = time.monotonic()
         self._trouble = ""
 
     def problem(self) -> str:
-        """Return why the table cannot be relied on; the empty text while it can."""
+        """Return why the table is stale; the empty text while it is not."""
         if time.monotonic() - self._found <= self._bound:
             return ""
         reason = f": {self._trouble}" if self._trouble else ""
         return f"what the cluster serves has not been known for more than {self._bound:g} seconds{reason}"
 
-    async def look(self) -> bool:
-        """Ask the cluster; tell whether the answer differs from the last one. Raises HostError and StatusError."""
+    async def refresh(self) -> bool:
+        """Run discovery; return whether the result has changed. Raises HostError and StatusError."""
         before, silent = self.kinds, self.silent
         try:
             async with asyncio.timeout(self._bound):

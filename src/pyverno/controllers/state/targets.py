@@ -1,4 +1,4 @@
-"""The resources that a kind selector stands for among the kinds that a cluster serves."""
+"""Resolution of kind selectors to the resources that a cluster serves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Target", "targets_of"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A resource that a kind selector stands for."""
+    """A resource that a kind selector matches."""
 
     group: str
     version: str
@@ -27,7 +27,7 @@ class Target:
 
 
 def targets_of(text: str, kinds: KindTable) -> tuple[Target, ...]:
-    """Return the resources that a kind selector stands for, in the versions that the cluster prefers.
+    """Return the resources that a kind selector matches, in the versions that the cluster prefers.
 
     >>> from pyverno.kube.kinds import BUILTIN_KINDS
     >>> [(target.group, target.resource, target.subresource) for target in targets_of("Pod/exec", BUILTIN_KINDS)]
@@ -41,7 +41,7 @@ def targets_of(text: str, kinds: KindTable) -> tuple[Target, ...]:
 
 @lru_cache(maxsize=2)
 def _targets(kinds: KindTable) -> dict[str, tuple[Target, ...]]:
-    """Return what was found in a table before: policies are about few kinds, and a cluster serves hundreds."""
+    """Return the memo of a table: policies name few kinds, and a cluster serves hundreds."""
     return {}
 
 
