@@ -1,0 +1,257 @@
+"""The report of one object: PolicyReports (wgpolicyk8s.io) or Reports (openreports.io) made of results of all sources.
+
+A report is named by the uid of its object, which owns it. Results are merged by policy and rule: the newest wins, and
+one that says the same as before keeps its timestamp, so that a report changes only when a result does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pyverno.engine.result import ResourceRef
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject, encode
+from pyverno.kube.names import MAX_NAME
+from pyverno.value import dataclass
+
+__all__ = [
+    "MAX_RESULTS",
+    "OPENREPORTS",
+    "POLICY_REPORTS",
+    "ReportApi",
+    "ReportSubject",
+    "merge_results",
+    "report_name",
+    "reports_of",
+    "results_digest",
+    "subject_of",
+]
+
+MAX_RESULTS: Final = 1000
+"""Results of one report object; an object with more has several reports."""
+
+_MAX_BYTES: Final = 1024 * 1024
+_MAX_MESSAGE: Final = 16 * 1024
+_RULE_SOURCE: Final = "kyverno"
+_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+_STATUSES: Final = ("error", "fail", "pass", "skip", "warn")
+_BINDINGS: Final = ("binding", "mapBinding")
+_REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
+
+
+class ReportApi(NamedTuple):
+    """A group of report kinds: resources and kinds for objects of namespaces, and for the others."""
+
+    api_version: str
+    namespaced: GVR
+    cluster: GVR
+    namespaced_kind: str
+    cluster_kind: str
+
+    def resource(self, namespace: str) -> GVR:
+        """Return the resource of reports about objects of a namespace ("" = cluster-scoped ones)."""
+        return self.namespaced if namespace else self.cluster
+
+
+POLICY_REPORTS: Final = ReportApi(
+    "wgpolicyk8s.io/v1alpha2",
+    GVR("wgpolicyk8s.io", "v1alpha2", "policyreports"),
+    GVR("wgpolicyk8s.io", "v1alpha2", "clusterpolicyreports"),
+    "PolicyReport",
+    "ClusterPolicyReport",
+)
+OPENREPORTS: Final = ReportApi(
+    "openreports.io/v1alpha1",
+    GVR("openreports.io", "v1alpha1", "reports"),
+    GVR("openreports.io", "v1alpha1", "clusterreports"),
+    "Report",
+    "ClusterReport",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSubject:
+    """The object that a report is made for."""
+
+    ref: ResourceRef
+    uid: str
+
+
+ResultKey = tuple[str, str, str, str]
+
+
+def _key(item: Mapping[str, object]) -> ResultKey:
+    """Return what makes two results of one object the same question.
+
+    Kyverno: rules count for its own legacy policies only. Here bindings of admission policies count as well.
+    """
+    source = str(item.get("source") or "")
+    rule = str(item.get("rule") or "") if source == _RULE_SOURCE else ""
+    properties = item.get("properties")
+    binding = ""
+    if isinstance(properties, dict):
+        binding = next((str(properties[name]) for name in _BINDINGS if properties.get(name)), "")
+    return source, str(item.get("policy") or ""), rule, binding
+
+
+def _seconds(item: Mapping[str, object]) -> int:
+    timestamp = item.get("timestamp")
+    seconds = timestamp.get("seconds") if isinstance(timestamp, dict) else 0
+    return seconds if isinstance(seconds, int) else 0
+
+
+def _essence(item: JSONObject) -> JSONObject:
+    """Return a result without its timestamp."""
+    return {key: value for key, value in item.items() if key != "timestamp"}
+
+
+def merge_results(
+    existing: Iterable[JSONObject],
+    scanned: Iterable[JSONObject],
+    others: Iterable[JSONObject],
+    *,
+    is_scanned: Callable[[JSONObject], bool] = lambda _item: False,
+    is_current: Callable[[JSONObject], bool] = lambda _item: True,
+) -> list[JSONObject]:
+    """Return the results of an object in the order of reports.
+
+    `existing` are those of the present report, `scanned` those of a background scan and `others` those of ephemeral
+    reports, oldest first. `is_scanned` tells whether the scan alone decides about a result: such results of other
+    origins are dropped. `is_current` tells whether policy and rule still exist. The newest result wins; among equally
+    old ones the first.
+
+    >>> def item(result, seconds):
+    ...     return {"source": "kyverno", "policy": "p", "rule": "r", "result": result, "timestamp": {"seconds": seconds}}
+    >>> [each["result"] for each in merge_results([item("pass", 5)], (), [item("fail", 4), item("skip", 6)])]
+    ['skip']
+    >>> merge_results([item("pass", 5)], [item("pass", 9)], ())[0]["timestamp"]
+    {'seconds': 5}
+    """
+    before = {_key(item): item for item in existing}
+    found: dict[ResultKey, JSONObject] = {}
+    for item in before.values():
+        if is_current(item) and not is_scanned(item):
+            found[_key(item)] = item
+    for item in others:
+        if is_current(item) and not is_scanned(item):
+            known = found.get(_key(item))
+            if known is None or _seconds(item) > _seconds(known):
+                found[_key(item)] = item
+    for item in scanned:
+        found[_key(item)] = item
+    merged = [_with_old_time(item, before.get(key)) for key, item in found.items()]
+    return sorted(merged, key=_order)
+
+
+def _with_old_time(item: JSONObject, before: JSONObject | None) -> JSONObject:
+    if before is None or before is item or _essence(before) != _essence(item):
+        return item
+    return before
+
+
+def _order(item: JSONObject) -> tuple[str, str, str, int]:
+    """Kyverno: policy, rule, source, time; the objects of one report are all the same."""
+    return str(item.get("policy") or ""), str(item.get("rule") or ""), str(item.get("source") or ""), _seconds(item)
+
+
+def results_digest(items: Iterable[JSONObject]) -> bytes:
+    """Return 16 bytes that differ when results do, whatever their order and timestamps.
+
+    >>> one = {"policy": "a", "result": "pass", "timestamp": {"seconds": 1}}
+    >>> results_digest([one]) == results_digest([{**one, "timestamp": {"seconds": 2}}])
+    True
+    """
+    made = hashlib.blake2b(digest_size=16)
+    for text in sorted(encode(_sorted(_essence(item))) for item in items):
+        made.update(text.encode())
+        made.update(b"\0")
+    return made.digest()
+
+
+def _sorted(item: JSONObject) -> JSONObject:
+    return {
+        key: dict(sorted(value.items())) if isinstance(value, dict) else value for key, value in sorted(item.items())
+    }
+
+
+def report_name(uid: str, number: int) -> str:
+    """Return the name of one of the reports of an object.
+
+    >>> report_name("8f5e", 0), report_name("8f5e", 1)
+    ('8f5e', '8f5e-2')
+    """
+    return f"{uid}-{number + 1}" if number else uid
+
+
+def subject_of(report: JSONObject) -> ReportSubject | None:
+    """Return the object that a report is about, None where its scope names none.
+
+    >>> scope = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u-1"}
+    >>> subject_of({"metadata": {"namespace": "team"}, "scope": scope}).ref.namespace
+    'team'
+    """
+    scope = report.get("scope")
+    if not isinstance(scope, dict) or not all(isinstance(scope.get(name), str) for name in _REFERENCE):
+        return None
+    namespace = (report.get("metadata") or {}).get("namespace") or ""
+    ref = ResourceRef(scope["apiVersion"], scope["kind"], namespace, scope["name"])
+    return ReportSubject(ref, scope["uid"])
+
+
+def reports_of(subject: ReportSubject, items: Sequence[JSONObject], api: ReportApi) -> Iterator[JSONObject]:
+    """Yield the reports of an object, each with at most `MAX_RESULTS` results and about a megabyte.
+
+    >>> subject = ReportSubject(ResourceRef("v1", "Pod", "default", "web"), "u-1")
+    >>> [len(each["results"]) for each in reports_of(subject, [{"policy": "p", "result": "pass"}] * 1500, POLICY_REPORTS)]
+    [1000, 500]
+    """
+    for number, part in enumerate(_parts(items)):
+        yield _report(subject, part, api, report_name(subject.uid, number))
+
+
+def _parts(items: Sequence[JSONObject]) -> Iterator[list[JSONObject]]:
+    part: list[JSONObject] = []
+    size = 0
+    for item in map(_bounded, items):
+        length = len(encode(item))
+        if part and (len(part) >= MAX_RESULTS or size + length > _MAX_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += length
+    if part:
+        yield part
+
+
+def _bounded(item: JSONObject) -> JSONObject:
+    """Return a result whose message fits into a report."""
+    message = item.get("message")
+    if not isinstance(message, str) or len(message) <= _MAX_MESSAGE:
+        return item
+    return {**item, "message": f"{message[: _MAX_MESSAGE - 3]}..."}
+
+
+def _report(subject: ReportSubject, items: list[JSONObject], api: ReportApi, name: str) -> JSONObject:
+    ref = subject.ref
+    reference: JSONObject = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "uid": subject.uid}
+    metadata: JSONObject = {
+        "name": name[:MAX_NAME],
+        "labels": {_MANAGED_BY: _RULE_SOURCE},
+        "ownerReferences": [reference],
+    }
+    if ref.namespace:
+        metadata["namespace"] = ref.namespace
+    summary = dict.fromkeys(_STATUSES, 0)
+    for item in items:
+        if item.get("result") in summary:
+            summary[item["result"]] += 1
+    return {
+        "apiVersion": api.api_version,
+        "kind": api.namespaced_kind if ref.namespace else api.cluster_kind,
+        "metadata": metadata,
+        "scope": {**reference, **({"namespace": ref.namespace} if ref.namespace else {})},
+        "summary": summary,
+        "results": items,
+    }
