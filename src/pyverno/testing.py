@@ -17,18 +17,20 @@ from pyverno.cluster.client import Client, resource_path
 from pyverno.cluster.discovery import discover
 from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
+from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
 from pyverno.errors import HostError
 from pyverno.install.background import BACKGROUND as BACKGROUND_COMPONENT
 from pyverno.install.component import Component, component_identity, role_binding
 from pyverno.install.definitions import definitions
 from pyverno.install.manifests import InstallSettings, manifests
+from pyverno.install.reports import REPORTS as REPORTS_COMPONENT
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.telemetry.observer import Observer
 from pyverno.value import dataclass, replace
 
-__all__ = ["BACKGROUND", "CONTROLLERS", "FurtherController", "PolicySandbox", "install_definitions"]
+__all__ = ["BACKGROUND", "CONTROLLERS", "REPORTS", "FurtherController", "PolicySandbox", "install_definitions"]
 
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _LOOPBACK: Final = "127.0.0.1"
@@ -88,8 +90,24 @@ def _make_background(access: Access, settings: AdmissionSettings) -> BackgroundC
     )
 
 
+def _make_reports(access: Access, settings: AdmissionSettings) -> ReportsController:
+    return ReportsController(
+        access,
+        ReportsSettings(
+            namespace=settings.namespace,
+            config_map=settings.config_map,
+            metrics_config_map=settings.metrics_config_map,
+            exceptions=settings.exceptions,
+            hosts=settings.hosts,
+            lease_retry=settings.lease_retry,
+            qps=0,
+        ),
+    )
+
+
 BACKGROUND: Final = FurtherController(BACKGROUND_COMPONENT, _make_background)
-CONTROLLERS: Final = (BACKGROUND,)
+REPORTS: Final = FurtherController(REPORTS_COMPONENT, _make_reports)
+CONTROLLERS: Final = (BACKGROUND, REPORTS)
 """All controllers that can run beside the admission controller."""
 
 

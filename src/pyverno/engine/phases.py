@@ -9,7 +9,17 @@ from __future__ import annotations
 from pyverno.engine.rule import Family, Stage
 from pyverno.value import dataclass
 
-__all__ = ["ADMISSION", "DELETING", "GENERATING", "MUTATING", "MUTATING_EXISTING", "VALIDATING", "Phase"]
+__all__ = [
+    "ADMISSION",
+    "DELETING",
+    "GENERATING",
+    "MUTATING",
+    "MUTATING_EXISTING",
+    "MUTATION_CHECK",
+    "SCAN",
+    "VALIDATING",
+    "Phase",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +54,12 @@ VALIDATING = (
     Phase(Stage.VALIDATE, Family.CEL),
     Phase(Stage.VALIDATE, Family.IMAGES),
 )
+SCAN = (*VALIDATING, _VERIFY_IMAGES)
+"""What a background scan evaluates on a live object."""
+
+MUTATION_CHECK = (Phase(Stage.MUTATE, Family.ADMISSION), Phase(Stage.MUTATE, Family.CEL))
+"""What a scan evaluates one policy at a time, to find out whether the object has its changes."""
+
 MUTATING_EXISTING = (_MUTATE_EXISTING, Phase(Stage.MUTATE_EXISTING, Family.CEL))
 GENERATING = (Phase(Stage.GENERATE, Family.CEL), _GENERATE)
 DELETING = (_CLEANUP, Phase(Stage.CLEANUP, Family.CEL))

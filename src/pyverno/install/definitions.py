@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pyverno.install.reportdefinitions import report_definitions
 from pyverno.install.structural import structural_schema
 from pyverno.install.workdefinitions import work_definitions
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import POLICY_KINDS, Family, PolicyKind
 from pyverno.policy.schema import Record
+from pyverno.report.objectreport import OPENREPORTS, POLICY_REPORTS
 
 __all__ = ["definitions"]
 
@@ -63,6 +65,8 @@ def definitions() -> Iterator[JSONObject]:
         if kind.family in _FAMILIES:
             yield _definition(kind)
     yield from work_definitions()
+    yield from report_definitions(POLICY_REPORTS)
+    yield from report_definitions(OPENREPORTS)
 
 
 def _definition(kind: PolicyKind) -> JSONObject:

@@ -20,6 +20,7 @@ from pyverno.install.component import (
     token,
 )
 from pyverno.install.definitions import definitions
+from pyverno.install.reports import REPORTS
 from pyverno.install.settings import InstallSettings
 from pyverno.kube.json import JSONObject, encode
 from pyverno.policy.kinds import WATCHED_POLICIES
@@ -40,7 +41,7 @@ def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
 
     >>> kinds = [each["kind"] for each in manifests(InstallSettings())]
     >>> kinds[0], kinds.count("Deployment")
-    ('Namespace', 2)
+    ('Namespace', 3)
     """
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
     yield from definitions()
@@ -49,6 +50,7 @@ def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
     yield _metrics_config_map(settings)
     yield from _running(settings)
     yield from component_manifests(BACKGROUND, settings)
+    yield from component_manifests(REPORTS, settings)
 
 
 def _metadata(name: str, settings: InstallSettings | None, **labels: str) -> JSONObject:
@@ -292,6 +294,7 @@ def _pod(settings: InstallSettings) -> JSONObject:
 
 def _account(settings: InstallSettings) -> Iterator[str]:
     yield f"--backgroundServiceAccountName=system:serviceaccount:{settings.namespace}:{BACKGROUND.name}"
+    yield f"--reportsServiceAccountName=system:serviceaccount:{settings.namespace}:{REPORTS.name}"
 
 
 def _apart() -> JSONObject:

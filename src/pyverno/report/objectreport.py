@@ -123,7 +123,7 @@ def merge_results(
     old ones the first.
 
     >>> def item(result, seconds):
-    ...     return {"source": "kyverno", "policy": "p", "rule": "r", "result": result, "timestamp": {"seconds": seconds}}
+    ...     return {"source": "kyverno", "policy": "p", "result": result, "timestamp": {"seconds": seconds}}
     >>> [each["result"] for each in merge_results([item("pass", 5)], (), [item("fail", 4), item("skip", 6)])]
     ['skip']
     >>> merge_results([item("pass", 5)], [item("pass", 9)], ())[0]["timestamp"]
@@ -204,7 +204,8 @@ def reports_of(subject: ReportSubject, items: Sequence[JSONObject], api: ReportA
     """Yield the reports of an object, each with at most `MAX_RESULTS` results and about a megabyte.
 
     >>> subject = ReportSubject(ResourceRef("v1", "Pod", "default", "web"), "u-1")
-    >>> [len(each["results"]) for each in reports_of(subject, [{"policy": "p", "result": "pass"}] * 1500, POLICY_REPORTS)]
+    >>> items = [{"policy": "p", "result": "pass"}] * 1500
+    >>> [len(each["results"]) for each in reports_of(subject, items, POLICY_REPORTS)]
     [1000, 500]
     """
     for number, part in enumerate(_parts(items)):

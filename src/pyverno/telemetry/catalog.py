@@ -156,6 +156,32 @@ _ROWS: Final[tuple[Metric, ...]] = (
         "Reviews that still run in their thread after their deadline.",
         is_addition=True,
     ),
+    Metric(
+        "gauge",
+        "kyverno_scan_unreadable_resources",
+        "Resources that policies match and the reports controller may not list, 1 each.",
+        ("resource",),
+        is_addition=True,
+    ),
+    Metric(
+        "gauge",
+        "kyverno_scan_queue_age_seconds",
+        "Seconds that the oldest scanned object has waited for its report.",
+        is_addition=True,
+    ),
+    Metric(
+        "gauge",
+        "kyverno_scan_duration_seconds",
+        "Duration of the last sweep over objects whose policies changed, in seconds.",
+        is_addition=True,
+    ),
+    Metric("gauge", "kyverno_scan_objects", "Objects that the background scan follows.", is_addition=True),
+    Metric(
+        "gauge",
+        "kyverno_scan_events_held_back",
+        "Events about violations that were not sent because there were too many.",
+        is_addition=True,
+    ),
 )
 
 METRICS: Final[Mapping[str, Metric]] = {row.name: row for row in _ROWS}

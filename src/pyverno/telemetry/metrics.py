@@ -56,6 +56,7 @@ class _About(NamedTuple):
     namespace: str
     operation: str
     is_dry_run: bool
+    cause: str = _CAUSE
 
 
 class _Batch:
@@ -170,6 +171,10 @@ class Metrics:
         self._failures.add((type(error).__name__,))
         webhook_type = _webhook_type(path)
         self._http.add(("POST", webhook_type if webhook_type in _DOORS else "other"))
+
+    def scanned(self, results: Sequence[RuleResult], kind: str, namespace: str, seconds: float) -> None:
+        """Count the results of a background scan for one object."""
+        self._count_results(results, _About(kind, namespace, "create", is_dry_run=False, cause=_BACKGROUND), seconds)
 
     # --------------------------------------------------------------------------------------------------- controllers
 
@@ -296,11 +301,11 @@ def _rule_family(made: Instruments) -> _Family:
 
 def _cel_family(made: Instruments, word: str) -> _Family:
     results = METRICS[f"kyverno_{word}_policy_results"]
-    cause = _BACKGROUND if word == "generating" else _CAUSE  # Kyverno: the same in every process
+    cause = _BACKGROUND if word == "generating" else ""  # Kyverno: the same in every process
     return _Family(
         made.counter(results),
         made.histogram(METRICS[f"kyverno_{word}_policy_execution_duration_seconds"]),
-        lambda result, about: _cel_labels(result, about, cause)[-len(results.labels) :],
+        lambda result, about: _cel_labels(result, about, cause or about.cause)[-len(results.labels) :],
     )
 
 
@@ -326,7 +331,7 @@ def _labels(result: RuleResult, about: _About) -> tuple[str, ...]:
         result.rule.name,
         result.status.value,
         _RULE_TYPES[result.rule.type],
-        _CAUSE,
+        about.cause,
         _flag(about.is_dry_run),
     )
 

@@ -9,6 +9,7 @@ from pyverno.cli.args.groups import group
 from pyverno.cli.args.records import command_of
 from pyverno.cli.controller.backgroundflags import BackgroundFlags
 from pyverno.cli.controller.flags import AdmissionFlags
+from pyverno.cli.controller.reportsflags import ReportsFlags
 
 __all__ = ["controller"]
 
@@ -23,6 +24,12 @@ def _background(flags: BackgroundFlags) -> None:
     from pyverno.cli.controller.background import run_background
 
     run_background(flags)
+
+
+def _reports(flags: ReportsFlags) -> None:
+    from pyverno.cli.controller.reports import run_reports
+
+    run_reports(flags)
 
 
 controller = group(
@@ -48,5 +55,15 @@ controller = group(
             "pyverno controller background --kubeconfig ~/.kube/config --genWorkers 20",
         ),
     ),
-    examples=("pyverno controller admission", "pyverno controller background"),
+    command_of(
+        "reports",
+        "Scan what exists, and write reports of the results of policies.",
+        ReportsFlags,
+        _reports,
+        examples=(
+            "pyverno controller reports",
+            "pyverno controller reports --kubeconfig ~/.kube/config --backgroundScanInterval 30m",
+        ),
+    ),
+    examples=("pyverno controller admission", "pyverno controller background", "pyverno controller reports"),
 )

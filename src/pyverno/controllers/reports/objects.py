@@ -23,6 +23,9 @@ _DIGEST: Final = 16
 _SAMPLES: Final = 3
 _DICTIONARY: Final = 32 * 1024
 _UID_TEXT: Final = 36
+_NAME_ONLY: Final = 2
+"""The byte after the digest: 0 and 1 say how the body is compressed, 2 that only the name follows."""
+
 _UNCOUNTED: Final = frozenset({"managedFields", "resourceVersion"})
 
 
@@ -73,7 +76,12 @@ class Entry:
     @property
     def has_body(self) -> bool:
         """Tell whether the body is in memory."""
-        return len(self.blob) > _DIGEST
+        return self.blob[_DIGEST] != _NAME_ONLY
+
+    @property
+    def name(self) -> str:
+        """The name of an object whose body is not in memory."""
+        return self.blob[_DIGEST + 1 :].decode()
 
 
 class Bucket:
@@ -113,7 +121,8 @@ class _Dictionary:
             return b"\0" + zlib.compress(body, 6)
         # copies of a primed compressor save filling its window for each object
         packer = self._packer.copy()
-        return b"\1" + packer.compress(body) + packer.flush()
+        packed: bytes = b"\1" + packer.compress(body) + packer.flush()
+        return packed
 
     def unpack(self, packed: bytes) -> bytes:
         """Return the body."""
@@ -163,7 +172,10 @@ class ObjectStore:
             return None
         if bucket is None:
             bucket = self._buckets[key] = Bucket(key, gvk)
-        blob = self._packed(gvr, digest, text, b"" if known is None else known.blob)
+        if known is not None:
+            self.bytes -= len(known.blob) - _DIGEST
+        blob = digest + self._packed(gvr, metadata["name"], text)
+        self.bytes += len(blob) - _DIGEST
         if known is None:
             known = bucket.entries[uid] = Entry(blob)
             self.count += 1
@@ -172,22 +184,23 @@ class ObjectStore:
             known.context = None
         return uid, bucket, known
 
-    def _packed(self, gvr: GVR, digest: bytes, text: bytes, before: bytes) -> bytes:
-        self.bytes -= max(len(before) - _DIGEST, 0)
+    def _packed(self, gvr: GVR, name: str, text: bytes) -> bytes:
         if self._max_bytes and self.bytes >= self._max_bytes:
-            return digest
+            return bytes([_NAME_ONLY]) + name.encode()
         dictionary = self._dictionaries.get(gvr)
         if dictionary is None:
             dictionary = self._dictionaries[gvr] = _Dictionary()
-        packed = dictionary.pack(text)
-        self.bytes += len(packed)
-        return digest + packed
+        return dictionary.pack(text)
 
     def body(self, gvr: GVR, entry: Entry) -> JSONObject | None:
         """Return an object, None where only its digest is kept."""
-        if not entry.has_body:
+        return self.unpack(gvr, entry.blob)
+
+    def unpack(self, gvr: GVR, blob: bytes) -> JSONObject | None:
+        """Return the object of a blob, None where it holds no body; may be called from any thread."""
+        if blob[_DIGEST] == _NAME_ONLY:
             return None
-        found: JSONObject = orjson.loads(self._dictionaries[gvr].unpack(entry.blob[_DIGEST:]))
+        found: JSONObject = orjson.loads(self._dictionaries[gvr].unpack(blob[_DIGEST:]))
         return found
 
     def remove(self, key: BucketKey, uid: bytes) -> Entry | None:
@@ -197,7 +210,7 @@ class ObjectStore:
         if bucket is None or found is None:
             return None
         self.count -= 1
-        self.bytes -= max(len(found.blob) - _DIGEST, 0)
+        self.bytes -= len(found.blob) - _DIGEST
         if not bucket.entries:
             del self._buckets[key]
         return found

@@ -29,7 +29,7 @@ from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass
 from pyverno.webhook.configuration import Configuration
 
-__all__ = ["Event", "EventSettings", "Events", "events_of"]
+__all__ = ["Event", "EventSettings", "Events", "events_of", "policy_reference"]
 
 _EVENTS: Final = GVR("events.k8s.io", "v1", "events")
 _SOURCE: Final = "kyverno-admission"
@@ -136,7 +136,7 @@ def _violations(
         if result.status in _BAD:
             message = f"; {result.message}" if result.message else ""
             note = f"{_told(resource)}: [{result.rule.name}] {result.status.value}{blocked}{message}"
-            yield Event("PolicyViolation", action, note, _policy_ref(policy), resource)
+            yield Event("PolicyViolation", action, note, policy_reference(policy), resource)
     for result in said if is_allowed else ():
         note = f"policy {policy.key}/{result.rule.name} {result.status.value}: {result.message}"
         yield Event("PolicyViolation", action, note, resource)
@@ -156,7 +156,7 @@ def _skips(policy: PolicyInfo, said: Iterable[RuleResult], resource: ResourceRef
         if result.exceptions:
             named = ", ".join(result.exceptions)
             note = f"resource {where} was skipped from rule {result.rule.name} due to policy exceptions {named}"
-            yield Event("PolicySkipped", "Resource Passed", note, _policy_ref(policy), resource)
+            yield Event("PolicySkipped", "Resource Passed", note, policy_reference(policy), resource)
 
 
 def _applied(policy: PolicyInfo, said: Sequence[RuleResult], resource: ResourceRef) -> Event:
@@ -164,7 +164,7 @@ def _applied(policy: PolicyInfo, said: Sequence[RuleResult], resource: ResourceR
         note, action = f"{_told(resource)} is successfully mutated", "Resource Mutated"
     else:
         note, action = f"{_told(resource)}: pass", "Resource Passed"
-    return Event("PolicyApplied", action, note, _policy_ref(policy), resource)
+    return Event("PolicyApplied", action, note, policy_reference(policy), resource)
 
 
 class Events:
@@ -284,7 +284,8 @@ def _told(resource: ResourceRef) -> str:
     return f"{resource.kind} {place}"
 
 
-def _policy_ref(policy: PolicyInfo) -> ResourceRef:
+def policy_reference(policy: PolicyInfo) -> ResourceRef:
+    """Return a policy as events name it."""
     # COMPAT: Kyverno names policies in CEL by this version, whichever is stored
     version = _CEL_VERSION if policy.api_version.startswith("policies.kyverno.io/") else policy.api_version
     return ResourceRef(version, policy.kind, policy.namespace, policy.name)

@@ -1,0 +1,113 @@
+"""The work of `pyverno controller reports`: settings from flags and environment, and the process."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.services import (
+    DEFAULT_BURST,
+    DEFAULT_QPS,
+    access_of,
+    begin_log,
+    host_settings,
+    identity_of,
+    metrics_services,
+    namespace_of,
+    profiling_services,
+    tracing_services,
+)
+from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
+from pyverno.controllers.reports.evaluation import ReportFilter
+from pyverno.controllers.reports.settings import ScanSettings
+from pyverno.controllers.runtime.events import EventSettings
+from pyverno.controllers.runtime.healthport import HealthPort
+from pyverno.controllers.runtime.process import Service, run_process
+from pyverno.errors import UsageError, ValueSyntaxError
+from pyverno.kube.quantity import parse_quantity
+from pyverno.telemetry.metrics import Metrics
+from pyverno.webhook.policyreviews import ExceptionSettings
+
+if TYPE_CHECKING:
+    from pyverno.cli.controller.reportsflags import ReportsFlags
+
+__all__ = ["reports_settings", "run_reports"]
+
+log = logging.getLogger("pyverno.reports")
+
+
+def run_reports(flags: ReportsFlags) -> None:
+    """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
+    begin_log(flags)
+    without_effect = ineffective(flags)
+    if without_effect:
+        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
+    access = access_of(flags, os.environ)
+    metrics = Metrics()
+    controller = ReportsController(access, reports_settings(flags, os.environ), metrics)
+    services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]
+    services.extend(tracing_services(flags, access, "kyverno-reports-controller"))
+    if flags.health.port:
+        services.append(HealthPort(controller.problem, flags.health.host, flags.health.port))
+    run_process(controller.run, services)
+
+
+def reports_settings(flags: ReportsFlags, environment: Mapping[str, str]) -> ReportsSettings:
+    """Return the settings of a controller; raises UsageError for an invalid value."""
+    cluster, scan, results = flags.cluster, flags.scan, flags.results
+    return ReportsSettings(
+        namespace=namespace_of(environment),
+        config_map=environment.get("INIT_CONFIG") or "kyverno",
+        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
+        identity=identity_of(environment),
+        scan=ScanSettings(
+            workers=scan.workers,
+            interval_seconds=_interval(scan.interval),
+            memory_bytes=_bytes(scan.memory),
+            shown=ReportFilter(
+                _words(results.types, ReportFilter().types, "--enableReporting"),
+                _words(results.statuses, ReportFilter().statuses, "--allowedResults"),
+            ),
+        ),
+        scans=scan.enabled,
+        aggregates=results.aggregates,
+        stores=results.stores,
+        uses_openreports=results.uses_openreports,
+        checks_definitions=results.checks_definitions,
+        skips_filters=scan.skips_filters,
+        validating=scan.validating,
+        mutating=scan.mutating,
+        workers=max(results.workers, 1),
+        lease_retry=cluster.lease_retry,
+        qps=cluster.qps or DEFAULT_QPS,
+        burst=cluster.burst or DEFAULT_BURST,
+        events_qps=cluster.events_qps or DEFAULT_QPS,
+        events_burst=cluster.events_burst or DEFAULT_BURST,
+        exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
+        events=EventSettings(flags.events.max_queued, flags.events.omitted),
+        hosts=host_settings(flags, environment),
+    )
+
+
+def _interval(seconds: float) -> float:
+    if seconds <= 0:
+        raise UsageError("--backgroundScanInterval must be longer than 0")
+    return seconds
+
+
+def _bytes(text: str) -> int:
+    try:
+        return max(int(parse_quantity(text).value), 0)
+    except ValueSyntaxError as error:
+        raise UsageError(f'invalid argument "{text}" for "--scanMemory" flag: {error}') from None
+
+
+def _words(given: tuple[str, ...], known: frozenset[str], flag: str) -> frozenset[str]:
+    """Return the words of a flag; raises UsageError for an unknown one."""
+    unknown = next((each for each in given if each not in known), None)
+    if unknown is not None:
+        raise UsageError(f'invalid argument "{unknown}" for "{flag}" flag: expected {", ".join(sorted(known))}')
+    return frozenset(given)

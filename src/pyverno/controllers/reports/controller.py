@@ -1,0 +1,181 @@
+"""The reports controller: watches that feed it, and the reports that one of its replicas writes.
+
+It puts the parts together and keeps them running. This module must never evaluate a policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LeaderElection, LeaseTimes
+from pyverno.controllers.reports.settings import ReportsSettings
+from pyverno.controllers.reports.work import ReportsWork, WorkContext
+from pyverno.controllers.runtime.events import Event, Events
+from pyverno.controllers.runtime.leader import Leader
+from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
+from pyverno.controllers.runtime.tasks import Tasks
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.controllers.state.hosts import HostFactory
+from pyverno.errors import UsageError
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS
+from pyverno.report.objectreport import OPENREPORTS, POLICY_REPORTS, ReportApi
+from pyverno.telemetry.catalog import METRICS
+from pyverno.telemetry.metrics import Metrics
+
+__all__ = ["ReportsController", "ReportsSettings"]
+
+_LEASE: Final = "kyverno-reports-controller"
+
+
+class ReportsController:
+    """Runs until it is stopped, or until one of its parts ends by itself."""
+
+    def __init__(self, access: Access, settings: ReportsSettings, metrics: Metrics | None = None) -> None:
+        """Take the access to the cluster, the settings, and the metrics to count in."""
+        self._settings = settings
+        self._metrics = metrics = metrics or Metrics()
+        on_query = count_queries(metrics)
+        self._client = Client(access, qps=settings.qps, burst=settings.burst, on_request=on_query)
+        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=on_query)
+        self._parts = Tasks()
+        self._hosts = HostFactory(self._client, settings.hosts, lambda: self._state.kinds, emit=self._emit)
+        self._state = ClusterState(self._client, settings.state, self._hosts, self._parts.start, metrics)
+        self._events = Events(
+            self._events_client,
+            settings.events,
+            configuration=lambda: self._state.configuration,
+            uid_of=self._state.store.uid_of,
+            on_drop=metrics.dropped_event,
+        )
+        self._work: ReportsWork | None = None
+        self._leader = Leader(
+            LeaderElection(
+                self._client, _LEASE, settings.namespace, settings.identity, LeaseTimes.of_retry(settings.lease_retry)
+            ),
+            (_Term(self),),
+            retry_seconds=settings.lease_retry,
+        )
+        metrics.instruments.gauge(METRICS["kyverno_scan_unreadable_resources"], self._read_unreadable)
+        metrics.instruments.gauge(METRICS["kyverno_scan_queue_age_seconds"], self._read_queue_age)
+        metrics.instruments.gauge(METRICS["kyverno_scan_duration_seconds"], self._read_duration)
+        metrics.instruments.gauge(METRICS["kyverno_scan_objects"], self._read_objects)
+        metrics.instruments.gauge(METRICS["kyverno_scan_events_held_back"], self._read_held_back)
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether this replica leads and all reports are as they should be."""
+        return self._work is not None and self._work.is_settled
+
+    def has_seen_policies(self) -> bool:
+        """Tell whether the watches have brought the policies."""
+        return self._state.is_settled
+
+    def problem(self) -> str:
+        """Return which cache is not there yet or stale; the empty text when none is."""
+        return self._state.problem()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Start, work until `stop` is set, end in order.
+
+        Raises UsageError when the cluster lacks a definition, HostError when it cannot be reached at the start or when
+        a part ends by itself.
+        """
+        settings = self._settings
+        try:
+            await begin_metrics(self._client, settings.metrics_config_map, settings.namespace, self._metrics)
+            await self._state.start()
+            self._check_definitions()
+            leading = self._parts.start(self._leader.campaign())
+            self._parts.start(self._state.follow_definitions())
+            self._parts.start(self._events.run())
+            if self._metrics.settings.refresh_seconds:
+                self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
+            await self._parts.wait(stop)
+            leading.cancel()
+            await asyncio.gather(leading, return_exceptions=True)
+            await self._leader.release()
+        finally:
+            await self._parts.end()
+            await self._hosts.close()
+            await self._events_client.close()
+            await self._client.close()
+        self._parts.check()
+
+    async def lead(self) -> None:
+        """Do the work of a leader until cancelled."""
+        work = ReportsWork(
+            WorkContext(
+                self._client,
+                self._settings,
+                self._state,
+                self._api(),
+                self._hosts.host,
+                self._emit,
+                self._metrics,
+            )
+        )
+        self._work = work
+        try:
+            await work.run()
+        finally:
+            self._work = None
+
+    def _api(self) -> ReportApi:
+        """Return the API of reports: OpenReports where the flag says so, or where it alone is served."""
+        if self._settings.uses_openreports or not self._serves(POLICY_REPORTS):
+            return OPENREPORTS if self._serves(OPENREPORTS) or self._settings.uses_openreports else POLICY_REPORTS
+        return POLICY_REPORTS
+
+    def _serves(self, api: ReportApi) -> bool:
+        return all(self._state.kinds.by_resource(gvr) is not None for gvr in (api.namespaced, api.cluster))
+
+    def _check_definitions(self) -> None:
+        if not self._settings.checks_definitions:
+            return
+        needed = list(EPHEMERAL_REPORTS) if self._settings.aggregates else []
+        api = self._api()
+        needed += [api.namespaced, api.cluster]
+        missing = [f"{gvr.resource}.{gvr.group}" for gvr in needed if self._state.kinds.by_resource(gvr) is None]
+        if missing:
+            raise UsageError(
+                f"the cluster does not serve {', '.join(missing)}: "
+                "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
+            )
+
+    def _read_unreadable(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        if self._work is not None:
+            yield from self._work.unreadable.readings()
+
+    def _read_queue_age(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        if self._work is not None:
+            yield (), self._work.scanner.queue_age
+
+    def _read_duration(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        if self._work is not None:
+            yield (), self._work.scanner.seconds
+
+    def _read_objects(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        if self._work is not None:
+            yield (), self._work.scanner.store.count
+
+    def _read_held_back(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        if self._work is not None:
+            yield (), self._work.violations.held_back
+
+    def _emit(self, event: Event) -> None:
+        self._events.emit(event)
+
+
+class _Term:
+    """The work of a leader as what a lease runs."""
+
+    def __init__(self, controller: ReportsController) -> None:
+        self._controller = controller
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._controller.lead()

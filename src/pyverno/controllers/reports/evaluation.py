@@ -1,0 +1,205 @@
+"""One object evaluated by the policies of a plan: the results that reports show, and what they depend on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pyverno.controllers.reports.dependencies import ConfigMapKey, NotingHost
+from pyverno.controllers.reports.plan import ScanPlan
+from pyverno.engine.engine import Engine
+from pyverno.engine.host import Host
+from pyverno.engine.match import IndexKey
+from pyverno.engine.phases import MUTATION_CHECK, SCAN
+from pyverno.engine.request import Request
+from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.runtime import EvaluationSettings
+from pyverno.report.objectreport import results_digest
+from pyverno.report.policyreport import plain_result
+from pyverno.value import dataclass, field
+
+__all__ = ["Evaluation", "Evaluator", "Outcome", "ReportFilter", "ScanContext"]
+
+_SECONDS: Final = 30.0
+_MAX_OUTCOMES: Final = 4096
+_NOT_APPLIED: Final = "mutation is not applied"
+_VALIDATING: Final = frozenset({"ValidatingPolicy", "NamespacedValidatingPolicy"})
+_TYPES: Final = {
+    RuleType.VALIDATION: "validate",
+    RuleType.MUTATION: "mutate",
+    RuleType.IMAGE_VERIFY: "imageVerify",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFilter:
+    """The kinds of rules and the statuses that reports show."""
+
+    types: frozenset[str] = field(
+        default_factory=lambda: frozenset({"validate", "mutate", "mutateExisting", "generate", "imageVerify"})
+    )
+    statuses: frozenset[str] = field(default_factory=lambda: frozenset({"pass", "fail", "error", "warn", "skip"}))
+
+    def keeps(self, result: RuleResult) -> bool:
+        """Tell whether a result is reported."""
+        if result.status.value not in self.statuses or _TYPES.get(result.rule.type) not in self.types:
+            return False
+        # Kyverno: a ValidatingPolicy whose match conditions leave an object out has no result
+        is_left_out = result.status is Status.SKIP and not result.exceptions
+        return not (is_left_out and result.rule.policy.kind in _VALIDATING)
+
+
+class ScanContext:
+    """What the objects of one resource and namespace are evaluated with; a changed one is another object.
+
+    `mutations` are those policies of the plan that may be about these objects.
+    """
+
+    __slots__ = ("gvr", "has_policies", "mutations", "namespace_labels", "namespace_object", "plan", "settings")
+
+    def __init__(
+        self, plan: ScanPlan, key: IndexKey, gvr: GVR, namespace: JSONObject | None, settings: EvaluationSettings
+    ) -> None:
+        """Take the plan, what the objects have in common, their namespace, and the settings of the moment."""
+        self.gvr = gvr
+        self.move_to(plan, key)
+        self.namespace_object = namespace
+        self.namespace_labels = labels_of(namespace) if namespace is not None else None
+        self.settings = settings
+
+    def move_to(self, plan: ScanPlan, key: IndexKey) -> None:
+        """Take a plan that says the same about these objects."""
+        self.plan = plan
+        self.mutations = tuple(each for policy, each in plan.mutations if plan.matches(policy, key))
+        self.has_policies = bool(self.mutations) or any(plan.matches(each, key) for each in plan.checks.policies)
+
+    def differs(self, namespace: JSONObject | None) -> bool:
+        """Tell whether the namespace of these objects is another one than it was."""
+        return namespace != self.namespace_object
+
+    def request(self, body: JSONObject) -> Request:
+        """Return the request that a scan evaluates for an object."""
+        labels, namespace = self.namespace_labels, self.namespace_object
+        if self.gvr.resource == "namespaces" and not self.gvr.group:
+            labels, namespace = labels_of(body), body
+        request = Request.from_live(body, namespace_labels=labels, namespace_object=namespace, gvr=self.gvr)
+        return request.with_settings(self.settings)
+
+
+def labels_of(body: JSONObject) -> dict[str, str]:
+    """Return the labels of an object."""
+    labels: dict[str, str] = (body.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+class Outcome:
+    """What came of an evaluation, as far as it must be remembered; objects with the same results share one.
+
+    `digest` is that of the results; `reads_world` tells that they may change while the object does not.
+    """
+
+    __slots__ = ("config_maps", "digest", "has_errors", "is_empty", "reads_world")
+
+    def __init__(
+        self,
+        digest: bytes,
+        config_maps: frozenset[ConfigMapKey],
+        *,
+        reads_world: bool,
+        has_errors: bool,
+        is_empty: bool,
+    ) -> None:
+        """Take the digest of the results and what they depend on."""
+        self.digest = digest
+        self.config_maps = config_maps
+        self.reads_world = reads_world
+        self.has_errors = has_errors
+        self.is_empty = is_empty
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The results for one object that reports show, and their outcome."""
+
+    results: tuple[RuleResult, ...]
+    outcome: Outcome
+    ref: ResourceRef
+
+    def items(self, seconds: int) -> list[JSONObject]:
+        """Return the results as items of a report, at a time in seconds since the Unix epoch."""
+        return [plain_result(result, seconds) for result in self.results]
+
+
+class Evaluator:
+    """Evaluates objects; outcomes are shared among objects with the same results. Several threads may use one."""
+
+    def __init__(self, shown: ReportFilter) -> None:
+        """Take what reports show."""
+        self._shown = shown
+        self._outcomes: dict[object, tuple[object, Outcome]] = {}
+
+    def evaluate(self, body: JSONObject, context: ScanContext, host: Host) -> Evaluation:
+        """Evaluate one object; raises nothing that a policy or the world can cause."""
+        noting = NotingHost(host)
+        request = context.request(body)
+        deadline = time.monotonic() + _SECONDS
+        found: Sequence[RuleResult] = (
+            Engine(context.plan.checks, noting).review(request, SCAN, deadline=deadline).results
+        )
+        for policies in context.mutations:
+            review = Engine(policies, noting).review(request, MUTATION_CHECK, deadline=deadline)
+            found = (*found, *(_checked(result, body) for result in review.results))
+        kept = tuple(filter(self._shown.keeps, found))
+        return Evaluation(kept, self._outcome(kept, noting), ResourceRef.of(body))
+
+    def _outcome(self, results: tuple[RuleResult, ...], noting: NotingHost) -> Outcome:
+        reads = noting.reads_world, frozenset(noting.config_maps)
+        key: Any = (*map(id, results), reads)
+        known = self._outcomes.get(key)
+        if known is not None:
+            return known[1]
+        named = _named(results)
+        if named is not None:
+            key = (*named, reads)
+            known = self._outcomes.get(key)
+            if known is not None:
+                return known[1]
+        outcome = Outcome(
+            results_digest(plain_result(result, 0) for result in results) if results else b"",
+            reads[1],
+            reads_world=reads[0],
+            has_errors=any(result.status is Status.ERROR for result in results),
+            is_empty=not results,
+        )
+        # the results are kept with their ids, so that no others have the same
+        self._remember(key if named is None else (*map(id, results), reads), results, outcome)
+        if named is not None:
+            self._remember(key, results, outcome)
+        return outcome
+
+    def _remember(self, key: object, results: object, outcome: Outcome) -> None:
+        if len(self._outcomes) >= _MAX_OUTCOMES:
+            self._outcomes.clear()
+        self._outcomes[key] = results, outcome
+
+
+def _named(results: tuple[RuleResult, ...]) -> tuple[object, ...] | None:
+    """Return what the items of results are made of, None where that is not worth comparing."""
+    if any(result.properties or result.effects or result.patched is not None for result in results):
+        return None
+    key = tuple((id(each.rule), each.status, each.message, each.exceptions, each.detail) for each in results)
+    try:
+        hash(key)
+    except TypeError:  # details with documents in them
+        return None
+    return key
+
+
+def _checked(result: RuleResult, body: JSON) -> RuleResult:
+    """Return what a mutation means for an object that exists: it should have been applied."""
+    if result.status is not Status.PASS or result.patched is None or result.patched == body:
+        return result
+    return result._replace(status=Status.FAIL, message=_NOT_APPLIED, patched=None, detail=None)

@@ -1,0 +1,331 @@
+"""Brings the reports of one object to what they should hold: the results of the scan, and those of ephemeral reports.
+
+The reports are written before the ephemeral ones that went into them are deleted, so that nothing is lost when the
+process ends in between; doing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.reports.ephemerals import Ephemeral, Ephemerals
+from pyverno.controllers.reports.evaluation import Evaluation
+from pyverno.controllers.reports.identity import ObjectId
+from pyverno.controllers.reports.objects import Entry
+from pyverno.controllers.reports.reportindex import ReportIndex
+from pyverno.controllers.reports.scanner import Scanner
+from pyverno.controllers.runtime.reconcile import Again
+from pyverno.engine.result import ResourceRef, RuleResult
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.status import StatusError
+from pyverno.report.objectreport import (
+    ReportApi,
+    ReportSubject,
+    merge_results,
+    reports_of,
+    subject_of,
+)
+from pyverno.value import dataclass, field, replace
+
+__all__ = ["ReportReconciler"]
+
+_NAMELESS: Final = "name:"
+_YOUNG_SECONDS: Final = 120.0
+_LOOK_SECONDS: Final = 5.0
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
+_FORBIDDEN: Final = 403
+_TERMINATING: Final = "because it is being terminated"
+_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+_COMPARED: Final = ("scope", "summary", "results")
+
+
+class Results(Protocol):
+    """Results that no scan and no request gave (`unreadable.Unreadable`)."""
+
+    def find(self, id: ObjectId) -> tuple[ResourceRef, list[JSONObject]] | None:
+        """Return an object and its results."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What there is about an object: evaluations, ephemeral reports, results of other origin, and its reports."""
+
+    evaluated: Sequence[tuple[Entry, Evaluation]] = ()
+    waiting: Sequence[Ephemeral] = ()
+    further: tuple[ResourceRef, list[JSONObject]] | None = None
+    existing: Mapping[str, JSONObject] = field(default_factory=dict)
+
+    def subject(self, uid: str) -> ReportSubject | None:
+        """Return the object as reports name it."""
+        if self.evaluated:
+            return ReportSubject(self.evaluated[0][1].ref, uid)
+        if self.further is not None:
+            return ReportSubject(self.further[0], uid)
+        if self.waiting:
+            return ReportSubject(self.waiting[-1].ref, uid)
+        return next((found for body in self.existing.values() if (found := subject_of(body)) is not None), None)
+
+    @property
+    def results(self) -> Iterator[JSONObject]:
+        """The results in the present reports."""
+        return (item for body in self.existing.values() for item in body.get("results") or ())
+
+
+class ReportReconciler:
+    """Reconciles by object; `on_violations` gets the results of the scan that are new in a report."""
+
+    def __init__(
+        self,
+        client: Client,
+        api: ReportApi,
+        scanner: Scanner,
+        index: ReportIndex,
+        ephemerals: Ephemerals,
+        *,
+        kinds: Callable[[], KindTable],
+        is_current: Callable[[JSONObject], bool],
+        further: Results,
+        on_violations: Callable[[ResourceRef, Sequence[RuleResult]], None],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Take the parts; `is_current` tells whether policy and rule of a result still exist."""
+        self._client = client
+        self._api = api
+        self._scanner = scanner
+        self._index = index
+        self._ephemerals = ephemerals
+        self._kinds = kinds
+        self._is_current = is_current
+        self._further = further
+        self._on_violations = on_violations
+        self._now = now
+
+    async def reconcile(self, id: ObjectId) -> Again | None:
+        """Write what the reports of an object should hold; raises HostError and StatusError."""
+        try:
+            if id.uid.startswith(_NAMELESS):
+                return await self._find_subject(id)
+            return await self._reconcile(id)
+        finally:
+            self._scanner.done(id)
+
+    async def _reconcile(self, id: ObjectId) -> Again | None:
+        evaluated = await self._scanner.evaluate(id)
+        waiting = self._ephemerals.find(id)
+        note = self._index.note(id.uid)
+        further = self._further.find(id)
+        if not waiting and further is None and _is_settled(evaluated) and (note is None or note.is_settled):
+            return None
+        if not evaluated and further is None and not waiting and note is None:
+            return None
+        found = _Found(evaluated, waiting, further)
+        is_new = note is None and bool(evaluated) and not any(entry.reported for entry, _ in evaluated)
+        if is_new and await self._create(id, found):
+            return None
+        names = (id.uid, *(() if note is None else note.digests))
+        found = replace(found, existing=await self._existing(id, names))
+        subject = found.subject(id.uid)
+        if subject is None:
+            return None
+        if not evaluated and further is None:
+            again = await self._check_existence(id, subject, found)
+            if again is not None:
+                return again if again.seconds else None
+        await self._merge(id, subject, found)
+        return None
+
+    async def _create(self, id: ObjectId, found: _Found) -> bool:
+        """Write the first report of an object; False where there is one already."""
+        subject = found.subject(id.uid)
+        if subject is None:
+            return False
+        try:
+            await self._merge(id, subject, found)
+        except StatusError as error:
+            if error.status != _CONFLICT:
+                raise
+            return False
+        return True
+
+    async def _merge(self, id: ObjectId, subject: ReportSubject, found: _Found) -> None:
+        seconds = int(self._now())
+        evaluated, further = found.evaluated, found.further
+        info = self._info(subject.ref)
+        decides = self._scanner.plan.decides
+        scanned = [item for _, evaluation in evaluated for item in evaluation.items(seconds)]
+        if further is not None:
+            scanned += [{**item, "timestamp": {"seconds": seconds, "nanos": 0}} for item in further[1]]
+        items = merge_results(
+            found.results,
+            _first_of_each(scanned),
+            (item for each in found.waiting for item in each.results),
+            is_scanned=lambda item: bool(evaluated) and info is not None and decides(item, info, id.namespace),
+            is_current=lambda item: self._is_current(item) and not (further is not None and not item.get("rule")),
+        )
+        reports = list(reports_of(subject, items, self._api))
+        await self._write(id, reports, found.existing)
+        for entry, evaluation in evaluated:
+            entry.reported = evaluation.outcome.digest
+        self._index.settle(id, reports, evaluated[0][1].outcome.digest if len(evaluated) == 1 else None)
+        known = {_essence(item) for item in found.results}
+        for _, evaluation in evaluated:
+            shown = zip(evaluation.results, evaluation.items(0), strict=True)
+            new = [result for result, item in shown if _essence(item) not in known]
+            if new:
+                self._on_violations(evaluation.ref, new)
+        for each in found.waiting:
+            await self._consume(each)
+
+    # ------------------------------------------------------------------------------------------------------ subjects
+
+    def _info(self, ref: ResourceRef) -> KindInfo | None:
+        group, version = parse_api_version(ref.api_version)
+        return self._kinds().find(GVK(group, version, ref.kind))
+
+    async def _check_existence(self, id: ObjectId, subject: ReportSubject, found: _Found) -> Again | None:
+        """Look whether an object that no scan knows exists; return what is left to do when it does not.
+
+        An object that may not be read is taken to exist: its owner reference lets the garbage collector decide.
+        """
+        waiting = found.waiting
+        if not waiting and not self._scanner.is_followed(id):
+            return None
+        live = await self._live_uid(id, subject.ref)
+        if live in (None, id.uid):
+            return None
+        young = [each for each in waiting if self._now() - each.created < _YOUNG_SECONDS]
+        for each in waiting:
+            if each not in young:
+                await self._consume(each)
+        if young:  # the object may be on its way: reports are made of answers
+            return Again(_LOOK_SECONDS)
+        await self._write(id, [], found.existing)
+        self._index.settle(id, (), None)
+        return Again(0)
+
+    async def _live_uid(self, id: ObjectId, ref: ResourceRef) -> str | None:
+        """Return the uid of the object of a name, "" when there is none, None when that cannot be known."""
+        info = self._info(ref)
+        if info is None:
+            return None
+        try:
+            found = await self._client.get(info.gvr, ref.name, id.namespace)
+        except StatusError as error:
+            if error.status == _NOT_FOUND:
+                return ""
+            if error.status == _FORBIDDEN:
+                return None
+            raise
+        return str(found["metadata"].get("uid") or "")
+
+    async def _find_subject(self, id: ObjectId) -> Again | None:
+        """Merge reports on requests whose objects had no uid yet: their names tell which objects they are."""
+        waiting = self._ephemerals.find(id)
+        if not waiting:
+            return None
+        uid = await self._live_uid(id, waiting[-1].ref)
+        if not uid:
+            if all(self._now() - each.created >= _YOUNG_SECONDS for each in waiting):
+                for each in waiting:
+                    await self._consume(each)
+                return None
+            return Again(_LOOK_SECONDS)
+        real = id._replace(uid=uid)
+        evaluated = await self._scanner.evaluate(real)
+        found = _Found(evaluated, waiting, existing=await self._existing(real, (uid,)))
+        await self._merge(real, ReportSubject(waiting[-1].ref, uid), found)
+        return None
+
+    # -------------------------------------------------------------------------------------------------------- writes
+
+    async def _existing(self, id: ObjectId, names: Iterable[str]) -> dict[str, JSONObject]:
+        """Return the reports of an object that are ours, by name."""
+        found: dict[str, JSONObject] = {}
+        for name in dict.fromkeys(names):
+            body = await self._read(id, name)
+            if body is not None and (body["metadata"].get("labels") or {}).get(_MANAGED_BY) == "kyverno":
+                found[name] = body
+        return found
+
+    async def _read(self, id: ObjectId, name: str) -> JSONObject | None:
+        try:
+            return await self._client.get(self._api.resource(id.namespace), name, id.namespace)
+        except StatusError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
+    async def _write(self, id: ObjectId, reports: Sequence[JSONObject], existing: Mapping[str, JSONObject]) -> None:
+        gvr = self._api.resource(id.namespace)
+        names = {body["metadata"]["name"] for body in reports}
+        for body in reports:
+            before = existing.get(body["metadata"]["name"])
+            try:
+                if before is None:
+                    await self._client.create(gvr, body, id.namespace)
+                elif not _is_same(before, body):
+                    await self._client.update(gvr, _updated(before, body), id.namespace)
+            except StatusError as error:
+                if not _is_ending(error, before):
+                    raise
+        for name in existing.keys() - names:
+            await self._delete(id, name)
+
+    async def _delete(self, id: ObjectId, name: str) -> None:
+        try:
+            await self._client.delete(self._api.resource(id.namespace), name, id.namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+
+    async def _consume(self, each: Ephemeral) -> None:
+        """Delete an ephemeral report that is merged; a newer one of the same name stays."""
+        options = {"preconditions": {"uid": each.uid}} if each.uid else None
+        try:
+            await self._client.delete(each.gvr, each.name, each.namespace, options=options)
+        except StatusError as error:
+            if error.status not in (_NOT_FOUND, _CONFLICT):
+                raise
+
+
+def _is_settled(evaluated: Sequence[tuple[Entry, Evaluation]]) -> bool:
+    return all(entry.reported == evaluation.outcome.digest for entry, evaluation in evaluated)
+
+
+def _first_of_each(items: Sequence[JSONObject]) -> list[JSONObject]:
+    """Return results without those that a second version of the object gave as well."""
+    found: dict[str, JSONObject] = {}
+    for item in items:
+        found.setdefault(_essence(item), item)
+    return list(found.values())
+
+
+def _essence(item: JSONObject) -> str:
+    return repr(sorted((key, repr(value)) for key, value in item.items() if key != "timestamp"))
+
+
+def _is_same(before: JSONObject, body: JSONObject) -> bool:
+    owners = (before["metadata"].get("ownerReferences") or [{}])[0]
+    has_owner = owners.get("uid") == body["metadata"]["ownerReferences"][0]["uid"]
+    return has_owner and all(before.get(name) == body[name] for name in _COMPARED)
+
+
+def _updated(before: JSONObject, body: JSONObject) -> JSONObject:
+    """Return a report with the metadata that others gave it."""
+    old, new = before["metadata"], body["metadata"]
+    labels = {**(old.get("labels") or {}), **new["labels"]}
+    return {**body, "metadata": {**old, **new, "labels": labels}}
+
+
+def _is_ending(error: StatusError, before: JSONObject | None) -> bool:
+    """Tell whether a report cannot be written because its namespace, or the report itself, goes."""
+    if error.status == _FORBIDDEN and _TERMINATING in error.message:
+        return True
+    return error.status == _NOT_FOUND and before is None

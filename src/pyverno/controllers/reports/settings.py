@@ -1,0 +1,84 @@
+"""What the flags of the reports controller say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from pyverno.controllers.reports.evaluation import ReportFilter
+from pyverno.controllers.runtime.events import EventSettings
+from pyverno.controllers.runtime.workqueue import Backoff
+from pyverno.controllers.state.clusterstate import StateSettings
+from pyverno.controllers.state.hosts import HostSettings
+from pyverno.kube.gvk import GVK
+from pyverno.value import dataclass, field
+from pyverno.webhook.policyreviews import ExceptionSettings
+
+__all__ = ["ReportsSettings", "ScanSettings"]
+
+
+def _take_all(_kind: GVK, _namespace: str, _name: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSettings:
+    """How objects are scanned.
+
+    `workers` threads evaluate. What reads more than the object is evaluated again every `interval_seconds`. The bodies
+    of objects may take `memory_bytes` (0 = no limit); those beyond are read again when they are needed. `takes` tells
+    by kind, namespace and name which objects are scanned.
+    """
+
+    workers: int = 2
+    interval_seconds: float = 3600.0
+    memory_bytes: int = 0
+    shown: ReportFilter = field(default_factory=ReportFilter)
+    takes: Callable[[GVK, str, str], bool] = field(default=_take_all, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsSettings:
+    """How the reports controller works.
+
+    `scans` turns background scans on, `aggregates` the use of ephemeral reports, `stores` the writing of reports.
+    `uses_openreports` writes Reports of openreports.io. `skips_filters` scans objects that resourceFilters exclude.
+    `validating` and `mutating` scan with admission policies of Kubernetes that are labelled for it.
+    """
+
+    namespace: str = "kyverno"
+    config_map: str = "kyverno"
+    metrics_config_map: str = "kyverno-metrics"
+    identity: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
+    scan: ScanSettings = field(default_factory=ScanSettings)
+    scans: bool = True
+    aggregates: bool = True
+    stores: bool = True
+    uses_openreports: bool = False
+    checks_definitions: bool = True
+    skips_filters: bool = True
+    validating: bool = True
+    mutating: bool = False
+    workers: int = 10
+    settle_seconds: float = 0.5
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=60.0))
+    lease_retry: float = 2.0
+    qps: float = 300
+    burst: int = 300
+    events_qps: float = 1000
+    events_burst: int = 2000
+    exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
+    events: EventSettings = field(default_factory=EventSettings)
+    hosts: HostSettings = field(default_factory=HostSettings)
+
+    @property
+    def state(self) -> StateSettings:
+        """What of the cluster is followed, and what policies may do."""
+        return StateSettings(
+            namespace=self.namespace,
+            config_map=self.config_map,
+            metrics_config_map=self.metrics_config_map,
+            exceptions=self.exceptions,
+            allows_http_in_namespaces=self.hosts.allows_http_in_namespaces,
+            stale_seconds=self.hosts.stale_seconds,
+        )

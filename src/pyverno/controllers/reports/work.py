@@ -1,0 +1,188 @@
+"""What the leader of the reports controllers does in one term: scan, collect, write.
+
+A term begins with nothing and ends without a trace: what it would have to remember is in the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.reports.admissionpolicies import AdmissionPolicies
+from pyverno.controllers.reports.currency import Currency
+from pyverno.controllers.reports.ephemerals import Ephemerals
+from pyverno.controllers.reports.identity import ObjectId
+from pyverno.controllers.reports.plan import make_plan
+from pyverno.controllers.reports.reconciler import ReportReconciler
+from pyverno.controllers.reports.reportindex import ReportIndex
+from pyverno.controllers.reports.scanner import Scanner, ScanWorld
+from pyverno.controllers.reports.settings import ReportsSettings
+from pyverno.controllers.reports.unreadable import Unreadable
+from pyverno.controllers.reports.violations import Violations
+from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.runtime.reconcile import Controller, LoopSettings
+from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.engine.host import Host
+from pyverno.engine.result import RuleResult
+from pyverno.kube.gvk import GVK
+from pyverno.kube.kinds import KindTable
+from pyverno.report.objectreport import ReportApi
+from pyverno.telemetry.metrics import Metrics
+from pyverno.value import dataclass, replace
+
+__all__ = ["ReportsWork", "WorkContext"]
+
+_SETTLE_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.05
+_MAX_DEPTH: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class WorkContext:
+    """The cluster, its state, the API that reports are written in, and where events and metrics go."""
+
+    client: Client
+    settings: ReportsSettings
+    state: ClusterState
+    api: ReportApi
+    host: Callable[[], Host]
+    emit: Callable[[Event], None]
+    metrics: Metrics
+
+
+class ReportsWork:
+    """Works while `run` runs; made anew for each term."""
+
+    def __init__(self, context: WorkContext) -> None:
+        """Put the parts together."""
+        self._context = context
+        settings, state, client = context.settings, context.state, context.client
+        self._changed = asyncio.Event()
+        self._kinds: KindTable | None = None
+        self._plans = 0
+        self.admission = AdmissionPolicies(
+            client, self._changed.set, validating=settings.validating, mutating=settings.mutating
+        )
+        self.violations = Violations(context.emit)
+        self.unreadable = Unreadable(lambda: state.kinds, state.store.uid_of, notify=context.emit, on_change=self._add)
+        scan = replace(settings.scan, takes=self._takes)
+        self.scanner = Scanner(
+            client,
+            scan,
+            ScanWorld(context.host, self._add, self.unreadable.note, self._note_evaluated),
+        )
+        self._index = ReportIndex(
+            client,
+            context.api,
+            lambda: state.kinds,
+            match_scan=self.scanner.is_report_of_scan,
+            on_change=self._add,
+            on_list=self.scanner.check_listed,
+        )
+        self._ephemerals = Ephemerals(client, lambda: state.kinds, on_change=self._add)
+        self._currency = Currency(state.store.compiled, self.admission)
+        self._reconciler = ReportReconciler(
+            client,
+            context.api,
+            self.scanner,
+            self._index,
+            self._ephemerals,
+            kinds=lambda: state.kinds,
+            is_current=self._currency.is_current,
+            further=self.unreadable,
+            on_violations=self.violations.note,
+        )
+        self._controller: Controller[ObjectId] = Controller(
+            "reports-controller",
+            self._reconciler.reconcile,
+            keys=self._waiting,
+            settings=LoopSettings(
+                workers=settings.workers,
+                settle_seconds=settings.settle_seconds,
+                max_depth=_MAX_DEPTH,
+                backoff=settings.backoff,
+            ),
+            metrics=context.metrics,
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether all reports are as they should be, as far as the watches have brought what changed."""
+        return (
+            self._plans > 0
+            and not self._changed.is_set()
+            and self._context.state.is_settled
+            and (self.scanner.is_settled or not self._context.settings.scans)
+            and self._controller.is_idle
+        )
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        settings, state = self._context.settings, self._context.state
+        state.listen(self._changed.set)
+        self._changed.set()
+        async with asyncio.TaskGroup() as group:
+            self.admission.follow(state.kinds, group)
+            for feed in self._index.feeds:
+                group.create_task(feed.run())
+            if settings.aggregates:
+                for informer in self._ephemerals.informers:
+                    group.create_task(informer.run())
+            await self._wait_until_synced()
+            if settings.scans:
+                group.create_task(self.scanner.run())
+            group.create_task(self._follow_policies(group))
+            if settings.stores:
+                await self._wait_for_plan()
+                group.create_task(self._controller.run())
+
+    async def _wait_until_synced(self) -> None:
+        """Wait for reports and policies: what is not known yet must not look like deleted."""
+        aggregates = self._context.settings.aggregates
+        while not (
+            self._index.is_synced and self.admission.is_synced and (self._ephemerals.is_synced or not aggregates)
+        ):
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _wait_for_plan(self) -> None:
+        while not self._plans:
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _follow_policies(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(_SETTLE_SECONDS)
+            self._changed.clear()
+            state = self._context.state
+            self.admission.follow(state.kinds, group)
+            policies = (*state.policies.all.policies, *self.admission.policies())
+            plan = make_plan(policies, state.policies.all.exceptions, state.kinds)
+            if self._context.settings.scans:
+                if self._kinds is not None and self._kinds is not state.kinds:
+                    self.scanner.forget_results()
+                self._kinds = state.kinds
+                self.scanner.follow_settings(state.configuration.evaluation)
+                self.scanner.follow(plan)
+                self.unreadable.follow(plan)
+            self._index.reopen(self._currency.follow())
+            self._plans += 1
+            for id in self._index.unsettled():
+                self._add(id)
+
+    def _waiting(self) -> Sequence[ObjectId]:
+        return tuple(dict.fromkeys((*self._index.unsettled(), *self._ephemerals.waiting(), *self.scanner.pending)))
+
+    def _add(self, id: ObjectId) -> None:
+        self._controller.add(id)
+
+    def _takes(self, kind: GVK, namespace: str, name: str) -> bool:
+        """Tell whether an object is scanned: filters of the ConfigMap count only where the flag says so."""
+        if self._context.settings.skips_filters:
+            return True
+        filters = self._context.state.configuration.filters_of(kind, "")
+        return not any(each.takes(kind, namespace, name) for each in filters)
+
+    def _note_evaluated(self, results: Sequence[RuleResult], kind: GVK, namespace: str, seconds: float) -> None:
+        self._context.metrics.scanned(results, kind.kind, namespace, seconds)
