@@ -14,9 +14,9 @@ from pyverno.install.reportdefinitions import report_definitions
 from pyverno.install.structural import structural_schema
 from pyverno.install.workdefinitions import work_definitions
 from pyverno.kube.json import JSONObject
+from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS
 from pyverno.policy.kinds import POLICY_KINDS, Family, PolicyKind
 from pyverno.policy.schema import Record
-from pyverno.report.objectreport import OPENREPORTS, POLICY_REPORTS
 
 __all__ = ["definitions"]
 

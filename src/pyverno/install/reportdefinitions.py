@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pyverno.kube.json import JSONObject
-from pyverno.report.objectreport import OPENREPORTS, POLICY_REPORTS, ReportApi
+from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS, ReportApi
 
 __all__ = ["report_definitions"]
 
@@ -71,8 +71,8 @@ def _version(version: str, kind: str, subjects: str) -> JSONObject:
                 "type": "object",
                 "description": f"{kind} holds the results of policies.",
                 "properties": {
-                    "apiVersion": _TEXT,
-                    "kind": _TEXT,
+                    "apiVersion": {**_TEXT, "description": "The version of this object's form."},
+                    "kind": {**_TEXT, "description": "The kind of this object."},
                     "metadata": {"type": "object"},
                     "scope": {**_REFERENCE, "description": "The object that the report is about."},
                     "scopeSelector": _OPEN,
@@ -83,7 +83,7 @@ def _version(version: str, kind: str, subjects: str) -> JSONObject:
                         "description": "The number of results of each status.",
                         "properties": dict.fromkeys(_STATUSES, _COUNT),
                     },
-                    "results": {"type": "array", "items": _result(subjects)},
+                    "results": {"type": "array", "description": "The result of each rule.", "items": _result(subjects)},
                 },
             }
         },

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from pyverno.engine.result import ResourceRef
-from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.names import MAX_NAME
+from pyverno.kube.reportapis import ReportApi
 from pyverno.value import dataclass
 
 __all__ = [
     "MAX_RESULTS",
-    "OPENREPORTS",
-    "POLICY_REPORTS",
-    "ReportApi",
     "ReportSubject",
     "merge_results",
     "report_name",
@@ -39,36 +36,6 @@ _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _STATUSES: Final = ("error", "fail", "pass", "skip", "warn")
 _BINDINGS: Final = ("binding", "mapBinding")
 _REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
-
-
-class ReportApi(NamedTuple):
-    """A group of report kinds: resources and kinds for objects of namespaces, and for the others."""
-
-    api_version: str
-    namespaced: GVR
-    cluster: GVR
-    namespaced_kind: str
-    cluster_kind: str
-
-    def resource(self, namespace: str) -> GVR:
-        """Return the resource of reports about objects of a namespace ("" = cluster-scoped ones)."""
-        return self.namespaced if namespace else self.cluster
-
-
-POLICY_REPORTS: Final = ReportApi(
-    "wgpolicyk8s.io/v1alpha2",
-    GVR("wgpolicyk8s.io", "v1alpha2", "policyreports"),
-    GVR("wgpolicyk8s.io", "v1alpha2", "clusterpolicyreports"),
-    "PolicyReport",
-    "ClusterPolicyReport",
-)
-OPENREPORTS: Final = ReportApi(
-    "openreports.io/v1alpha1",
-    GVR("openreports.io", "v1alpha1", "reports"),
-    GVR("openreports.io", "v1alpha1", "clusterreports"),
-    "Report",
-    "ClusterReport",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +170,7 @@ def subject_of(report: JSONObject) -> ReportSubject | None:
 def reports_of(subject: ReportSubject, items: Sequence[JSONObject], api: ReportApi) -> Iterator[JSONObject]:
     """Yield the reports of an object, each with at most `MAX_RESULTS` results and about a megabyte.
 
+    >>> from pyverno.kube.reportapis import POLICY_REPORTS
     >>> subject = ReportSubject(ResourceRef("v1", "Pod", "default", "web"), "u-1")
     >>> items = [{"policy": "p", "result": "pass"}] * 1500
     >>> [len(each["results"]) for each in reports_of(subject, items, POLICY_REPORTS)]

@@ -16,8 +16,10 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.install.definitions import definitions
 from pyverno.install.manifests import InstallSettings, manifests
+from pyverno.install.reportdefinitions import report_definitions
 from pyverno.install.workdefinitions import work_definitions
 from pyverno.kube.json import JSONObject, encode
+from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS
 from pyverno.offline.library import load_policies
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS as EXCEPTION_KINDS
@@ -34,6 +36,10 @@ GENERATED = {
 """What the background controller may write everywhere without further roles."""
 
 
+REPORTS = {"policyreports", "clusterpolicyreports", "reports", "clusterreports"}
+"""What the reports controller writes."""
+
+
 def deployments(settings: InstallSettings | None = None) -> dict[str, JSONObject]:
     """Return the deployments of an installation by their names."""
     found = manifests(settings or InstallSettings())
@@ -46,11 +52,13 @@ def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
     assert {
         *(f"{kind.plural}.{kind.group}" for kind in POLICY_KINDS if kind.group != "admissionregistration.k8s.io"),
         *(each["metadata"]["name"] for each in work_definitions()),
+        *(each["metadata"]["name"] for api in (POLICY_REPORTS, OPENREPORTS) for each in report_definitions(api)),
     } == set(found)
     for definition in found.values():
         versions = definition["spec"]["versions"]
         assert 1 == sum(version["storage"] for version in versions)
-        assert all("alpha" not in version["name"] for version in versions if version["storage"])
+        is_report = definition["spec"]["group"] in ("wgpolicyk8s.io", "openreports.io")  # which have no stable version
+        assert is_report or all("alpha" not in version["name"] for version in versions if version["storage"])
 
 
 def test_the_controller_is_bound_to_no_wildcard() -> None:
@@ -71,7 +79,7 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
         ("mutating", "validating"),
         ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
     )
-    assert {f"{word}{thing}" for word in words for thing in things} | GENERATED == written
+    assert {f"{word}{thing}" for word in words for thing in things} | GENERATED | REPORTS == written
     [secrets] = [
         rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]
     ]
@@ -79,7 +87,7 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
     assert [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", "collector"] == secrets["resourceNames"]
 
 
-@pytest.mark.parametrize("part", ["admission", "background"])
+@pytest.mark.parametrize("part", ["admission", "background", "reports"])
 def test_every_watched_kind_may_be_read(part: str) -> None:
     """No kind of policy is forgotten when there is a new one, in no controller."""
     readable = {
@@ -133,8 +141,9 @@ def test_definitions_are_small_and_describe_themselves() -> None:
         for version in definition["spec"]["versions"]:
             schema = version["schema"]["openAPIV3Schema"]
             assert schema["description"]
-            assert "object" == schema["type"] == schema["properties"]["spec"]["type"]
-            assert all(schema["properties"][name]["description"] for name in ("apiVersion", "kind", "spec"))
+            body = "results" if "results" in schema["properties"] else "spec"
+            assert ("object", True) == (schema["type"], "type" in schema["properties"][body])
+            assert all(schema["properties"][name]["description"] for name in ("apiVersion", "kind", body))
 
 
 def test_metrics_begin_with_fewer_labels_on_histograms() -> None:

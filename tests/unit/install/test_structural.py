@@ -57,9 +57,10 @@ def test_every_definition_describes_its_fields() -> None:
     for definition in definitions():
         assert len(str(definition)) < 100_000
         for version in definition["spec"]["versions"]:
-            spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-            assert spec["description"]
-            assert spec["properties"]
+            fields = version["schema"]["openAPIV3Schema"]["properties"]
+            body = fields["results"] if "results" in fields else fields["spec"]
+            assert body["description"]
+            assert body.get("properties") or body["items"]["properties"]
 
 
 def policies() -> Iterator[JSONObject]:

@@ -8,6 +8,7 @@ from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.certificates.serving import ServingCertificates
+from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
 from pyverno.controllers.state.policyinfo import PolicyInfo
 from pyverno.engine.host import NO_HOST
 from pyverno.kube.admissionreview import AdmissionRequest, BadReviewError
@@ -108,7 +109,10 @@ def test_every_metric_of_the_table_has_an_instrument() -> None:
     metrics = Metrics()
     PolicyInfo(metrics.instruments, lambda: (), Namespaces)
     ServingCertificates(Client(Access("https://192.0.2.1")), CertificateSettings(), _nothing, metrics)
-    assert {name: reading.kind for name, reading in readings(metrics).items()} | CACHES == {
+    scanning = Metrics()
+    ReportsController(Access("https://192.0.2.1"), ReportsSettings(), scanning)
+    found = {**readings(scanning), **readings(metrics)}
+    assert {name: reading.kind for name, reading in found.items()} | CACHES == {
         metric.name: metric.kind for metric in METRICS.values()
     }
 

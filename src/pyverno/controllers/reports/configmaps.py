@@ -8,7 +8,7 @@ from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer
-from pyverno.controllers.reports.dependencies import ConfigMapKey
+from pyverno.cluster.notinghost import ConfigMapKey
 from pyverno.kube.gvk import GVR
 
 __all__ = ["ConfigMapWatches"]

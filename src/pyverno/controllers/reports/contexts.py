@@ -12,9 +12,9 @@ from pyverno.controllers.reports.evaluation import ScanContext
 from pyverno.controllers.reports.objects import BucketKey
 from pyverno.controllers.reports.plan import ScanPlan
 from pyverno.engine.match import IndexKey
+from pyverno.engine.request import DEFAULT_SETTINGS, EvaluationSettings
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
-from pyverno.lang.runtime import DEFAULT_SETTINGS, EvaluationSettings
 
 __all__ = ["Contexts"]
 

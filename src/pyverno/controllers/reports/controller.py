@@ -21,8 +21,8 @@ from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.errors import UsageError
+from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS, ReportApi
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS
-from pyverno.report.objectreport import OPENREPORTS, POLICY_REPORTS, ReportApi
 from pyverno.telemetry.catalog import METRICS
 from pyverno.telemetry.metrics import Metrics
 

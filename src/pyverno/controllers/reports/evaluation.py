@@ -6,17 +6,16 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pyverno.controllers.reports.dependencies import ConfigMapKey, NotingHost
+from pyverno.cluster.notinghost import ConfigMapKey, NotingHost
 from pyverno.controllers.reports.plan import ScanPlan
 from pyverno.engine.engine import Engine
 from pyverno.engine.host import Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import MUTATION_CHECK, SCAN
-from pyverno.engine.request import Request
+from pyverno.engine.request import EvaluationSettings, Request
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.lang.runtime import EvaluationSettings
 from pyverno.report.objectreport import results_digest
 from pyverno.report.policyreport import plain_result
 from pyverno.value import dataclass, field

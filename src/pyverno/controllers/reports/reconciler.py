@@ -22,14 +22,9 @@ from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.reportapis import ReportApi
 from pyverno.kube.status import StatusError
-from pyverno.report.objectreport import (
-    ReportApi,
-    ReportSubject,
-    merge_results,
-    reports_of,
-    subject_of,
-)
+from pyverno.report.objectreport import ReportSubject, merge_results, reports_of, subject_of
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["ReportReconciler"]

@@ -15,7 +15,8 @@ from pyverno.controllers.reports.objects import pack_uid
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
-from pyverno.report.objectreport import ReportApi, results_digest, subject_of
+from pyverno.kube.reportapis import ReportApi
+from pyverno.report.objectreport import results_digest, subject_of
 from pyverno.value import dataclass, field
 
 __all__ = ["PolicyName", "ReportIndex", "ReportNote", "resource_of"]

@@ -8,44 +8,39 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
+from pyverno.cluster.notinghost import ConfigMapKey
 from pyverno.controllers.reports.configmaps import ConfigMapWatches
 from pyverno.controllers.reports.contexts import Contexts
-from pyverno.controllers.reports.dependencies import ConfigMapKey
 from pyverno.controllers.reports.evaluation import Evaluation, Evaluator, Outcome, ScanContext
 from pyverno.controllers.reports.feed import Feed
 from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.objects import Bucket, BucketKey, Entry, ObjectStore, pack_uid, unpack_uid
 from pyverno.controllers.reports.plan import ScanPlan
 from pyverno.controllers.reports.settings import ScanSettings
+from pyverno.controllers.reports.slices import CHUNK, Slices, Work
 from pyverno.engine.host import Host
+from pyverno.engine.request import EvaluationSettings
 from pyverno.engine.result import RuleResult
 from pyverno.errors import HostError
-from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.status import StatusError
-from pyverno.lang.runtime import EvaluationSettings
 from pyverno.value import dataclass
 
 __all__ = ["ScanWorld", "Scanner"]
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
-_CHUNK: Final = 128
-_SLICE_SECONDS: Final = 0.05
 _MAX_PENDING: Final = 2000
 _ERROR_SECONDS: Final = 15.0
 _SLOTS: Final = 240
 _NOT_FOUND: Final = 404
 _NOTHING: Final = Outcome(b"", frozenset(), reads_world=False, has_errors=False, is_empty=True)
-
-Work = tuple[bytes, Entry, bytes]
-"""Packed uid, entry, and its blob as it was when the work began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +70,7 @@ class Scanner:
         self._namespaces = Informer(client, _NAMESPACES)
         self._namespaces.listen(self._take_namespace)
         self._contexts = Contexts(self._namespaces.get)
-        self._evaluator = Evaluator(settings.shown)
-        self._pool = ThreadPoolExecutor(max(settings.workers, 1), thread_name_prefix="scan")
+        self._slices = Slices(client, self.store, Evaluator(settings.shown), world.host, settings.workers)
         self._feeds: dict[GVR, tuple[Feed, asyncio.Task[None]]] = {}
         self._kinds: dict[GVR, GVK] = {}
         self._listing: dict[GVR, set[bytes]] = {}
@@ -245,7 +239,7 @@ class Scanner:
                 await self._sweep_when_dirty()
         finally:
             self._group = None
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._slices.close()
 
     async def evaluate(self, id: ObjectId) -> list[tuple[Entry, Evaluation]]:
         """Return the results for an object in each version in which it is followed; raises HostError, StatusError."""
@@ -260,7 +254,8 @@ class Scanner:
             body = await self._body(bucket, entry)
             if body is None:
                 continue
-            evaluation = await self._in_thread(body, context)
+            evaluation, seconds = await self._slices.evaluate_one(body, context)
+            self._world.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
             if entry.blob is blob:
                 self._keep(context, entry, evaluation)
             found.append((entry, evaluation))
@@ -271,15 +266,6 @@ class Scanner:
         self._pending.pop(id, None)
         if len(self._pending) < _MAX_PENDING:
             self._room.set()
-
-    async def _in_thread(self, body: JSONObject, context: ScanContext) -> Evaluation:
-        host = self._world.host()
-        began = time.monotonic()
-        work = self._evaluator.evaluate
-        found = await asyncio.get_running_loop().run_in_executor(self._pool, work, body, context, host)
-        kind = GVK(*parse_api_version(found.ref.api_version), found.ref.kind)
-        self._world.on_evaluated(found.results, kind, found.ref.namespace, time.monotonic() - began)
-        return found
 
     async def _body(self, bucket: Bucket, entry: Entry) -> JSONObject | None:
         """Return the body of an object, read from the API server where it is not in memory; None when it is gone."""
@@ -328,8 +314,8 @@ class Scanner:
                 self._clear(bucket, context, stale)
                 continue
             work = [(uid, each, each.blob) for uid, each in stale if each.has_body]
-            for first in range(0, len(work), _CHUNK):
-                yield bucket, context, work[first : first + _CHUNK]
+            for first in range(0, len(work), CHUNK):
+                yield bucket, context, work[first : first + CHUNK]
             bare = [(uid, each, each.blob) for uid, each in stale if not each.has_body]
             if bare:
                 yield bucket, context, bare
@@ -352,43 +338,8 @@ class Scanner:
                 self._add(_id(bucket, uid))
 
     async def _evaluate_all(self, bucket: Bucket, context: ScanContext, work: list[Work]) -> None:
-        if work[0][1].has_body:
-            gvr = bucket.key.gvr
-            await self._evaluate_in_slices(bucket, context, work, lambda each: self.store.unpack(gvr, each[2]))
-            return
-        by_uid = {unpack_uid(each[0]): each for each in work}
-        async for items in self._pages(bucket):
-            bodies = {id(each): item for item in items if (each := by_uid.get(item["metadata"]["uid"])) is not None}
-            listed = [each for each in work if id(each) in bodies]
-            if listed:
-                await self._evaluate_in_slices(bucket, context, listed, lambda each, of=bodies: of[id(each)])  # type: ignore[misc]
-
-    async def _pages(self, bucket: Bucket) -> AsyncIterator[list[JSONObject]]:
-        """Yield the objects of a bucket as the API server lists them; what cannot be listed is tried again later."""
-        query = {"limit": str(_CHUNK)}
-        while True:
-            path = resource_path(bucket.key.gvr, bucket.key.namespace)
-            try:
-                found = await self._client.request("GET", path, query=query)
-            except (HostError, StatusError):
-                asyncio.get_running_loop().call_later(_ERROR_SECONDS, self._dirty.set)
-                return
-            kind = {"apiVersion": found.get("apiVersion"), "kind": bucket.gvk.kind}
-            yield [{**kind, **item} for item in found.get("items") or ()]
-            following = (found.get("metadata") or {}).get("continue")
-            if not following:
-                return
-            query = {"limit": str(_CHUNK), "continue": following}
-
-    async def _evaluate_in_slices(
-        self, bucket: Bucket, context: ScanContext, work: Sequence[Work], body: Callable[[Work], JSONObject | None]
-    ) -> None:
-        loop, host = asyncio.get_running_loop(), self._world.host()
-        rest = work
-        while rest:
-            done = await loop.run_in_executor(self._pool, self._evaluate_some, context, rest, body, host)
-            rest = rest[len(done) :]
-            for (uid, entry, blob), evaluation, seconds in done:
+        try:
+            async for (uid, entry, blob), evaluation, seconds in self._slices.evaluate(bucket, context, work):
                 if entry.blob is not blob:
                     continue  # it changed meanwhile, and is evaluated again
                 self._keep(context, entry, evaluation)
@@ -397,22 +348,8 @@ class Scanner:
                     id = _id(bucket, uid)
                     self._fresh[id] = entry, context, blob, evaluation
                     self._add(id)
-
-    def _evaluate_some(
-        self, context: ScanContext, work: Sequence[Work], body: Callable[[Work], JSONObject | None], host: Host
-    ) -> list[tuple[Work, Evaluation, float]]:
-        """Evaluate as much of the work as one slice of time holds, in a thread."""
-        found: list[tuple[Work, Evaluation, float]] = []
-        began = time.monotonic()
-        end = began + _SLICE_SECONDS
-        for each in work:
-            evaluation = self._evaluator.evaluate(body(each) or {}, context, host)
-            now = time.monotonic()
-            found.append((each, evaluation, now - began))
-            began = now
-            if now > end:
-                break
-        return found
+        except (HostError, StatusError):  # of bodies that had to be listed
+            asyncio.get_running_loop().call_later(_ERROR_SECONDS, self._dirty.set)
 
     def _leave_unmatched(self) -> None:
         """Stop following resources that no policy matches any more, once their reports are written."""

@@ -28,7 +28,7 @@ from pyverno.engine.host import Host
 from pyverno.engine.result import RuleResult
 from pyverno.kube.gvk import GVK
 from pyverno.kube.kinds import KindTable
-from pyverno.report.objectreport import ReportApi
+from pyverno.kube.reportapis import ReportApi
 from pyverno.telemetry.metrics import Metrics
 from pyverno.value import dataclass, replace
 
