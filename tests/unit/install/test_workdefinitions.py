@@ -7,7 +7,7 @@ import asyncio
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.controllers.runtime.objectcount import Count
+from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR
@@ -41,8 +41,8 @@ def test_what_is_written_is_stored_as_it_is() -> None:
                     stored = await client.create(gvr, body, "default", query=STRICT)
                     assert body["spec"] == stored["spec"]
                 counts = (
-                    Count(client, (WORK,)),
-                    Count(client, EPHEMERAL_REPORTS, selector="audit.kyverno.io/source=admission"),
+                    ObjectCount(client, (WORK,)),
+                    ObjectCount(client, EPHEMERAL_REPORTS, selector="audit.kyverno.io/source=admission"),
                 )
                 assert [None, None] == [each.value for each in counts]
                 running = [asyncio.create_task(each.run()) for each in counts]
