@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 
+from pyverno.lang.cel.work import LONGEST_CALL
+from pyverno.lang.jmespath import FUNCTIONS
+from pyverno.lang.jmespath.cost import ITEM
 from scripts.reference_pages.markdown import code, page, table
 
 __all__ = ["limits"]
@@ -52,11 +55,17 @@ def limits() -> str:
         (what, _amount(getattr(importlib.import_module(f"pyverno.{module}"), name), unit), code(f"{module}.{name}"))
         for what, module, name, unit in _ROWS
     ]
+    functions = [(code(name), f"{each.cost.most:,}") for name, each in sorted(FUNCTIONS.items()) if each.cost.most]
     return page(
         "Limits",
         "What exceeds a limit is an error with a text of its own (`DocumentError`, `BudgetExceededError`), or an ERROR "
         "result of the rule at fault. The limits of a review are the defaults of `pyverno.lang.runtime.Budget`.",
         table(("what", "limit", "constant"), rows),
+        "## Functions of JMESPath",
+        "Functions that take long for their input take this much of it, in all arguments together: bytes of texts, and "
+        f"{ITEM} for each item of a list or map. All others are limited by the steps and bytes of the review. A call "
+        f"in CEL that would take more than {LONGEST_CALL:,} steps is refused before it begins.",
+        table(("function", "limit"), functions),
     )
 
 

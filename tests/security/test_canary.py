@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,10 +12,19 @@ from pyverno.controllers.runtime.events import events_of
 from pyverno.engine.engine import Review
 from pyverno.engine.result import ResourceRef, Status
 from pyverno.kube.admissionreview import AdmissionResponse, read_admission_review
+from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
+from pyverno.report.ephemeral import Reported, admission_report
+from pyverno.report.exceptions import exception_for
+from pyverno.report.finding import finding
+from pyverno.report.github import github
+from pyverno.report.policyreport import ReportEntry, merged_reports, result_object
+from pyverno.report.sarif import sarif
 from pyverno.telemetry.logs import AnswerLog
+from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import AdmissionOutcome
 from tests.security.asking import CONFIG_MAP, ask, policy
 
@@ -35,6 +45,8 @@ RULES = {
     "merge of another type": f"mutate:\n  patchStrategicMerge:\n    metadata: '{SECRET}'",
     "clone": "generate:\n  apiVersion: v1\n  kind: ConfigMap\n  name: a\n  namespace: team\n"
     f"  clone: {{name: '{SECRET}', namespace: team}}",
+    "clone list": "generate:\n  namespace: other\n"
+    f"  cloneList: {{namespace: team, kinds: [v1/Secret], selector: {{matchLabels: {{a: '/{SECRET}/ x'}}}}}}",
     "generate data": f"generate:\n  apiVersion: v1\n  kind: ConfigMap\n  name: a\n  namespace: b\n  data: '{SECRET}'",
     "apiCall path": f"context:\n- name: x\n  apiCall: {{urlPath: '/api/v1/{ODD}'}}\n",
     "apiCall of the cluster": f"context:\n- name: x\n  apiCall: {{urlPath: '/api/v1/namespaces/{SECRET}'}}\n",
@@ -90,9 +102,23 @@ def reviewed(rule: str) -> Review:
     return ask(policy(rule), {**CONFIG_MAP, "list": [1]}, host=OfflineHost(objects=ObjectStore([VAULT, CONFIG_MAP])))
 
 
+def reported(review: Review, about: ResourceRef) -> Iterator[object]:
+    """Yield what every format of reports makes of a review."""
+    entries = [ReportEntry(result, about, 1) for result in review.results]
+    yield [result_object(entry) for entry in entries]
+    yield merged_reports(entries)
+    yield [exception_for(entry) for entry in entries]
+    subject = Reported(about, "u", GVK("", "v1", "ConfigMap"), GVR("", "v1", "configmaps"), "r")
+    yield admission_report(subject, review.results, 1)
+    findings = [finding(result, about, Document(CONFIG_MAP, "")) for result in review.results]
+    yield [each.to_json() for each in findings]
+    yield github(findings)
+    yield sarif(findings)
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_an_error_shows_nothing_that_a_rule_read(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """In messages, denials, warnings, reports, events and logs."""
+    """In messages, denials, warnings, reports of every format, events, logs and metrics."""
     review = reviewed(RULES[name])
     texts = [result.message for result in review.results]
     assert [] == [text for text in texts if CANARY in text]
@@ -100,6 +126,7 @@ def test_an_error_shows_nothing_that_a_rule_read(name: str, caplog: pytest.LogCa
     decision = review.decision
     assert CANARY not in repr((decision.message, decision.warnings))
     about = ResourceRef.of(CONFIG_MAP)
+    assert CANARY not in repr([*reported(review, about)])
     assert CANARY not in repr([*events_of(review.results, about, is_allowed=decision.allowed)])
     question = read_admission_review(
         json.dumps(
@@ -119,11 +146,13 @@ def test_an_error_shows_nothing_that_a_rule_read(name: str, caplog: pytest.LogCa
         ).encode(),
         "application/json",
     )
+    outcome = AdmissionOutcome(AdmissionResponse(decision.allowed), review)
+    metrics = Metrics()
     with caplog.at_level(logging.DEBUG, logger="pyverno"):
-        AnswerLog().answered(
-            question, "/validate/fail", AdmissionOutcome(AdmissionResponse(decision.allowed), review), 0.1
-        )
+        AnswerLog().answered(question, "/validate/fail", outcome, 0.1)
+        metrics.answered(question, "/validate/fail", outcome, 0.1)
     assert CANARY not in repr([vars(record) for record in caplog.records])
+    assert CANARY not in repr(metrics.exposition())
 
 
 def test_most_of_these_rules_err() -> None:

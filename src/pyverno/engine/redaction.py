@@ -6,11 +6,14 @@ text of an error stands in reports. This module must never look into objects.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Final, TypeVar
+from urllib.parse import quote
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.json import JSON
+from pyverno.kube.json import JSON, encode
 from pyverno.lang.template import Template
 
 __all__ = ["as_written", "asked"]
@@ -18,7 +21,10 @@ __all__ = ["as_written", "asked"]
 T = TypeVar("T")
 
 _SHORT: Final = 4
-"""Values below this many characters stay: they say nothing, and would be found everywhere."""
+"""Values below this many characters are found only where no letter or digit stands beside them."""
+
+_START: Final = 16
+"""So many characters of a value are enough to be found: some texts cut what they quote."""
 
 
 def as_written(message: str, template: Template, rendered: JSON) -> str:
@@ -32,8 +38,33 @@ def as_written(message: str, template: Template, rendered: JSON) -> str:
         return message
     found = sorted(set(_values(template.document, rendered)), key=lambda pair: len(pair[1]), reverse=True)
     for variable, value in found:
-        message = message.replace(value, variable)
+        for form in _forms(value):
+            message = _without(message, form, variable)
     return message
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yield a value as texts quote it: as it is, in JSON, and as part of a path or URL."""
+    yield from sorted({value, value.strip(), encode(value)[1:-1], quote(value), quote(value, safe="")}, key=len)[::-1]
+
+
+def _without(message: str, value: str, variable: str) -> str:
+    """Return a text with a variable in place of each occurrence of its value, in capitals or not, whole or cut off."""
+    if not value:
+        return message
+    start = re.escape(value[:_START])
+    if len(value) < _SHORT:
+        start = f"(?<![0-9A-Za-z]){start}(?![0-9A-Za-z])"
+    pieces, position = [], 0
+    for found in re.finditer(start, message, re.IGNORECASE):
+        if found.start() < position:
+            continue
+        end = found.end()
+        rest = zip(message[end:], value[_START:], strict=False)
+        end += sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), rest))
+        pieces += [message[position : found.start()], variable]
+        position = end
+    return "".join((*pieces, message[position:]))
 
 
 def _values(written: JSON, rendered: JSON) -> Iterator[tuple[str, str]]:
@@ -69,7 +100,7 @@ def _parts(written: str, rendered: JSON) -> Iterator[tuple[str, str]]:
         if found < 0:  # not what was expected: leave nothing of it
             yield written, rendered
             return
-        if variable and found - position >= _SHORT:
+        if variable and found > position:
             yield variable, rendered[position:found]
         position, variable = found + len(literal), following
 
@@ -93,8 +124,7 @@ def _pieces(written: str) -> Iterator[tuple[str, str]]:
 
 def _texts(value: JSON) -> Iterator[str]:
     if isinstance(value, str):
-        if len(value) >= _SHORT:
-            yield value
+        yield value
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _texts(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.effects import CreateEffect, Effect
@@ -74,7 +75,8 @@ class CloneListSource:
         found: list[CreateEffect] = []
         for written in clone.get("kinds") or ():
             api_version, _, kind = str(written).rpartition("/")
-            for source in run.broker.list_objects(api_version, kind, namespace, clone.get("selector")):
+            listing = partial(run.broker.list_objects, api_version, kind, namespace, clone.get("selector"))
+            for source in asked(listing, (self.document, value)):
                 own = {**target, "apiVersion": api_version, "kind": kind, "name": ResourceRef.of(source).name}
                 found.append(_cloned(source, own, run))
         return found

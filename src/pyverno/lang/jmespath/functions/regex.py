@@ -29,8 +29,8 @@ _MAX_WORK: Final = 32 * 1024 * 1024
 _WORK_PER_STEP: Final = 1024
 
 
-compile_pattern: Final = lru_cache(maxsize=128)(compile_re2)
-"""Compile a pattern; the most recent ones are remembered, and take at most 512 MiB."""
+compile_pattern: Final = lru_cache(maxsize=64)(compile_re2)
+"""Compile a pattern; the most recent ones are remembered. RE2 limits each to 8 MiB, most take some kilobytes."""
 
 
 @function(
