@@ -17,9 +17,11 @@ from pyverno.cluster.client import Client, resource_path
 from pyverno.cluster.discovery import discover
 from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
+from pyverno.controllers.cleanup.controller import CleanupController, CleanupSettings
 from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
 from pyverno.errors import HostError
 from pyverno.install.background import BACKGROUND as BACKGROUND_COMPONENT
+from pyverno.install.cleanup import CLEANUP as CLEANUP_COMPONENT
 from pyverno.install.component import Component, component_identity, role_binding
 from pyverno.install.definitions import definitions
 from pyverno.install.manifests import InstallSettings, manifests
@@ -30,7 +32,15 @@ from pyverno.kube.status import StatusError
 from pyverno.telemetry.observer import Observer
 from pyverno.value import dataclass, replace
 
-__all__ = ["BACKGROUND", "CONTROLLERS", "REPORTS", "FurtherController", "PolicySandbox", "install_definitions"]
+__all__ = [
+    "BACKGROUND",
+    "CLEANUP",
+    "CONTROLLERS",
+    "REPORTS",
+    "FurtherController",
+    "PolicySandbox",
+    "install_definitions",
+]
 
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _LOOPBACK: Final = "127.0.0.1"
@@ -105,9 +115,25 @@ def _make_reports(access: Access, settings: AdmissionSettings) -> ReportsControl
     )
 
 
+def _make_cleanup(access: Access, settings: AdmissionSettings) -> CleanupController:
+    return CleanupController(
+        access,
+        CleanupSettings(
+            namespace=settings.namespace,
+            config_map=settings.config_map,
+            metrics_config_map=settings.metrics_config_map,
+            protects_managed=settings.protects_managed,
+            hosts=settings.hosts,
+            lease_retry=settings.lease_retry,
+            qps=0,
+        ),
+    )
+
+
 BACKGROUND: Final = FurtherController(BACKGROUND_COMPONENT, _make_background)
+CLEANUP: Final = FurtherController(CLEANUP_COMPONENT, _make_cleanup)
 REPORTS: Final = FurtherController(REPORTS_COMPONENT, _make_reports)
-CONTROLLERS: Final = (BACKGROUND, REPORTS)
+CONTROLLERS: Final = (BACKGROUND, CLEANUP, REPORTS)
 """All controllers that can run beside the admission controller."""
 
 

@@ -69,6 +69,15 @@ class Component:
         """The labels of its objects."""
         return {**_PART_OF, "app.kubernetes.io/component": f"{self.part}-controller"}
 
+    @property
+    def chart_labels(self) -> dict[str, str]:
+        """The labels by which Kyverno's chart selects further roles of a controller."""
+        return {
+            "app.kubernetes.io/component": f"{self.part}-controller",
+            "app.kubernetes.io/instance": "kyverno",
+            "app.kubernetes.io/part-of": "kyverno",
+        }
+
 
 def component_manifests(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
     """Yield everything of one controller in the order in which it has to be applied."""
@@ -109,7 +118,13 @@ def component_identity(component: Component, settings: InstallSettings) -> Itera
         "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRole",
         "metadata": metadata_of(role, labels),
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {component.aggregation: "true"}}]},
+        "aggregationRule": {
+            "clusterRoleSelectors": [
+                {"matchLabels": {component.aggregation: "true"}},
+                # Kyverno: the labels of its chart select as well
+                {"matchLabels": component.chart_labels},
+            ]
+        },
     }
     yield {
         "apiVersion": f"{RBAC}/v1",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pyverno.install.background import BACKGROUND
+from pyverno.install.cleanup import CLEANUP
 from pyverno.install.component import (
     RBAC,
     access_volume,
@@ -41,7 +42,7 @@ def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
 
     >>> kinds = [each["kind"] for each in manifests(InstallSettings())]
     >>> kinds[0], kinds.count("Deployment")
-    ('Namespace', 3)
+    ('Namespace', 4)
     """
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
     yield from definitions()
@@ -51,6 +52,7 @@ def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
     yield from _running(settings)
     yield from component_manifests(BACKGROUND, settings)
     yield from component_manifests(REPORTS, settings)
+    yield from component_manifests(CLEANUP, settings)
 
 
 def _metadata(name: str, settings: InstallSettings | None, **labels: str) -> JSONObject:

@@ -17,6 +17,7 @@ from pyverno.policy.schema import Shape
 
 __all__ = [
     "CEL_MUTATION_KINDS",
+    "DELETING_POLICIES",
     "KNOWN_KINDS",
     "POLICY_KINDS",
     "RULE_KINDS",
@@ -310,6 +311,9 @@ RULE_KINDS = kinds_of(Family.RULES)
 
 WATCHED_POLICIES = tuple(row.gvr for row in POLICY_KINDS if row.takes_part_in_admission)
 """The resources that controllers watch for policies that take part in admission; those of rules come first."""
+
+DELETING_POLICIES = tuple(row.gvr for row in POLICY_KINDS if row.deletes)
+"""The resources that the cleanup controller watches for policies that delete."""
 
 WATCHED_EXCEPTIONS = tuple(row.gvr for row in POLICY_KINDS if row.family in (Family.EXCEPTION, Family.CEL_EXCEPTION))
 """The resources that controllers watch for exceptions."""

@@ -12,7 +12,7 @@ from typing import Final
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.telemetry.metric import Metric
 
-__all__ = ["METRICS", "POLICY_WORDS"]
+__all__ = ["CLEANUP_WORDS", "METRICS", "POLICY_WORDS"]
 
 _REQUEST: Final = (
     "resource_kind",
@@ -70,6 +70,17 @@ _HTTP: Final = ("http_method", "http_url")
 _QUERY: Final = ("operation", "client_type", "resource_kind", "resource_namespace")
 _CONTROLLER: Final = ("controller_name",)
 
+_DELETION: Final = ("policy_type", "policy_namespace", "policy_name")
+_DELETED: Final = ("resource_namespace", "deletion_propagation")
+_TTL_RESOURCE: Final = ("resource_group", "resource_version", "resource_resource")
+
+CLEANUP_WORDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "cleanup": ("cleanup policies", (*_DELETION, "resource_kind", *_DELETED)),
+    "deleting": ("deleting policies", (*_DELETION, "resource", *_DELETED)),
+    "ttl": ("times to live", ("resource_namespace", *_TTL_RESOURCE)),
+}
+"""The words by which metrics name what deletes: its name in texts and the labels of its objects."""
+
 POLICY_WORDS: Final = tuple(dict.fromkeys(row.metric for row in POLICY_KINDS if row.metric))
 """The words by which metrics name the kinds of policies in CEL, such as `validating`."""
 
@@ -80,6 +91,13 @@ def _of_cel_policies() -> Iterator[Metric]:
         yield Metric("counter", f"kyverno_{word}_policy_results", f"Results of {policies}.", labels)
         name = f"kyverno_{word}_policy_execution_duration_seconds"
         yield Metric("histogram", name, f"Execution time of {policies} in seconds.", labels)
+
+
+def _of_deletions() -> Iterator[Metric]:
+    for word, (cause, labels) in CLEANUP_WORDS.items():
+        name = f"kyverno_{word}_controller"
+        yield Metric("counter", f"{name}_deletedobjects", f"Objects deleted because of {cause}.", labels)
+        yield Metric("counter", f"{name}_errors", f"Objects that could not be deleted because of {cause}.", labels)
 
 
 _ROWS: Final[tuple[Metric, ...]] = (
@@ -105,6 +123,8 @@ _ROWS: Final[tuple[Metric, ...]] = (
     ),
     Metric("counter", "kyverno_controller_drop", "Keys that a controller gave up.", _CONTROLLER),
     Metric("counter", "kyverno_client_queries", "Requests to the API server.", _QUERY),
+    *_of_deletions(),
+    Metric("gauge", "kyverno_ttl_controller_info", "Resources whose objects may have a time to live.", _TTL_RESOURCE),
     Metric("counter", "kyverno_events_dropped", "Events that could not be written."),
     Metric("counter", "kyverno_breaker_total", "Operations that a circuit breaker guarded.", ("circuit_name",)),
     Metric("counter", "kyverno_breaker_drops", "Operations that an open circuit breaker dropped.", ("circuit_name",)),

@@ -8,6 +8,7 @@ from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.certificates.serving import ServingCertificates
+from pyverno.controllers.cleanup.metrics import CleanupMetrics
 from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
 from pyverno.controllers.state.policyinfo import PolicyInfo
 from pyverno.engine.host import NO_HOST
@@ -108,6 +109,7 @@ def test_every_metric_of_the_table_has_an_instrument() -> None:
     """Of its type; and none besides the table."""
     metrics = Metrics()
     PolicyInfo(metrics.instruments, lambda: (), Namespaces)
+    CleanupMetrics(metrics.instruments)
     ServingCertificates(Client(Access("https://192.0.2.1")), CertificateSettings(), _nothing, metrics)
     scanning = Metrics()
     ReportsController(Access("https://192.0.2.1"), ReportsSettings(), scanning)

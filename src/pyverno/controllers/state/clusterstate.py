@@ -44,7 +44,6 @@ _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
 _CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
-_REQUIRED: Final = (WATCHED_POLICIES[0], WATCHED_POLICIES[1])
 _CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
 _SETTLE_SECONDS: Final = 0.1
 _RETRY_SHARE: Final = 1 / 15
@@ -67,7 +66,9 @@ class StateSettings:
 
     `namespace` is that of the controllers, with the ConfigMaps `config_map` and `metrics_config_map`. A cache that has
     been out of sync for `stale_seconds` makes the replica not ready. `background_account` is the user name of the
-    controller that changes existing objects.
+    controller that changes existing objects. Policies and exceptions are those of `policy_resources` and
+    `exception_resources` that the cluster serves; without `required_resources` nothing is installed. `follows_roles`
+    adds role bindings.
     """
 
     namespace: str = "kyverno"
@@ -79,6 +80,10 @@ class StateSettings:
     forces_ignore: bool = False
     background_account: str = ""
     stale_seconds: float = STALE_SECONDS
+    policy_resources: tuple[GVR, ...] = WATCHED_POLICIES
+    exception_resources: tuple[GVR, ...] = WATCHED_EXCEPTIONS
+    required_resources: tuple[GVR, ...] = WATCHED_POLICIES[:2]
+    follows_roles: bool = True
 
 
 class ClusterState:
@@ -188,7 +193,7 @@ class ClusterState:
 
     def policy_resource(self, body: JSONObject) -> GVR | None:
         """Return the resource of a policy's API version and kind; None when the cluster does not serve it."""
-        for gvr in WATCHED_POLICIES:
+        for gvr in self._settings.policy_resources:
             info = self.kinds.by_resource(gvr)
             if info is not None and (info.api_version, info.kind) == (body.get("apiVersion"), body.get("kind")):
                 return gvr
@@ -250,7 +255,7 @@ class ClusterState:
 
         A new leader must not act on older state than its predecessor. Raises StatusError and HostError.
         """
-        for gvr in WATCHED_POLICIES:
+        for gvr in self._settings.policy_resources:
             while gvr in self._informers:
                 listed = await self._client.list(gvr)
                 if all(self.has_seen(gvr, *_place_and_version(item)) for item in listed["items"]):
@@ -291,7 +296,7 @@ class ClusterState:
             informer.wake()
 
     def _check_definitions(self) -> None:
-        missing = [str(gvr) for gvr in _REQUIRED if self.kinds.by_resource(gvr) is None]
+        missing = [str(gvr) for gvr in self._settings.required_resources if self.kinds.by_resource(gvr) is None]
         if missing:
             raise UsageError(
                 f"the cluster does not serve {', '.join(missing)}: "
@@ -300,7 +305,7 @@ class ClusterState:
 
     def _watch_everything(self) -> None:
         self._namespaces = self._watch(_NAMESPACES, self._take_namespace)
-        for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS):
+        for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS) if self._settings.follows_roles else ():
             self._watch(bindings, self._take_binding)
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
         cached = self._hosts.config_maps()
@@ -309,7 +314,7 @@ class ClusterState:
         self._watch_policies()
 
     def _watch_policies(self) -> None:
-        for gvr in (*WATCHED_POLICIES, *WATCHED_EXCEPTIONS):
+        for gvr in (*self._settings.policy_resources, *self._settings.exception_resources):
             if gvr not in self._informers and self._exists(gvr):
                 self._unsynced = (*self._unsynced, self._watch(gvr, self._take_policy))
         entries = self._hosts.entry_resource()
@@ -329,11 +334,11 @@ class ClusterState:
     async def _leave_what_is_gone(self) -> None:
         """Stop watching kinds whose definition was deleted together with their objects."""
         takers = {
-            **dict.fromkeys((*WATCHED_POLICIES, *WATCHED_EXCEPTIONS), self._take_policy),
+            **dict.fromkeys((*self._settings.policy_resources, *self._settings.exception_resources), self._take_policy),
             **dict.fromkeys(ENTRY_VERSIONS, self._hosts.take_entry),
         }
         for gvr, take in takers.items():
-            if gvr not in self._informers or gvr in _REQUIRED or self._exists(gvr):
+            if gvr not in self._informers or gvr in self._settings.required_resources or self._exists(gvr):
                 continue
             informer, running = self._informers.pop(gvr), self._running.pop(gvr)
             running.cancel()

@@ -1,0 +1,109 @@
+"""The agenda: every key at its time, few at a time, and little memory for each."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyverno.controllers.cleanup.agenda import Agenda
+from tests.support.controllers import FakeClock
+
+
+class Board:
+    """An agenda whose time is that of a clock that tests advance."""
+
+    def __init__(self, max_due: int = 1000) -> None:
+        self.clock = FakeClock()
+        self.called: list[tuple[str, float]] = []
+        self.shift: float | None = 0.0
+        self.agenda: Agenda[str] = Agenda(self.now, self._call, max_due=max_due, clock=self.clock)
+
+    def now(self) -> float | None:
+        """Return the time that entries are compared with."""
+        return None if self.shift is None else self.clock.now() + self.shift
+
+    def _call(self, key: str) -> None:
+        self.called.append((key, self.clock.now()))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=40))
+def test_every_key_is_called_once_at_the_time_that_was_said_last(puts: list[tuple[str, int]]) -> None:
+    """In order, and never early."""
+    board = Board()
+    wanted: dict[str, int] = {}
+    for key, when in puts:
+        board.agenda.put(key, float(when))
+        wanted[key] = when
+    asyncio.run(board.clock.advance(60))
+    assert sorted(wanted) == sorted(key for key, _ in board.called)
+    assert sorted(wanted.values()) == [wanted[key] for key, _ in board.called]
+    assert all(0 <= at - wanted[key] < 0.01 for key, at in board.called)
+
+
+def test_a_discarded_key_is_not_called() -> None:
+    """Nor one that is put off."""
+    board = Board()
+    for key in "abc":
+        board.agenda.put(key, 10)
+    board.agenda.discard("a")
+    board.agenda.put("b", 100)
+    board.agenda.discard_all(lambda key: key == "c")
+    asyncio.run(board.clock.advance(50))
+    assert [] == board.called
+    assert 1 == len(board.agenda)
+
+
+def test_only_so_many_keys_are_out() -> None:
+    """The others follow as they come back, in order."""
+    board = Board(max_due=2)
+    for number in range(5):
+        board.agenda.put(str(number), number)
+    asyncio.run(board.clock.advance(10))
+    assert ["0", "1"] == [key for key, _ in board.called]
+    for key, _ in tuple(board.called):
+        board.agenda.done(key)
+    asyncio.run(board.clock.advance(1))
+    assert ["0", "1", "2", "3"] == [key for key, _ in board.called]
+
+
+def test_nothing_is_due_while_the_time_is_unknown() -> None:
+    """And everything that is due comes when it is known."""
+    board = Board()
+    board.shift = None
+    board.agenda.put("a", 5)
+    asyncio.run(board.clock.advance(100))
+    assert [] == board.called
+    board.shift = 0.0
+    board.agenda.wake()
+    asyncio.run(board.clock.advance(1))
+    assert ["a"] == [key for key, _ in board.called]
+
+
+def test_a_time_that_jumps_is_followed() -> None:
+    """The timer of the old time does not decide."""
+    board = Board()
+    board.agenda.put("a", 3600)
+    board.shift = 3600.0
+    board.agenda.wake()
+    asyncio.run(board.clock.advance(1))
+    assert ["a"] == [key for key, _ in board.called]
+
+
+def test_an_entry_takes_few_bytes() -> None:
+    """Less than 300, the key aside, however often it is put off."""
+    keys = [f"key-{number}" for number in range(10_000)]
+    board = Board()
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for times in range(3):
+        for number, key in enumerate(keys):
+            board.agenda.put(key, 1e9 + number + times)
+    gc.collect()
+    used = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert used / len(keys) < 300

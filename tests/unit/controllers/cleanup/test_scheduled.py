@@ -1,0 +1,256 @@
+"""Policies that delete, at work in a cluster whose clock the tests move."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.support.cleanupstage import CleanupStage, cleaning, cleanup_policy, deleting_policy, pod
+
+Scene = Callable[[CleanupStage], Awaitable[None]]
+
+
+def play(scene: Scene, **settings: Any) -> None:
+    """Play a scene with a cluster and a cleanup controller."""
+
+    async def run() -> None:
+        async with cleaning(**settings) as stage:
+            await scene(stage)
+
+    asyncio.run(run())
+
+
+def named(name: str) -> dict[str, Any]:
+    """Return conditions that hold for one name."""
+    return {"any": [{"key": "{{ target.metadata.name }}", "operator": "Equals", "value": name}]}
+
+
+def condition(policy: Any) -> dict[str, Any]:
+    """Return the condition of a policy."""
+    status = policy["status"]
+    found = status.get("conditions") or status["conditionStatus"]["conditions"]
+    assert 1 == len(found)
+    result: dict[str, Any] = found[0]
+    return result
+
+
+def test_a_policy_deletes_what_it_selects_when_it_is_due() -> None:
+    """Not before, nothing else, and its status says when it ran."""
+
+    async def scene(stage: CleanupStage) -> None:
+        for name in ("old", "new"):
+            await stage.create(pod(name))
+        policy = await stage.create(cleanup_policy(conditions=named("old")))
+        assert await stage.exists(pod("old"))
+        await stage.pass_time(65)
+        assert [False, True] == [await stage.exists(pod(name)) for name in ("old", "new")]
+        found = await stage.get(policy)
+        assert found is not None
+        assert ("True", "Succeeded") == (condition(found)["status"], condition(found)["reason"])
+        assert found["status"]["lastExecutionTime"] > policy["metadata"]["creationTimestamp"]
+
+    play(scene)
+
+
+def test_a_deleting_policy_does_the_same_by_expressions() -> None:
+    """Namespaced ones see their namespace only."""
+
+    async def scene(stage: CleanupStage) -> None:
+        for namespace in ("default", "team"):
+            await stage.create(pod("a", namespace))
+        keeps = {"conditions": [{"name": "never", "expression": "object.metadata.name == 'b'"}]}
+        await stage.create(deleting_policy("keeps", **keeps))
+        policy = await stage.create(deleting_policy(namespace="team"))
+        await stage.pass_time(65)
+        assert [True, False] == [await stage.exists(pod("a", namespace)) for namespace in ("default", "team")]
+        found = await stage.get(policy)
+        assert found is not None
+        assert True is found["status"]["conditionStatus"]["ready"]
+
+    play(scene)
+
+
+def test_missed_times_are_made_up_for_by_one_run(caplog: pytest.LogCaptureFixture) -> None:
+    """An hour of a schedule of every minute is one run, and the next one comes a minute later."""
+    caplog.set_level(logging.INFO, "pyverno.cleanup")
+
+    def runs() -> int:
+        return sum(record.message == "a policy has run" for record in caplog.records)
+
+    async def scene(stage: CleanupStage) -> None:
+        await stage.create(cleanup_policy(conditions=named("a")))
+        assert 0 == runs()
+        await stage.pass_time(3600)
+        assert 1 == runs()
+        await stage.pass_time(61)
+        assert 2 == runs()
+
+    play(scene)
+
+
+def test_an_object_that_changed_since_it_was_evaluated_is_evaluated_again() -> None:
+    """Between the list and the deletion somebody gives it another label: it stays, or goes in its new version."""
+
+    async def scene(stage: CleanupStage) -> None:
+        labels = {"stale": "true"}
+        for name in ("saved", "touched"):
+            await stage.create(pod(name, labels=labels))
+        holds = {"all": [{"key": "{{ target.metadata.labels.stale }}", "operator": "Equals", "value": "true"}]}
+        client = stage.controller._client
+        send = client.delete
+
+        async def late(*arguments: Any, **options: Any) -> Any:
+            await stage.client.patch(arguments[0], "saved", {"metadata": {"labels": {"stale": "false"}}}, "default")
+            await stage.client.patch(arguments[0], "touched", {"metadata": {"labels": {"seen": "1"}}}, "default")
+            return await send(*arguments, **options)
+
+        client.delete = late  # type: ignore[method-assign]
+        await stage.create(cleanup_policy(conditions=holds))
+        await stage.pass_time(65)
+        assert [True, False] == [await stage.exists(pod(name)) for name in ("saved", "touched")]
+
+    play(scene)
+
+
+def test_a_condition_that_errs_deletes_nothing_and_says_so() -> None:
+    """The others go; the policy is tried again, and its last execution stays what it was."""
+
+    async def scene(stage: CleanupStage) -> None:
+        await stage.create(pod("plain"))
+        await stage.create(pod("labelled", labels={"stale": "true"}))
+        conditions = [{"name": "stale", "expression": "object.metadata.labels['stale'] == 'true'"}]
+        policy = await stage.create(deleting_policy(conditions=conditions))
+        stage.clock.move(65)
+        await asyncio.sleep(0.03)
+
+        async def has_failed() -> bool:
+            await stage.controller.look_at_clock()
+            found = await stage.get(policy)
+            assert found is not None
+            return condition(found)["reason"] == "Failed"
+
+        await stage.until(has_failed)
+        assert [True, False] == [await stage.exists(pod(name)) for name in ("plain", "labelled")]
+        found = await stage.get(policy)
+        assert found is not None
+        assert "Pod/default/plain" in condition(found)["message"]
+        assert "lastExecutionTime" not in found["status"]
+        assert any("failed to delete the target resource Pod/default/plain" in note for note in await stage.notes())
+
+    play(scene)
+
+
+def test_what_is_protected_stays() -> None:
+    """System namespaces, what resourceFilters filter, and what is being deleted already."""
+    filters = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kyverno", "namespace": "kyverno"},
+        "data": {"resourceFilters": "[*/*,team,*]"},
+    }
+
+    async def scene(stage: CleanupStage) -> None:
+        await stage.create(pod("a", "team"))
+        waiting = pod("waiting", finalizers=["example.com/wait"])
+        await stage.create(waiting)
+        await stage.create(pod("b"))
+        await stage.create(cleanup_policy(kinds=("Pod", "Namespace")))
+        await stage.pass_time(65)
+        names = ("default", "kube-system", "kyverno", "team")
+        spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+        assert [True, True, True, True] == [await stage.exists(each) for each in spaces]
+        assert [True, False] == [await stage.exists(each) for each in (pod("a", "team"), pod("b"))]
+        found = await stage.get(waiting)
+        assert found is not None
+        assert ["example.com/wait"] == found["metadata"]["finalizers"]
+        version = found["metadata"]["resourceVersion"]
+        await stage.pass_time(65)
+        again = await stage.get(waiting)
+        assert again is not None
+        assert version == again["metadata"]["resourceVersion"]
+
+    play(scene, further=(filters,))
+
+
+def test_too_many_objects_wait_for_a_confirmation() -> None:
+    """Nothing is deleted before the annotation says how many."""
+
+    async def scene(stage: CleanupStage) -> None:
+        for number in range(3):
+            await stage.create(pod(f"p{number}"))
+        policy = await stage.create(cleanup_policy())
+        await stage.pass_time(65)
+        assert [True, True, True] == [await stage.exists(pod(f"p{number}")) for number in range(3)]
+        found = await stage.get(policy)
+        assert found is not None
+        assert "ConfirmationRequired" == condition(found)["reason"]
+        assert "pyverno.io/confirmed-deletions" in condition(found)["message"]
+        await stage.patch(policy, {"metadata": {"annotations": {"pyverno.io/confirmed-deletions": "3"}}})
+        assert [False, False, False] == [await stage.exists(pod(f"p{number}")) for number in range(3)]
+
+    play(scene, max_deletions=2)
+
+
+def test_a_dry_run_deletes_nothing() -> None:
+    """It writes no status either, and tells what it would delete."""
+
+    async def scene(stage: CleanupStage) -> None:
+        await stage.create(pod("a"))
+        policy = await stage.create(cleanup_policy())
+        await stage.pass_time(65)
+        assert await stage.exists(pod("a"))
+        found = await stage.get(policy)
+        assert found is not None
+        assert "status" not in found
+        assert ["would clean up the target resource Pod/default/a (dry run)"] == await stage.notes()
+
+    play(scene, is_dry_run=True)
+
+
+def test_context_is_loaded_once_for_a_run() -> None:
+    """However many objects there are."""
+
+    async def scene(stage: CleanupStage) -> None:
+        for number in range(5):
+            await stage.create(pod(f"p{number}"))
+        asked: list[str] = []
+        client = stage.controller._client
+        send = client.request
+
+        async def counting(method: str, path: str, **options: Any) -> Any:
+            asked.append(path)
+            return await send(method, path, **options)
+
+        client.request = counting  # type: ignore[method-assign]
+        call = {"name": "space", "apiCall": {"urlPath": "/api/v1/namespaces/default", "jmesPath": "metadata.name"}}
+        conditions = {"all": [{"key": "{{ space }}", "operator": "Equals", "value": "{{ target.metadata.namespace }}"}]}
+        await stage.create(cleanup_policy(context=[call], conditions=conditions))
+        await stage.pass_time(65)
+        assert not await stage.exists(pod("p4"))
+        assert 1 == asked.count("/api/v1/namespaces/default")
+
+    play(scene)
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_the_clock_of_this_machine_decides_nothing(minutes: int) -> None:
+    """Ten minutes off, and conditions that ask for the time see the cluster's."""
+
+    async def scene(stage: CleanupStage) -> None:
+        stage.clock.move(minutes * 60)
+        await stage.pass_time(0)
+        await stage.create(pod("a"))
+        age = "{{ time_diff('{{ target.metadata.creationTimestamp }}', '{{ time_now_utc() }}') }}"
+        conditions = {"all": [{"key": age, "operator": "GreaterThan", "value": "0h1m30s"}]}
+        await stage.create(cleanup_policy(conditions=conditions))
+        assert await stage.exists(pod("a"))
+        await stage.pass_time(62)
+        assert await stage.exists(pod("a"))
+        await stage.pass_time(62)
+        assert not await stage.exists(pod("a"))
+
+    play(scene)
