@@ -20,6 +20,7 @@ from pyverno.cluster.client import Client, resource_path
 from pyverno.cluster.egress import Egress
 from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
+from pyverno.engine.imagesource import NO_IMAGES, ImageSource
 from pyverno.engine.request import User
 from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError
 from pyverno.kube.apipath import ApiPath
@@ -116,6 +117,7 @@ class ClusterHost:
         self._deadline: float | None = None
         self._decisions: dict[tuple[object, ...], Decision] = {}
         self._reads: Reads | None = None
+        self._images: ImageSource = NO_IMAGES
 
     def noting(self, reads: Reads) -> Self:
         """Return the same world for one evaluation whose reads are noted."""
@@ -195,6 +197,11 @@ class ClusterHost:
             found = decision_of(self._ask(self._client.create(_REVIEWS, review), "the authorizer"))
             self._decisions[key] = found
         return found
+
+    @property
+    def image_source(self) -> ImageSource:
+        """What registries hold; nothing where the installation has no registry client."""
+        return self._images
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Raise HostUnavailableError: registries are not asked yet."""

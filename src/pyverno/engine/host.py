@@ -18,6 +18,8 @@ from pyverno.lang.runtime import NO_WORLD, World
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
+    from pyverno.engine.imagesource import ImageSource
+
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
@@ -61,6 +63,11 @@ class Host(World, Protocol):
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap object."""
+        ...
+
+    @property
+    def image_source(self) -> ImageSource:
+        """What registries hold: digests, signatures, and whom to trust."""
         ...
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
@@ -152,6 +159,13 @@ class NoHost:
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no cluster is available to read ConfigMap `{namespace}/{name}`")
+
+    @property
+    def image_source(self) -> ImageSource:
+        """A source without a registry."""
+        from pyverno.engine.imagesource import NO_IMAGES
+
+        return NO_IMAGES
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Raise HostUnavailableError."""

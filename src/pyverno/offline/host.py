@@ -6,6 +6,7 @@ It answers from what it was given; everything else is HostUnavailableError. It m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
@@ -18,6 +19,9 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.system import System
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.engine.imagesource import ImageSource
 
 __all__ = ["OfflineHost", "RecordedAnswer"]
 
@@ -107,6 +111,13 @@ class OfflineHost:
         if found is None:
             raise HostError(f'configmaps "{name}" not found in namespace "{namespace}"')
         return found
+
+    @property
+    def image_source(self) -> ImageSource:
+        """What registries hold."""
+        from pyverno.engine.imagesource import NO_IMAGES  # loaded by the few that ask for images
+
+        return NO_IMAGES
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Return the recorded data of an image."""

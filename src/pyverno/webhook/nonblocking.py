@@ -118,6 +118,11 @@ class NonblockingHost:
         """Ask for a worker."""
         raise NeedsWorkerError
 
+    @property
+    def image_source(self) -> NoReturn:
+        """Ask for a worker."""
+        raise NeedsWorkerError
+
     def image_data(self, image: str, *, credentials: JSONObject | None) -> NoReturn:
         """Ask for a worker."""
         raise NeedsWorkerError

@@ -1,0 +1,88 @@
+"""What rules ask about images: the digest behind a reference, the signatures beside it, and whom to trust.
+
+A Host has one `ImageSource`. Adapters fetch bytes; whether a signature holds is decided by `pyverno.images`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pyverno.errors import HostUnavailableError
+from pyverno.images.verification.stored import SignatureForm, StoredSignature
+from pyverno.images.verification.trust import TrustRoot
+from pyverno.kube.json import JSONObject
+from pyverno.value import dataclass
+
+__all__ = ["NO_IMAGES", "ImageAccess", "ImageSource", "NoImages", "ResolvedImage"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageAccess:
+    """With which credentials an image is read.
+
+    `credentials` is `imageRegistryCredentials` of the policy as written; `pull_secrets` are the names of Secrets that
+    the resource lists, in its `namespace`.
+    """
+
+    credentials: JSONObject | None = None
+    pull_secrets: tuple[str, ...] = ()
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedImage:
+    """What a reference names at the moment: digest, media type and size in bytes of its manifest."""
+
+    digest: str
+    media_type: str = ""
+    size: int = 0
+
+
+class ImageSource(Protocol):
+    """Reads images and their signatures; every method raises HostError subclasses only."""
+
+    def resolve(self, image: str, access: ImageAccess) -> ResolvedImage:
+        """Return what a reference (registry, path, tag or digest) names; NotFoundError when there is no such image."""
+        ...
+
+    def signatures(
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+    ) -> tuple[StoredSignature, ...]:
+        """Return what is stored in a repository about the image of a digest, in one form; empty when there is nothing.
+
+        A registry that refuses or fails is an error, never "no signature".
+        """
+        ...
+
+    def trust_root(self) -> TrustRoot:
+        """Return the authorities and logs that this installation trusts for keyless signatures."""
+        ...
+
+    def public_key(self, reference: str) -> str:
+        """Return the PEM of a key that a policy refers to (`k8s://namespace/name`)."""
+        ...
+
+
+class NoImages:
+    """An image source that has no registry."""
+
+    def resolve(self, image: str, access: ImageAccess) -> ResolvedImage:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no registry is available to read image `{image}`")
+
+    def signatures(
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+    ) -> tuple[StoredSignature, ...]:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no registry is available to read signatures of `{repository}`")
+
+    def trust_root(self) -> TrustRoot:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError("no trusted root is configured for keyless signatures")
+
+    def public_key(self, reference: str) -> str:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no cluster is available to read the key `{reference}`")
+
+
+NO_IMAGES: ImageSource = NoImages()

@@ -1,0 +1,251 @@
+"""Images and their signatures as rules ask for them, read from registries.
+
+`RegistryImages` belongs to the event loop of its client; `BlockingImages` is the form that a Host shows to
+rules. This module must never verify a signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from pyverno.engine.imagesource import ImageAccess, ResolvedImage
+from pyverno.errors import DocumentError, HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
+from pyverno.images.verification.stored import SignatureForm, StoredSignature
+from pyverno.images.verification.trust import TrustRoot
+from pyverno.kube.imageref import ImageReference, parse_reference
+from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.registry.client import Descriptor, Manifest, RegistryClient, Repository, layers_of
+from pyverno.registry.credentials import CredentialSource, credentials_for, read_pull_secret
+
+__all__ = ["BlockingImages", "Credentials", "RegistryImages", "SecretCredentials"]
+
+_MAX_SIGNATURES: Final = 100
+_BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
+_NOTARY: Final = "application/vnd.cncf.notary.signature"
+_SIMPLE: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
+_DSSE: Final = "application/vnd.dsse.envelope.v1+json"
+_SUFFIXES: Final = {SignatureForm.SIGNATURE_TAG: ("sig", _SIMPLE), SignatureForm.ATTESTATION_TAG: ("att", _DSSE)}
+_TYPES: Final = {SignatureForm.BUNDLE: _BUNDLE, SignatureForm.NOTARY: _NOTARY}
+
+T = TypeVar("T")
+
+
+class Credentials(Protocol):
+    """Finds the credentials that an access means."""
+
+    async def sources(self, access: ImageAccess) -> Sequence[CredentialSource]:
+        """Return configurations in the order in which they are tried; raises HostError for what cannot be read."""
+        ...
+
+
+class SecretCredentials:
+    """Credentials out of Secrets: those that a policy names, then those of the resource, else those of everybody.
+
+    A resource names Secrets of its own namespace only: a name with a slash is refused, because it would read another
+    namespace.
+    """
+
+    def __init__(
+        self,
+        read_secret: Callable[[str, str], Awaitable[JSONObject]],
+        own_namespace: str,
+        defaults: Callable[[], Awaitable[Sequence[CredentialSource]]] | None = None,
+    ) -> None:
+        """Take what reads a Secret by namespace and name, and what everybody may use."""
+        self._read_secret = read_secret
+        self._own_namespace = own_namespace
+        self._defaults = defaults
+
+    async def sources(self, access: ImageAccess) -> Sequence[CredentialSource]:
+        """Return the credentials of the policy, then those of the resource; without either, those of everybody."""
+        found = [await self._secret(namespace, name) for namespace, name in self._named(access)]
+        if not access.credentials and not access.pull_secrets and self._defaults is not None:
+            found.extend(await self._defaults())
+        return found
+
+    def _named(self, access: ImageAccess) -> Sequence[tuple[str, str]]:
+        named: list[tuple[str, str]] = []
+        listed = (access.credentials or {}).get("secrets") or ()
+        for name in listed if isinstance(listed, list) else ():
+            namespace, slash, rest = str(name).partition("/")
+            named.append((namespace, rest) if slash else (self._own_namespace, str(name)))
+        for name in access.pull_secrets:
+            if "/" in name:
+                raise HostError(f"the resource names the pull secret `{name[:80]}`, which is no name")
+            named.append((access.namespace, name))
+        return named
+
+    async def _secret(self, namespace: str, name: str) -> CredentialSource:
+        try:
+            return read_pull_secret(await self._read_secret(namespace, name))
+        except NotFoundError:
+            # Kyverno: a Secret that does not exist is as if it had not been named
+            return CredentialSource(f"Secret {namespace}/{name} (not found)", ())
+        except ValueSyntaxError as error:
+            raise HostError(error.message) from None
+
+
+class RegistryImages:
+    """Reads images of registries with the credentials of an access."""
+
+    def __init__(self, client: RegistryClient, credentials: Credentials) -> None:
+        """Take the client and what finds credentials."""
+        self._client = client
+        self._credentials = credentials
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def resolve(self, image: str, access: ImageAccess, deadline: float | None = None) -> ResolvedImage:
+        """Return what a reference names at the moment."""
+        reference, repository = await self._place(image, access)
+        found = await self._client.manifest(repository, reference.digest or reference.tag, deadline)
+        return ResolvedImage(found.digest, found.media_type, len(found.body))
+
+    async def signatures(
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, deadline: float | None = None
+    ) -> tuple[StoredSignature, ...]:
+        """Return what is stored about an image in one form."""
+        _, place = await self._place(f"{repository}@{digest}", access)
+        if form in _SUFFIXES:
+            return await self._layers(place, digest, form, deadline)
+        found: list[StoredSignature] = []
+        for each in await self._client.referrers(place, digest, _TYPES[form], deadline):
+            found.append(await self._referrer(place, digest, form, each, deadline))
+        return tuple(found)
+
+    async def _layers(
+        self, place: Repository, digest: str, form: SignatureForm, deadline: float | None
+    ) -> tuple[StoredSignature, ...]:
+        suffix, media_type = _SUFFIXES[form]
+        try:
+            manifest = await self._client.manifest(place, f"{digest.replace(':', '-', 1)}.{suffix}", deadline)
+        except NotFoundError:
+            return ()
+        layers = [each for each in layers_of(manifest.read()) if each.media_type == media_type]
+        if len(layers) > _MAX_SIGNATURES:
+            raise HostError(f"the image has more than {_MAX_SIGNATURES} signatures")
+        return tuple([await self._stored(place, form, each, deadline) for each in layers])
+
+    async def _referrer(
+        self, place: Repository, digest: str, form: SignatureForm, listed: Descriptor, deadline: float | None
+    ) -> StoredSignature:
+        body = (await self._client.manifest(place, listed.digest, deadline)).read()
+        subject = body.get("subject")
+        if not isinstance(subject, dict) or subject.get("digest") != digest:
+            raise HostError(f"the registry lists {listed.digest} as referring to an image that it does not refer to")
+        layers = layers_of(body)
+        if len(layers) != 1:
+            raise HostError(f"the signature {listed.digest} must have exactly one layer")
+        stored = await self._stored(place, form, layers[0], deadline)
+        annotations = body.get("annotations")
+        if not isinstance(annotations, dict):
+            return stored
+        texts = {name: value for name, value in annotations.items() if isinstance(value, str)}
+        return StoredSignature(form, stored.blob, stored.media_type, stored.digest, texts)
+
+    async def _stored(
+        self, place: Repository, form: SignatureForm, layer: Descriptor, deadline: float | None
+    ) -> StoredSignature:
+        blob = await self._client.blob(place, layer.digest, deadline=deadline)
+        return StoredSignature(form, blob, layer.media_type, layer.digest, layer.annotations)
+
+    async def data(self, image: str, access: ImageAccess, deadline: float | None = None) -> JSONObject:
+        """Return an image as policies see its data: reference, digest, manifest, configuration."""
+        reference, repository = await self._place(image, access)
+        top = await self._client.manifest(repository, reference.digest or reference.tag, deadline)
+        manifest = await self._platform(repository, top, deadline) if top.is_index else top
+        body = manifest.read()
+        config = body.get("config")
+        digest = config.get("digest") if isinstance(config, dict) else None
+        raw = await self._client.blob(repository, digest, deadline=deadline) if isinstance(digest, str) else b"{}"
+        return {
+            "image": image,
+            "resolvedImage": f"{reference.repository}@{top.digest}",
+            "registry": reference.registry,
+            "repository": reference.path,
+            "identifier": reference.digest or reference.tag,
+            "manifest": body,
+            "manifestList": top.read() if top.is_index else None,
+            "configData": _json(raw, image),
+        }
+
+    async def _platform(self, repository: Repository, index: Manifest, deadline: float | None) -> Manifest:
+        """Return the manifest for linux on amd64, as Kyverno does, else the first."""
+        listed = [each for each in index.read().get("manifests") or () if isinstance(each, dict)]
+        usual = [each for each in listed if _is_usual(each.get("platform"))]
+        digest = (usual or listed)[0].get("digest") if listed else None
+        if not isinstance(digest, str) or not digest.startswith("sha256:"):
+            raise HostError(f"the index {index.digest} lists no manifest")
+        return await self._client.manifest(repository, digest, deadline)
+
+    async def _place(self, image: str, access: ImageAccess) -> tuple[ImageReference, Repository]:
+        try:
+            reference = parse_reference(image)
+        except ValueSyntaxError as error:
+            raise HostError(error.message) from None
+        sources = await self._credentials.sources(access)
+        return reference, Repository.of(reference, credentials_for(reference.registry, reference.path, sources))
+
+
+class BlockingImages:
+    """The image source of a Host (`engine.imagesource.ImageSource`): calls from other threads than the loop's."""
+
+    def __init__(
+        self,
+        images: RegistryImages,
+        ask: Callable[[Coroutine[Any, Any, Any], str], Any],
+        *,
+        trust_root: Callable[[], TrustRoot] | None = None,
+        public_key: Callable[[str], str] | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        """Take what runs a coroutine on the loop and waits for it, and where trust roots and keys come from."""
+        self._images = images
+        self._ask = ask
+        self._trust_root = trust_root
+        self._public_key = public_key
+        self._deadline = deadline
+
+    def resolve(self, image: str, access: ImageAccess) -> ResolvedImage:
+        """Return what a reference names at the moment."""
+        found: ResolvedImage = self._ask(self._images.resolve(image, access, self._deadline), f"image {image}")
+        return found
+
+    def signatures(
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+    ) -> tuple[StoredSignature, ...]:
+        """Return what is stored about an image in one form."""
+        asking = self._images.signatures(repository, digest, form, access, self._deadline)
+        found: tuple[StoredSignature, ...] = self._ask(asking, f"signatures of {repository}")
+        return found
+
+    def data(self, image: str, access: ImageAccess) -> JSONObject:
+        """Return an image as policies see its data."""
+        found: JSONObject = self._ask(self._images.data(image, access, self._deadline), f"image {image}")
+        return found
+
+    def trust_root(self) -> TrustRoot:
+        """Return the authorities and logs that this installation trusts."""
+        if self._trust_root is None:
+            raise HostUnavailableError("no trusted root is configured for keyless signatures")
+        return self._trust_root()
+
+    def public_key(self, reference: str) -> str:
+        """Return the PEM of a key that a policy refers to."""
+        if self._public_key is None:
+            raise HostUnavailableError(f"no cluster is available to read the key `{reference}`")
+        return self._public_key(reference)
+
+
+def _is_usual(platform: JSON) -> bool:
+    return isinstance(platform, dict) and platform.get("os") == "linux" and platform.get("architecture") == "amd64"
+
+
+def _json(raw: bytes, image: str) -> JSON:
+    try:
+        return decode(raw)
+    except DocumentError:
+        raise HostError(f"the configuration of image `{image}` is no JSON") from None

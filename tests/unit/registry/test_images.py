@@ -1,0 +1,183 @@
+"""Images and their signatures, as a Host shows them to rules."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+import pytest
+from aiohttp import web
+
+from pyverno.engine.imagesource import ImageAccess
+from pyverno.errors import HostError, NotFoundError
+from pyverno.images.verification.stored import SignatureForm
+from pyverno.kube.json import JSONObject
+from pyverno.registry.client import RegistryClient
+from pyverno.registry.images import RegistryImages, SecretCredentials
+from pyverno.registry.transport import RegistrySettings, Transport
+from tests.authority.registry import MANIFEST, Registry
+from tests.authority.signing import World
+
+T = TypeVar("T")
+WORLD = World()
+SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
+DSSE = "application/vnd.dsse.envelope.v1+json"
+
+
+def _run(
+    registry: Registry, work: Callable[[RegistryImages], Awaitable[T]], secrets: Mapping[str, JSONObject] | None = None
+) -> T:
+    async def read(namespace: str, name: str) -> JSONObject:
+        found = (secrets or {}).get(f"{namespace}/{name}")
+        if found is None:
+            raise NotFoundError("secrets not found")
+        return found
+
+    async def run() -> T:
+        async with registry:
+            images = RegistryImages(RegistryClient(Transport(RegistrySettings(5))), SecretCredentials(read, "kyverno"))
+            try:
+                return await work(images)
+            finally:
+                await images.close()
+
+    return asyncio.run(run())
+
+
+def _secret(registry: Registry) -> JSONObject:
+    auths = {registry.host: {"username": "user", "password": "word"}}
+    data = base64.b64encode(json.dumps({"auths": auths}).encode()).decode()
+    return {
+        "metadata": {"name": "pull", "namespace": "team"},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": data},
+    }
+
+
+def test_every_form_of_signature_is_found() -> None:
+    """Layers of the two tags, and what refers to the image."""
+    registry, signer = Registry(), WORLD.keyed()
+    digest = registry.push("team/app", "v1")
+    tag = digest.replace(":", "-")
+    registry.push_layers("team/app", f"{tag}.sig", [signer.sign_layer(digest)], SIMPLE)
+    registry.push_layers("team/app", f"{tag}.att", [signer.attest_layer(digest, {}, "https://example.com/p")], DSSE)
+    registry.attach("team/app", digest, json.dumps(signer.bundle(digest)).encode())
+
+    async def work(images: RegistryImages) -> list[int]:
+        place = f"{registry.host}/team/app"
+        return [len(await images.signatures(place, digest, form, ImageAccess())) for form in SignatureForm]
+
+    assert [1, 1, 1, 0] == _run(registry, work)
+
+
+def test_no_signatures_is_empty_and_a_refusal_is_an_error() -> None:
+    """What cannot be read is never taken for what does not exist."""
+    registry = Registry()
+    digest = registry.push("team/app", "v1")
+
+    async def work(images: RegistryImages) -> list[str]:
+        place, found = f"{registry.host}/team/app", []
+        for status in (404, 401, 403, 500):
+
+            async def fault(_request: web.Request, status: int = status) -> web.StreamResponse:
+                return web.Response(status=status)
+
+            registry.fault = fault
+            try:
+                stored = await images.signatures(place, digest, SignatureForm.SIGNATURE_TAG, ImageAccess())
+                found.append(str(stored))
+            except HostError as error:
+                found.append(error.message.replace(registry.host, "HOST"))
+        return found
+
+    assert [
+        "()",
+        "the registry `HOST` refused access to `team/app` (no credential: 401)",
+        "the registry `HOST` refused access to `team/app` (no credential: 403)",
+        "the registry `HOST` answers 500 for `team/app`",
+    ] == _run(registry, work)
+
+
+def test_a_referrer_of_another_image_is_an_error() -> None:
+    """The list of a registry is not believed: the subject in the manifest counts (CVE-2023-33959)."""
+    registry, signer = Registry(supports_referrers=False), WORLD.keyed()
+    digest = registry.push("team/app", "v1")
+    other = registry.push("team/app", "v2", layers=(b"other",))
+    registry.attach("team/app", other, json.dumps(signer.bundle(other)).encode())
+    registry.manifests["team/app", digest.replace(":", "-")] = registry.manifests["team/app", other.replace(":", "-")]
+
+    async def work(images: RegistryImages) -> None:
+        with pytest.raises(HostError, match="that it does not refer to"):
+            await images.signatures(f"{registry.host}/team/app", digest, SignatureForm.BUNDLE, ImageAccess())
+
+    _run(registry, work)
+
+
+def test_more_than_a_hundred_signatures_are_an_error() -> None:
+    """Whoever may push signatures cannot make a review long."""
+    registry, layer = Registry(), WORLD.keyed().sign_layer("sha256:" + "0" * 64)
+    digest = registry.push("team/app", "v1")
+    registry.push_layers("team/app", f"{digest.replace(':', '-')}.sig", [layer] * 101, SIMPLE)
+
+    async def work(images: RegistryImages) -> None:
+        with pytest.raises(HostError, match="more than 100 signatures"):
+            await images.signatures(f"{registry.host}/team/app", digest, SignatureForm.SIGNATURE_TAG, ImageAccess())
+
+    _run(registry, work)
+
+
+# -------------------------------------------------------------------------------------------------------- credentials
+
+
+def test_a_resource_names_secrets_of_its_own_namespace() -> None:
+    """The pull secret of a pod is read in the pod's namespace."""
+    registry = Registry(users={"user": "word"})
+    digest = registry.push("team/app", "v1")
+
+    async def work(images: RegistryImages) -> str:
+        access = ImageAccess(pull_secrets=("pull",), namespace="team")
+        return (await images.resolve(f"{registry.host}/team/app:v1", access)).digest
+
+    async def wrapped(images: RegistryImages) -> str:
+        secrets["team/pull"] = _secret(registry)
+        return await work(images)
+
+    secrets: dict[str, JSONObject] = {}
+    assert digest == _run(registry, wrapped, secrets)
+
+
+def test_a_resource_cannot_name_the_secret_of_another_namespace() -> None:
+    """A slash in the pod's own list would read what its author may not read (I1)."""
+
+    async def work(images: RegistryImages) -> str:
+        access = ImageAccess(pull_secrets=("other/pull",), namespace="team")
+        with pytest.raises(HostError) as caught:
+            await images.resolve("registry.example.com/team/app:v1", access)
+        return caught.value.message
+
+    assert "the resource names the pull secret `other/pull`, which is no name" == _run(Registry(), work)
+
+
+# --------------------------------------------------------------------------------------------------------- image data
+
+
+def test_the_data_of_an_index_is_that_of_linux_on_amd64() -> None:
+    """The digest is that of the index, the manifest and configuration those of the usual platform."""
+    registry = Registry()
+    arm = registry.push("team/app", "", {"architecture": "arm64"}, (b"a",))
+    amd = registry.push("team/app", "", {"architecture": "amd64"}, (b"b",))
+    listed = [
+        {"mediaType": MANIFEST, "digest": digest, "size": 1, "platform": {"os": "linux", "architecture": name}}
+        for digest, name in ((arm, "arm64"), (amd, "amd64"))
+    ]
+    kind = "application/vnd.oci.image.index.v1+json"
+    index = registry.put_manifest("team/app", "v1", kind, {"schemaVersion": 2, "manifests": listed})
+
+    async def work(images: RegistryImages) -> tuple[object, ...]:
+        found = await images.data(f"{registry.host}/team/app:v1", ImageAccess())
+        return found["resolvedImage"].removeprefix(registry.host), found["identifier"], found["configData"]
+
+    assert (f"/team/app@{index}", "v1", {"architecture": "amd64"}) == _run(registry, work)
