@@ -16,6 +16,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 
 if TYPE_CHECKING:
+    from pyverno.engine.imagesource import ImageSource
     from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
 __all__ = ["ConfigMapKey", "NotingHost"]
@@ -58,6 +59,12 @@ class NotingHost:
     def kinds(self) -> KindTable:
         """The kinds that the cluster serves; a change of them evaluates all objects again."""
         return self._host.kinds
+
+    @property
+    def image_source(self) -> ImageSource:
+        """What registries hold."""
+        self.reads_world = True
+        return self._host.image_source
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Call the API server."""

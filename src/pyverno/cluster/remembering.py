@@ -13,6 +13,8 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 
 if TYPE_CHECKING:
+    from pyverno.engine.imagesource import ImageSource
+
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
@@ -58,6 +60,11 @@ class RememberingHost:
     def kinds(self) -> KindTable:
         """The kinds that the cluster serves."""
         return self._inner.kinds
+
+    @property
+    def image_source(self) -> ImageSource:
+        """What registries hold."""
+        return self._inner.image_source
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical request to the API server."""
