@@ -48,7 +48,7 @@ def _namespace_rules() -> list[JSONObject]:
         rule(["kyverno.io"], ["updaterequests"], [*READ, "create", "update", "patch", "delete"]),
         rule(["kyverno.io"], ["updaterequests/status"], ["update", "patch"]),
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
-        rule(["coordination.k8s.io"], ["leases"], ["get", "update"], leases),
+        rule(["coordination.k8s.io"], ["leases"], ["get", "update", "patch"], leases),
     ]
 
 

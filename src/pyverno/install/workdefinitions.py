@@ -108,6 +108,14 @@ _WORK_STATUS: Final[JSONObject] = {
         "state": {"type": "string", "description": "Pending, Failed, Completed or Skip."},
         "message": {"type": "string", "description": "Why it is so."},
         "retryCount": {"type": "integer", "description": "How often the work failed."},
+        "conditions": {
+            "type": "array",
+            "description": "Why the work is not completed.",
+            "items": {
+                "type": "object",
+                "properties": dict.fromkeys(("type", "status", "reason", "message", "lastTransitionTime"), _TEXT),
+            },
+        },
         "generatedResources": {
             "type": "array",
             "description": "The objects that were made.",

@@ -129,6 +129,26 @@ _ROWS: Final[tuple[Metric, ...]] = (
     Metric("counter", "kyverno_breaker_total", "Operations that a circuit breaker guarded.", ("circuit_name",)),
     Metric("counter", "kyverno_breaker_drops", "Operations that an open circuit breaker dropped.", ("circuit_name",)),
     Metric("gauge", "kyverno_info", "Version of the process.", ("version",)),
+    Metric("gauge", "kyverno_updaterequest_total", "UpdateRequests that are not completed.", ("resource_namespace",)),
+    Metric(
+        "gauge",
+        "kyverno_updaterequest_oldest_seconds",
+        "Age of the oldest UpdateRequest that is not completed.",
+        is_addition=True,
+    ),
+    Metric(
+        "counter",
+        "kyverno_updaterequest_failures",
+        "Failures of UpdateRequests, which are retried.",
+        ("request_type",),
+        is_addition=True,
+    ),
+    Metric(
+        "gauge",
+        "kyverno_quarantines",
+        "Rules that are stopped because policies or controllers loop, by object or by chain of objects.",
+        is_addition=True,
+    ),
     Metric(
         "gauge",
         "kyverno_certificate_end_timestamp_seconds",

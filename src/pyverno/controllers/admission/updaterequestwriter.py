@@ -43,6 +43,9 @@ from pyverno.webhook.routes import Route, WebhookType, read_route
 __all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
 
 _SECONDS: Final = 30.0
+_PATIENCE_SECONDS: Final = 600.0
+"""How long work waits for room below the threshold, or for the API server."""
+
 _MEMO_LIMIT: Final = 1024
 _GONE: Final = 404
 
@@ -114,7 +117,11 @@ class UpdateRequestWriter:
             weigh=lambda answered: answered.admission_request.size,
         )
         self._writing = Outbox(
-            self._write, on_lost=self._lose_work, max_items=settings.max_waiting, weigh=lambda wanted: wanted.size
+            self._write,
+            on_lost=self._lose_work,
+            max_items=settings.max_waiting,
+            patience=_PATIENCE_SECONDS,
+            weigh=lambda wanted: wanted.size,
         )
         self._is_served = True
 
@@ -242,9 +249,10 @@ class UpdateRequestWriter:
             if count is None:
                 raise HostError("it is not known how many UpdateRequests there are")
             if count >= threshold:
-                raise StatusError(
-                    403, "Forbidden", f"there are {count} UpdateRequests; updateRequestThreshold allows {threshold}"
-                )
+                problem = f"there are {count} UpdateRequests; updateRequestThreshold allows {threshold}"
+                if threshold <= 0:
+                    raise StatusError(403, "Forbidden", problem)
+                raise HostError(problem)  # it is written when there is room
             made = await self._client.create(UPDATE_REQUESTS, wanted.spec.to_json(namespace), namespace)
             wanted.created = made["metadata"]["name"]
         try:

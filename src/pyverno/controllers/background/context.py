@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyverno.cluster.client import Client
@@ -17,6 +17,7 @@ from pyverno.engine.engine import Engine, Review
 from pyverno.engine.phases import Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
+from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, UpdateRequestSpec
 from pyverno.telemetry.metrics import Metrics
 from pyverno.value import dataclass
@@ -39,6 +40,8 @@ class BackgroundContext:
     notify: Callable[[Event], None]
     metrics: Metrics
     pool: ThreadPoolExecutor
+    has_room: Callable[[], Awaitable[None]]
+    """Returns once there is room for one more UpdateRequest."""
 
     async def review(
         self, policies: PolicySet, request: Request, phases: Sequence[Phase], *, reads: Reads | None = None
@@ -57,7 +60,22 @@ class BackgroundContext:
 
         return await asyncio.get_running_loop().run_in_executor(self.pool, evaluate)
 
-    async def submit(self, spec: UpdateRequestSpec) -> None:
-        """Create an UpdateRequest, which is then worked on by one of the replicas; raises HostError, StatusError."""
+    async def submit(self, spec: UpdateRequestSpec, *, name: str = "") -> bool:
+        """Create an UpdateRequest, which one of the replicas then works on; tell whether it was not there already.
+
+        While there are as many as the threshold of the ConfigMap allows, it waits: nothing is lost. With a `name`, a
+        request of that name that is still being worked on is the same. Raises HostError, StatusError.
+        """
+        await self.has_room()
         namespace = self.settings.namespace
-        await self.client.create(UPDATE_REQUESTS, spec.to_json(namespace), namespace)
+        body = spec.to_json(namespace)
+        if name:
+            kept = {key: value for key, value in body["metadata"].items() if key != "generateName"}
+            body = {**body, "metadata": {**kept, "name": name}}
+        try:
+            await self.client.create(UPDATE_REQUESTS, body, namespace)
+        except StatusError as error:
+            if not name or error.reason != "AlreadyExists":
+                raise
+            return False
+        return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -15,9 +16,10 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.controllers.applier import EffectApplier
 from pyverno.controllers.background.context import BackgroundContext
-from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS, PARTS
-from pyverno.controllers.background.requests import UpdateRequestReconciler
+from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS, PARTS, SHARDED
+from pyverno.controllers.background.requests import UpdateRequests
 from pyverno.controllers.background.settings import BackgroundSettings
+from pyverno.controllers.background.shards import Shards
 from pyverno.controllers.runtime.events import Event, Events
 from pyverno.controllers.runtime.leader import Leader
 from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
@@ -27,6 +29,7 @@ from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.errors import UsageError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS
+from pyverno.telemetry.catalog import METRICS
 from pyverno.telemetry.metrics import Metrics
 
 __all__ = ["BackgroundController", "BackgroundSettings"]
@@ -70,18 +73,41 @@ class BackgroundController:
             notify=self._notify,
             metrics=metrics,
             pool=self._pool,
+            has_room=self._has_room,
         )
         self._working = tuple(make(context) for make in PARTS)
         handlers = {kind: make(context) for kind, make in HANDLERS.items()}
         for part in self._working:
             handlers.update(part.handlers)
-        self._requests = UpdateRequestReconciler(self._client, settings, handlers, metrics)
+        instruments = metrics.instruments
+        failures = instruments.counter(METRICS["kyverno_updaterequest_failures"])
+        self._requests = requests = UpdateRequests(
+            self._client,
+            settings,
+            handlers,
+            sharded=SHARDED,
+            versions=self._versions,
+            on_failure=lambda kind: failures.add((kind,)),
+            metrics=metrics,
+        )
+        self._state.listen(requests.wake_changed)
+        instruments.gauge(METRICS["kyverno_updaterequest_total"], lambda: (((settings.namespace,), len(requests)),))
+        instruments.gauge(METRICS["kyverno_updaterequest_oldest_seconds"], lambda: (((), requests.oldest_seconds),))
+        instruments.gauge(METRICS["kyverno_quarantines"], lambda: (((), guard.quarantined),))
+        self._shards = Shards(
+            self._client,
+            requests.shards,
+            name=_LEASE,
+            namespace=settings.namespace,
+            identity=settings.identity,
+            retry_seconds=settings.lease_retry,
+        )
         self._leader = Leader(
             LeaderElection(
                 self._client, _LEASE, settings.namespace, settings.identity, LeaseTimes.of_retry(settings.lease_retry)
             ),
             (
-                self._requests.controller,
+                requests.leading,
                 *(each for part in self._working for each in part.controllers()),
                 *(make(context) for make in LEADER_CONTROLLERS),
             ),
@@ -91,7 +117,7 @@ class BackgroundController:
     @property
     def is_idle(self) -> bool:
         """Tell whether this replica works and has nothing left to do; what waits or is retried later is left."""
-        return self._requests.controller.is_idle and all(part.is_idle for part in self._working)
+        return self._requests.is_idle and all(part.is_idle for part in self._working)
 
     def problem(self) -> str:
         """Return why the controller cannot work: caches that are missing or stale; the empty text when it can."""
@@ -113,15 +139,19 @@ class BackgroundController:
                     "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
                 )
             self._has_begun = True
+            self._parts.start(self._requests.informer.run())
+            self._parts.start(self._requests.wakeups.run())
             leading = self._parts.start(self._leader.campaign())
+            sharing = self._parts.start(self._shards.run())
             self._parts.start(self._state.follow_definitions())
             self._parts.start(self._events.run())
             if self._metrics.settings.refresh_seconds:
                 self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
             await self._parts.wait(stop)
-            leading.cancel()
-            await asyncio.gather(leading, return_exceptions=True)
-            await self._leader.release()
+            for working in (leading, sharing):
+                working.cancel()
+            await asyncio.gather(leading, sharing, return_exceptions=True)
+            await asyncio.gather(self._leader.release(), self._shards.release())
         finally:
             await self._parts.end()
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -132,6 +162,17 @@ class BackgroundController:
 
     def _notify(self, event: Event) -> None:
         self._events.emit(event)
+
+    async def _has_room(self) -> None:
+        await self._requests.has_room(self._state.configuration.update_request_threshold)
+
+    def _versions(self) -> Mapping[str, object]:
+        """Return what failing requests depend on: the kinds that are served, and their policies."""
+        found: dict[str, object] = {"": self._state.kinds}
+        for (_, namespace, name), compiled in self._state.store.compiled().items():
+            key = f"{namespace}/{name}" if namespace else name
+            found[key] = (found.get(key), compiled.document.value["metadata"].get("resourceVersion"))
+        return found
 
     def _note_quarantine(self, error: QuarantinedError, key: WriteKey) -> None:
         fields = {"policy": str(key.policy), "rule": key.rule, "target": str(key.target)}

@@ -12,7 +12,7 @@ from pyverno.controllers.background.work import Handler
 from pyverno.controllers.runtime.leader import Runnable
 from pyverno.policy.updaterequest import RequestType
 
-__all__ = ["HANDLERS", "LEADER_CONTROLLERS", "PARTS", "Part"]
+__all__ = ["HANDLERS", "LEADER_CONTROLLERS", "PARTS", "SHARDED", "Part"]
 
 
 class Part(Protocol):
@@ -38,6 +38,12 @@ PARTS: Final[tuple[Callable[[BackgroundContext], Part], ...]] = (Generating,)
 
 HANDLERS: Final[Mapping[RequestType, Callable[[BackgroundContext], Handler]]] = MappingProxyType({})
 """What makes the handler of a type of request; a request without one fails with a message that says so."""
+
+SHARDED: Final = frozenset({RequestType.MUTATE, RequestType.CEL_MUTATE})
+"""The types of requests whose handlers keep no state, so that every replica works on its share of them.
+
+All other types are worked on by the leader, together with the controllers that follow what they made.
+"""
 
 LEADER_CONTROLLERS: Final[tuple[Callable[[BackgroundContext], Runnable], ...]] = ()
 """What makes the controllers that only the leader runs: those that follow policies and generated objects."""

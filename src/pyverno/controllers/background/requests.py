@@ -2,71 +2,168 @@
 
 Kyverno's states stay: Pending and Failed requests are worked on, whoever wrote them, Completed ones are deleted, Skip
 is left alone. A failed request is retried with growing delays, without an end; `status.message` and a condition hold
-the reason. A request that waits for something is woken when that changes.
+the reason. A request that waits for something is woken when that changes. The work is divided into lanes, and a lane is
+worked on by one replica at a time: the leader's, for handlers that keep state, and shards for all others.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
+import asyncio
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
+from pyverno.controllers.background.requeststatus import Progress, progress_of, status_of
 from pyverno.controllers.background.settings import BackgroundSettings
-from pyverno.controllers.background.work import Done, Handler, Waiting, read_request
-from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSettings, ObjectKey, Watch
+from pyverno.controllers.background.wakeups import Wakeups
+from pyverno.controllers.background.work import Awaited, Done, Handler, Waiting, read_request
+from pyverno.controllers.runtime.reconcile import Again, Controller, LoopMetrics, LoopSettings, ObjectKey, Watch
+from pyverno.controllers.runtime.statuspatch import status_patch
+from pyverno.controllers.writeguard import QuarantinedError
 from pyverno.errors import HostError, PyvernoError
+from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType
-from pyverno.telemetry.metrics import Metrics
 
-__all__ = ["UpdateRequestReconciler"]
+__all__ = ["LEADER", "UpdateRequests", "lane_of"]
 
+LEADER: Final = -1
+"""The lane of the leader; the others are the numbers of shards."""
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
 _GONE: Final = (404, 409)
+_NOT_FOUND: Final = 404
+_QUARANTINE_SHARE: Final = 1.1
+"""How long after its quarantine a request is tried again, so that it finds the guard quiet."""
 
-log = logging.getLogger("pyverno.background")
 
-
-class UpdateRequestReconciler:
-    """Works on the requests of a namespace; `controller` runs it."""
+class UpdateRequests:
+    """The requests of a namespace and a controller for each lane; `informer` and `wakeups` run in every replica."""
 
     def __init__(
         self,
         client: Client,
         settings: BackgroundSettings,
         handlers: Mapping[RequestType, Handler],
-        metrics: Metrics | None = None,
+        *,
+        sharded: Iterable[RequestType] = (),
+        versions: Callable[[], Mapping[str, object]] = dict,
+        on_failure: Callable[[str], None] = lambda _type: None,
+        metrics: LoopMetrics | None = None,
     ) -> None:
-        """Take the client, the settings and the handlers."""
+        """Take the handlers, and the types of requests whose handlers keep no state (`sharded`).
+
+        `versions` returns what failing requests depend on, by the keys of policies; "" stands for all. `on_failure`
+        receives the type of each request that failed.
+        """
         self._client = client
-        self._namespace = settings.namespace
         self._handlers = handlers
-        self._requests = Informer(client, UPDATE_REQUESTS, namespace=settings.namespace)
-        self._statuses: dict[ObjectKey, JSONObject] = {}
+        self._sharded = frozenset(each.value for each in sharded)
+        self._versions = versions
+        self._on_failure = on_failure
+        self._count = max(settings.shards, 1)
+        self.informer = Informer(client, UPDATE_REQUESTS, namespace=settings.namespace)
+        self.informer.listen(self._note)
+        self.wakeups = Wakeups(client, self.wake, bound=settings.hosts.stale_seconds)
+        self._written: dict[ObjectKey, Progress] = {}
         self._finished: set[str] = set()
-        self.controller: Controller[ObjectKey] = Controller(
+        self._held: dict[ObjectKey, str] = {}
+        self._held_versions: Mapping[str, object] = {}
+        self._created: dict[ObjectKey, float] = {}
+        self._intake = _Intake()
+        workers = max(settings.workers, 1)
+        self.leading = self._lane(LEADER, workers, settings, metrics)
+        self.shards = tuple(
+            self._lane(number, -(-workers // self._count), settings, metrics) for number in range(self._count)
+        )
+
+    def __len__(self) -> int:
+        return len(self.informer)
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether the lanes that run here have nothing left to do, and the leader's is one of them."""
+        return self.leading.is_idle and all(each.is_idle for each in self.shards if each.is_running)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """The age of the oldest request; 0 without any."""
+        return max(time.time() - min(self._created.values(), default=time.time()), 0.0)
+
+    def wake(self, key: ObjectKey) -> None:
+        """Have a request worked on now, by the lane it belongs to, if that one runs here."""
+        body = self.informer.get(key.name, key.namespace)
+        if body is not None:
+            self._controller(body).add(key, after=0)
+
+    def wake_changed(self) -> None:
+        """Wake the requests that failed or wait, and whose policy changed since."""
+        before, self._held_versions = self._held_versions, dict(self._versions())
+        now = self._held_versions
+        is_all = before.get("") != now.get("")
+        for key, policy in tuple(self._held.items()):
+            if is_all or before.get(policy) != now.get(policy):
+                self.wake(key)
+
+    async def has_room(self, threshold: int) -> None:
+        """Wait until there are fewer requests than the threshold."""
+        await self._intake.wait(lambda: len(self.informer) < threshold)
+
+    # ---------------------------------------------------------------------------------------------------------- lanes
+
+    def _lane(
+        self, lane: int, workers: int, settings: BackgroundSettings, metrics: LoopMetrics | None
+    ) -> Controller[ObjectKey]:
+        def keys(notice: Notice, body: JSONObject) -> Iterator[ObjectKey]:
+            return self._changed_keys(notice, body) if self._lane_of(body) == lane else iter(())
+
+        def all_keys() -> Iterator[ObjectKey]:
+            return (_key(body) for body in self.informer.all() if self._lane_of(body) == lane)
+
+        return Controller(
             "update-request",
             self._reconcile,
-            watches=(Watch(lambda: self._requests, self._keys),),
-            settings=LoopSettings(workers=max(settings.workers, 1), backoff=settings.backoff),
+            keys=all_keys,
+            watches=(Watch(lambda: self.informer, keys, is_shared=True),),
+            settings=LoopSettings(workers=workers, backoff=settings.backoff, resync_seconds=settings.resync_seconds),
             metrics=metrics,
         )
 
-    def _keys(self, notice: Notice, body: JSONObject) -> Iterator[ObjectKey]:
+    def _lane_of(self, body: JSONObject) -> int:
+        return lane_of(body, self._count) if _type(body) in self._sharded else LEADER
+
+    def _controller(self, body: JSONObject) -> Controller[ObjectKey]:
+        lane = self._lane_of(body)
+        return self.leading if lane == LEADER else self.shards[lane]
+
+    def _changed_keys(self, notice: Notice, body: JSONObject) -> Iterator[ObjectKey]:
         """Yield the key of a request that changed; our own status comes back by the watch, and is no change."""
-        key = ObjectKey(body["metadata"].get("namespace") or "", body["metadata"]["name"])
+        key = _key(body)
+        if notice is Notice.DELETED or self._written.get(key) != progress_of(body):
+            yield key  # of a deleted one, because a retry that is due later has nothing left to do
+
+    def _note(self, notice: Notice, body: JSONObject) -> None:
+        """Keep count of what there is, in every replica."""
+        key = _key(body)
         if notice is Notice.DELETED:
-            self._statuses.pop(key, None)
+            self._created.pop(key, None)
             self._finished.discard(body["metadata"].get("uid", ""))
-            yield key  # a retry that is due later has nothing left to do
-        elif self._statuses.get(key) is None or self._statuses[key] != body.get("status"):
-            yield key
+            self._release(key)
+            self._intake.note()
+        elif key not in self._created:
+            self._created[key] = _seconds(body["metadata"].get("creationTimestamp"))
+
+    # ----------------------------------------------------------------------------------------------------------- work
 
     async def _reconcile(self, key: ObjectKey) -> Again | None:
-        body = self._requests.get(key.name, key.namespace)
+        body = self.informer.get(key.name, key.namespace)
         if body is None or body["metadata"].get("uid") in self._finished or body["metadata"].get("deletionTimestamp"):
+            self._release(key)
             return None
         state = (body.get("status") or {}).get("state") or "Pending"
         if state == "Skip":
@@ -74,17 +171,19 @@ class UpdateRequestReconciler:
         if state == "Completed":
             await self._delete(key, body)
             return None
+        return await self._work(key, body)
+
+    async def _work(self, key: ObjectKey, body: JSONObject) -> Again | None:
+        began = time.monotonic()
         try:
             outcome = await self._handle(body)
         except PyvernoError as error:
-            await self._write_status(key, body, "Failed", error.message)
-            if isinstance(error, HostError | StatusError):
-                raise
-            raise HostError(str(error)) from error
+            return await self._fail(key, body, error, began)
         if isinstance(outcome, Done):
             await self._delete(key, body)
             return None
-        await self._write_status(key, body, "Pending", outcome.message)
+        self._hold(key, body, outcome.on, began)
+        await self._write_status(key, body, "Pending", "Waiting", outcome.message)
         return Again(outcome.seconds)
 
     async def _handle(self, body: JSONObject) -> Done | Waiting:
@@ -94,26 +193,108 @@ class UpdateRequestReconciler:
             raise HostError(f"nothing works on requests of type `{request.spec.request_type.value}`")
         return await handler.handle(request)
 
+    async def _fail(self, key: ObjectKey, body: JSONObject, error: PyvernoError, began: float) -> Again:
+        """Say why, and have the request retried: by the loop with growing delays, or when a quarantine ends."""
+        self._on_failure(_type(body))
+        self._hold(key, body, _awaited(error), began)
+        is_quarantined = isinstance(error, QuarantinedError)
+        await self._write_status(key, body, "Failed", "Quarantined" if is_quarantined else "Failed", error.message)
+        if isinstance(error, QuarantinedError):
+            return Again(error.seconds * _QUARANTINE_SHARE)
+        if isinstance(error, HostError | StatusError):
+            raise error
+        raise HostError(str(error)) from error
+
     async def _delete(self, key: ObjectKey, body: JSONObject) -> None:
         uid = body["metadata"].get("uid", "")
+        self._release(key)
         try:
             await self._client.delete(UPDATE_REQUESTS, key.name, key.namespace, options={"preconditions": {"uid": uid}})
         except StatusError as error:
             if error.status not in _GONE:  # else another replica has deleted it
                 raise
-        self._finished.add(uid)
+        if self.informer.get(key.name, key.namespace) is not None:
+            self._finished.add(uid)  # the watch has not brought its end yet
 
-    async def _write_status(self, key: ObjectKey, body: JSONObject, state: str, message: str) -> None:
+    def _hold(self, key: ObjectKey, body: JSONObject, on: Iterable[Awaited], since: float) -> None:
+        """Have a request woken by what it waits for, or by a change of its policy."""
+        if not self._held:
+            self._held_versions = dict(self._versions())
+        self._held[key] = str((body.get("spec") or {}).get("policy") or "")
+        self.wakeups.wait(key, on, since=since)
+
+    def _release(self, key: ObjectKey) -> None:
+        self._held.pop(key, None)
+        self._written.pop(key, None)
+        self.wakeups.forget(key)
+
+    async def _write_status(self, key: ObjectKey, body: JSONObject, state: str, reason: str, message: str) -> None:
         before = body.get("status") or {}
-        wanted: JSONObject = {**before, "state": state, "message": message}
-        if state == "Failed":
-            wanted["retryCount"] = int(before.get("retryCount") or 0) + 1
-        if wanted == before:
+        wanted = status_of(before, state, reason, message)
+        patch = status_patch(before, wanted)
+        if patch is None:
             return
-        self._statuses[key] = wanted
+        self._written[key] = progress_of({"status": wanted})
         try:
-            patch: JSONObject = {"status": wanted}
             await self._client.patch(UPDATE_REQUESTS, key.name, patch, key.namespace, subresource="status")
         except StatusError as error:
             if error.status not in _GONE:
                 raise
+
+
+def lane_of(body: JSONObject, shards: int) -> int:
+    """Return the shard of a request: those of one policy and trigger share it.
+
+    >>> request = {"spec": {"policy": "copy", "ruleContext": [{"trigger": {"kind": "Namespace", "name": "team"}}]}}
+    >>> lane_of(request, 1), lane_of(request, 4) == lane_of(request, 4)
+    (0, True)
+    """
+    spec = body.get("spec") or {}
+    contexts = spec.get("ruleContext") or ()
+    trigger = (contexts[0].get("trigger") if contexts else spec.get("resource")) or {}
+    parts = [str(trigger.get(name) or "") for name in ("apiVersion", "kind", "namespace", "name")]
+    return zlib.crc32("\0".join((str(spec.get("policy") or ""), *parts)).encode()) % shards
+
+
+class _Intake:
+    """Those who wait until there is room for one more request."""
+
+    def __init__(self) -> None:
+        self._changed: list[Callable[[], None]] = []
+
+    def note(self) -> None:
+        """Have the condition looked at again."""
+        waiting, self._changed = self._changed, []
+        for each in waiting:
+            each()
+
+    async def wait(self, holds: Callable[[], bool]) -> None:
+        """Wait until a condition holds; it is looked at whenever a request is gone."""
+        while not holds():
+            event = asyncio.Event()
+            self._changed.append(event.set)
+            await event.wait()
+
+
+def _awaited(error: PyvernoError) -> tuple[Awaited, ...]:
+    """Return what a failed request waits for, as far as the API server's reason tells."""
+    if not isinstance(error, StatusError):
+        return ()
+    is_namespace = error.status == _NOT_FOUND and error.kind in ("namespaces", "Namespace")
+    return (Awaited(_NAMESPACES, "", error.name),) if is_namespace and error.name else ()
+
+
+def _key(body: JSONObject) -> ObjectKey:
+    return ObjectKey(body["metadata"].get("namespace") or "", body["metadata"]["name"])
+
+
+def _type(body: JSONObject) -> str:
+    return str((body.get("spec") or {}).get("requestType") or "")
+
+
+def _seconds(written: object) -> float:
+    """Return an instant of an object in seconds since 1970."""
+    try:
+        return datetime.fromisoformat(str(written)).astimezone(UTC).timestamp()
+    except ValueError:
+        return time.time()

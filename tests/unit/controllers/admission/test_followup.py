@@ -324,6 +324,26 @@ def test_work_beyond_the_threshold_is_refused_and_told_of() -> None:
     in_cluster(act)
 
 
+def test_work_waits_for_room_below_the_threshold() -> None:
+    """It is written when another request is completed, and nothing is lost."""
+    made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
+
+    async def act(world: World) -> None:
+        threshold = {"data": {"updateRequestThreshold": "1"}}
+        await world.client.patch(CONFIG_MAPS, "kyverno", threshold, "kyverno")
+        await world.make(POLICIES, policy("make", rule("usual", generate=made)))
+        await world.client.create(CONFIG_MAPS, config_map("one"), "default")
+        assert 1 == len(await world.work())
+        await world.client.create(CONFIG_MAPS, config_map("two"), "default")
+        await asyncio.sleep(0.3)
+        assert not world.sandbox.controller.is_idle
+        await world.forget()
+        (found,) = await world.work()
+        assert "two" == found["ruleContext"][0]["trigger"]["name"]
+
+    in_cluster(act)
+
+
 def test_an_entry_of_the_global_context_without_data_says_so() -> None:
     """By an event and in its status, until it has data."""
     entries = GVR("kyverno.io", "v2", "globalcontextentries")

@@ -1,0 +1,393 @@
+"""UpdateRequests as durable work: nothing is lost, every delay has a reason, and a change is waited for by a watch."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.background.requests import UpdateRequests, lane_of
+from pyverno.controllers.background.settings import BackgroundSettings
+from pyverno.controllers.background.work import Awaited, Done, Waiting
+from pyverno.controllers.runtime.reconcile import ObjectKey
+from pyverno.controllers.runtime.workqueue import Backoff
+from pyverno.controllers.writeguard import QuarantinedError
+from pyverno.errors import HostError, PyvernoError
+from pyverno.install.workdefinitions import work_definitions
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, Trigger, UpdateRequest, UpdateRequestSpec
+
+MAPS = GVR("", "v1", "configmaps")
+NAMESPACES = GVR("", "v1", "namespaces")
+DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+QUICK = Backoff(first=0.01, longest=0.02, jitter=0)
+SLOW = Backoff(first=60, longest=60, jitter=0)
+
+
+@dataclass
+class Script:
+    """A handler that does what it is given, in order; the last outcome stays."""
+
+    outcomes: list[Done | Waiting | PyvernoError]
+    handled: list[str] = field(default_factory=list)
+
+    async def handle(self, request: UpdateRequest) -> Done | Waiting:
+        """Return or raise the next outcome."""
+        self.handled.append(request.name)
+        outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
+        if isinstance(outcome, PyvernoError):
+            raise outcome
+        return outcome
+
+
+@dataclass
+class Stage:
+    """A cluster in which requests are worked on."""
+
+    client: Client
+    requests: UpdateRequests
+    script: Script
+    versions: dict[str, object]
+    sent: list[str]
+    tasks: list[asyncio.Task[None]]
+
+    def begin(self) -> None:
+        """Begin to work on requests."""
+        self.tasks.append(asyncio.create_task(self.requests.leading.run()))
+
+    async def create(self, name: str, *, status: JSONObject | None = None, **spec: object) -> JSONObject:
+        """Create a request."""
+        body = UpdateRequestSpec(RequestType.GENERATE, "copy").to_json("kyverno")
+        body = {**body, "metadata": {"name": name, "namespace": "kyverno"}, "spec": {**body["spec"], **spec}}
+        made = await self.client.create(UPDATE_REQUESTS, body, "kyverno")
+        if status is not None:
+            made = await self.client.patch(UPDATE_REQUESTS, name, {"status": status}, "kyverno", subresource="status")
+        return made
+
+    async def status(self, name: str) -> JSONObject:
+        """Return the status of a request."""
+        found: JSONObject = (await self.client.get(UPDATE_REQUESTS, name, "kyverno")).get("status") or {}
+        return found
+
+    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a condition holds."""
+        async with asyncio.timeout(10):
+            while not await holds():
+                await asyncio.sleep(0.01)
+
+    async def until_gone(self, name: str) -> None:
+        """Wait until a request is completed."""
+
+        async def is_gone() -> bool:
+            listed = await self.client.list(UPDATE_REQUESTS, "kyverno")
+            return name not in [each["metadata"]["name"] for each in listed["items"]]
+
+        await self.until(is_gone)
+
+    async def until_handled(self, times: int) -> None:
+        """Wait until the handler was called so often."""
+
+        async def is_handled() -> bool:
+            return len(self.script.handled) >= times
+
+        await self.until(is_handled)
+
+    async def until_state(self, name: str, state: str) -> JSONObject:
+        """Wait until a request is in a state, and return its status."""
+
+        async def is_in_state() -> bool:
+            return (await self.status(name)).get("state") == state
+
+        await self.until(is_in_state)
+        return await self.status(name)
+
+
+@asynccontextmanager
+async def staged(
+    *outcomes: Done | Waiting | PyvernoError, backoff: Backoff = QUICK, works: bool = True
+) -> AsyncIterator[Stage]:
+    """Run a cluster with the definition of requests, and work on them."""
+    async with Sandbox(Settings(controllers=False, namespaces=("kyverno",))) as sandbox:
+        access = load_kubeconfig(sandbox.kubeconfig)
+        sent: list[str] = []
+        async with (
+            Client(access, qps=0) as client,
+            Client(access, qps=0, on_request=lambda method, path: sent.append(f"{method} {path}")) as own,
+        ):
+            await client.create(DEFINITIONS, next(iter(work_definitions())))
+            versions: dict[str, object] = {}
+            script = Script(list(outcomes) or [Done()])
+            requests = UpdateRequests(
+                own,
+                BackgroundSettings(backoff=backoff),
+                {RequestType.GENERATE: script},
+                sharded=(RequestType.MUTATE,),
+                versions=lambda: versions,
+            )
+            tasks = [asyncio.create_task(requests.informer.run()), asyncio.create_task(requests.wakeups.run())]
+            stage = Stage(client, requests, script, versions, sent, tasks)
+            if works:
+                stage.begin()
+            try:
+                await requests.informer.synced.wait()
+                yield stage
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def run(
+    scenario: Callable[[Stage], Awaitable[None]],
+    *outcomes: Done | Waiting | PyvernoError,
+    backoff: Backoff = QUICK,
+    works: bool = True,
+) -> None:
+    """Run a scenario in a cluster of its own."""
+
+    async def work() -> None:
+        async with staged(*outcomes, backoff=backoff, works=works) as stage:
+            await scenario(stage)
+
+    asyncio.run(work())
+
+
+def test_a_completed_request_costs_one_request_to_the_api_server() -> None:
+    """It is deleted, and its status is never written."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a", status={"state": "Pending"})
+        await stage.until_gone("a")
+        writes = [each for each in stage.sent if not each.startswith(("GET", "WATCH"))]
+        assert ["DELETE /apis/kyverno.io/v2/namespaces/kyverno/updaterequests/a"] == writes
+        assert ["a"] == stage.script.handled
+
+    run(scenario)
+
+
+def test_a_request_that_fails_is_retried_until_it_succeeds() -> None:
+    """Ten times and more, with the reason in the status meanwhile."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        await stage.until_gone("a")
+        assert 12 == len(stage.script.handled)
+
+    run(scenario, *[HostError("the source does not exist")] * 11, Done())
+
+
+def test_the_status_of_a_failed_request_says_why() -> None:
+    """In Kyverno's fields and in a condition."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        status = await stage.until_state("a", "Failed")
+        [condition] = status["conditions"]
+        assert ("no room", 1) == (status["message"], status["retryCount"])
+        assert ("Completed", "False", "Failed", "no room") == tuple(
+            condition[key] for key in ("type", "status", "reason", "message")
+        )
+        assert {"no room"} == {each.message for each in stage.requests.leading.failing.values()}
+
+    run(scenario, HostError("no room"), backoff=SLOW)
+
+
+def test_a_request_of_another_kyverno_is_worked_on_in_every_state_but_skip() -> None:
+    """Failed ones too, because there they would have become Pending again; completed ones are only deleted."""
+
+    async def scenario(stage: Stage) -> None:
+        for state in ("Pending", "Failed", "Completed", "Skip"):
+            await stage.create(state.lower(), status={"state": state, "retryCount": 2})
+        stage.begin()
+        for state in ("pending", "failed", "completed"):
+            await stage.until_gone(state)
+        assert "Skip" == (await stage.status("skip"))["state"]
+        assert {"pending", "failed"} == set(stage.script.handled)
+
+    run(scenario, works=False)
+
+
+def test_a_request_that_nothing_can_work_on_stays_and_says_so() -> None:
+    """One of an unknown type, and one without a handler."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a", requestType="cel-generate")
+        status = await stage.until_state("a", "Failed")
+        assert "nothing works on requests of type `cel-generate`" == status["message"]
+
+    run(scenario, backoff=SLOW)
+
+
+def test_a_waiting_request_is_woken_by_what_it_waits_for() -> None:
+    """At once, though it would be looked at again only after ten minutes; other objects do not wake it."""
+    waiting = Waiting("the source is missing", (Awaited(MAPS, "default", "source"),))
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        status = await stage.until_state("a", "Pending")
+        assert ("the source is missing", "Waiting") == (status["message"], status["conditions"][0]["reason"])
+        assert stage.requests.leading.is_idle
+        for name in ("other", "source"):
+            body: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+            await stage.client.create(MAPS, body, "default")
+        await stage.until_gone("a")
+        assert 2 == len(stage.script.handled)
+
+    run(scenario, waiting, Done())
+
+
+def test_what_came_while_the_request_was_handled_wakes_it_too() -> None:
+    """The watch may have brought the object before the request began to wait."""
+
+    async def scenario(stage: Stage) -> None:
+        began = time.monotonic()
+        stage.requests.wakeups.wait(ObjectKey("kyverno", "first"), (Awaited(MAPS),), since=began)
+        body: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "source"}}
+        await stage.client.create(MAPS, body, "default")
+
+        async def has_come() -> bool:
+            return bool(stage.requests.wakeups._recent)
+
+        await stage.until(has_come)
+        woken: list[ObjectKey] = []
+        stage.requests.wakeups._wake = woken.append
+        key = ObjectKey("kyverno", "second")
+        stage.requests.wakeups.wait(key, (Awaited(MAPS, "default", "source"),), since=began)
+        assert [key] == woken
+        stage.requests.wakeups.wait(key, (Awaited(MAPS, "default", "source"),), since=time.monotonic() + 1)
+        assert [key] == woken
+
+    run(scenario)
+
+
+def test_a_request_for_a_namespace_that_does_not_exist_is_woken_by_it() -> None:
+    """The API server's reason names what is missing."""
+    error = StatusError(404, "NotFound", 'namespaces "late" not found', kind="namespaces", name="late")
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        await stage.until_state("a", "Failed")
+        await stage.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "late"}})
+        await stage.until_gone("a")
+
+    run(scenario, error, Done(), backoff=SLOW)
+
+
+def test_a_changed_policy_wakes_the_requests_that_failed_for_it() -> None:
+    """And only those."""
+
+    async def scenario(stage: Stage) -> None:
+        stage.versions["copy"] = "1"
+        await stage.create("a")
+        await stage.until_state("a", "Failed")
+        stage.versions["another"] = "1"
+        stage.requests.wake_changed()
+        assert 1 == len(stage.script.handled)
+        stage.versions["copy"] = "2"
+        stage.requests.wake_changed()
+        await stage.until_gone("a")
+
+    run(scenario, HostError("the template does not resolve"), Done(), backoff=SLOW)
+
+
+def test_a_request_that_somebody_resets_is_tried_at_once() -> None:
+    """Our own status comes back by the watch, and is no such change."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        await stage.until_state("a", "Failed")
+        await asyncio.sleep(0.1)
+        assert 1 == len(stage.script.handled)
+        await stage.client.patch(
+            UPDATE_REQUESTS, "a", {"status": {"state": "Pending", "message": ""}}, "kyverno", subresource="status"
+        )
+        await stage.until_gone("a")
+
+    run(scenario, HostError("no"), Done(), backoff=SLOW)
+
+
+def test_a_deleted_request_leaves_nothing_to_do() -> None:
+    """A retry that is due much later is forgotten."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        await stage.until_state("a", "Failed")
+        assert not stage.requests.leading.is_idle
+        await stage.client.delete(UPDATE_REQUESTS, "a", "kyverno")
+
+        async def is_idle() -> bool:
+            return stage.requests.leading.is_idle
+
+        await stage.until(is_idle)
+        assert 0 == len(stage.requests)
+
+    run(scenario, HostError("no"), backoff=SLOW)
+
+
+def test_a_quarantined_request_is_tried_when_its_quarantine_ends() -> None:
+    """It is no failure of the loop, which would try it sooner."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        status = await stage.until_state("a", "Failed")
+        assert "Quarantined" == status["conditions"][0]["reason"]
+        await stage.until_gone("a")
+
+    run(scenario, QuarantinedError("too many", 0.2, is_new=True), Done(), backoff=SLOW)
+
+
+def test_at_the_threshold_intake_waits() -> None:
+    """Until a request is completed; none is refused."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a", status={"state": "Skip"})
+
+        async def is_known() -> bool:
+            return len(stage.requests) == 1
+
+        await stage.until(is_known)
+        waiting = asyncio.create_task(stage.requests.has_room(1))
+        done, _ = await asyncio.wait({waiting}, timeout=0.05)
+        assert not done
+        await stage.client.delete(UPDATE_REQUESTS, "a", "kyverno")
+        async with asyncio.timeout(10):
+            await waiting
+
+    run(scenario, works=False)
+
+
+def test_the_age_of_the_oldest_request_is_known() -> None:
+    """Whether or not this replica works on it."""
+
+    async def scenario(stage: Stage) -> None:
+        assert 0 == stage.requests.oldest_seconds
+        await stage.create("a")
+
+        async def is_known() -> bool:
+            return len(stage.requests) == 1
+
+        await stage.until(is_known)
+        assert 0 <= stage.requests.oldest_seconds < 60
+
+    run(scenario, works=False)
+
+
+@pytest.mark.parametrize("shards", [1, 4, 8])
+def test_requests_of_one_policy_and_trigger_share_a_shard(shards: int) -> None:
+    """And others spread over all of them."""
+
+    def lane(name: str, namespace: str = "shop") -> int:
+        spec = UpdateRequestSpec(RequestType.MUTATE, "patch", resource=Trigger("v1", "Pod", namespace, name, "7"))
+        return lane_of(spec.to_json("kyverno"), shards)
+
+    assert lane("web") == lane("web")
+    assert set(range(shards)) == {lane(f"web-{number}") for number in range(200)}

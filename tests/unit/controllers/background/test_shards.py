@@ -1,0 +1,113 @@
+"""Replicas share shards: each is worked on by one at a time, and no replica keeps them all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.background.shards import Shards
+
+COUNT = 4
+
+
+class Work:
+    """Notes which replica works on which shard, and whether two ever did at a time."""
+
+    def __init__(self) -> None:
+        self.now: dict[int, str] = {}
+        self.overlaps: list[tuple[int, str, str]] = []
+
+    def of(self, replica: str) -> list[_Worker]:
+        """Return the workers of a replica."""
+        return [_Worker(self, replica, number) for number in range(COUNT)]
+
+    def counts(self) -> Counter[str]:
+        """Return how many shards each replica works on."""
+        return Counter(self.now.values())
+
+
+class _Worker:
+    def __init__(self, work: Work, replica: str, number: int) -> None:
+        self._work, self._replica, self._number = work, replica, number
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        other = self._work.now.get(self._number)
+        if other is not None:
+            self._work.overlaps.append((self._number, other, self._replica))
+        self._work.now[self._number] = self._replica
+        try:
+            await asyncio.Event().wait()
+        finally:
+            del self._work.now[self._number]
+
+
+@asynccontextmanager
+async def replica(client: Client, work: Work, name: str) -> AsyncIterator[Shards]:
+    """Run one replica; at the end it gives its leases back."""
+    shards = Shards(client, work.of(name), name="work", namespace="default", identity=name, retry_seconds=0.05)
+    running = asyncio.create_task(shards.run())
+    try:
+        yield shards
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await shards.release()
+
+
+@asynccontextmanager
+async def cluster() -> AsyncIterator[Client]:
+    """Run a cluster."""
+    async with (
+        Sandbox(Settings(controllers=False)) as sandbox,
+        Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+    ):
+        yield client
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+def test_replicas_share_the_shards_and_take_over_those_of_one_that_ends() -> None:
+    """One has all of them, two have half each, and never do two work on the same one."""
+
+    async def run() -> None:
+        async with cluster() as client:
+            work = Work()
+            async with replica(client, work, "a") as first:
+                await until(lambda: work.counts() == {"a": COUNT})
+                assert tuple(range(COUNT)) == first.held
+                async with replica(client, work, "b"):
+                    await until(lambda: work.counts() == {"a": 2, "b": 2})
+                await until(lambda: work.counts() == {"a": COUNT})
+            assert [] == work.overlaps
+            assert {} == work.now
+
+    asyncio.run(run())
+
+
+def test_a_replica_that_is_gone_without_a_word_is_replaced() -> None:
+    """Its leases end by themselves."""
+
+    async def run() -> None:
+        async with cluster() as client:
+            work = Work()
+            lost = Shards(client, work.of("a"), name="work", namespace="default", identity="a", retry_seconds=0.05)
+            running = asyncio.create_task(lost.run())
+            await until(lambda: work.counts() == {"a": COUNT})
+            running.cancel()  # its leases are not given back
+            await asyncio.gather(running, return_exceptions=True)
+            async with replica(client, work, "b"):
+                await until(lambda: work.counts() == {"b": COUNT})
+            assert [] == work.overlaps
+
+    asyncio.run(run())
