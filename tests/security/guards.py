@@ -480,6 +480,21 @@ _LIMITED: Final = (
         ("kube/json.py", "        if len(raw) > MAX_SCANNED_BYTES:\n", "        if False:\n"),
     ),
     _guard(
+        "I9", "reports about CEL show a hundred problems",
+        "tests/unit/lang/cel/syntax/test_source.py::test_a_compile_error_shows_a_hundred_issues_and_counts_the_others",
+        ("lang/cel/syntax/source.py", "self.issues[:MAX_ISSUES_SHOWN]", "self.issues"),
+    ),
+    _guard(
+        "I9", "image references have a length",
+        "tests/unit/kube/test_imageref.py::test_a_reference_of_more_than_4096_characters_is_refused",
+        ("kube/imageref.py", "    if len(text) > _MAX_REFERENCE:\n", "    if False:\n"),
+    ),
+    _guard(
+        "I9", "comparing versions costs by their identifiers",
+        "tests/unit/lang/cel/test_prices.py::test_what_a_call_takes_is_charged",
+        ("lang/cel/libraries/kubernetes/versions.py", "    return sum(len(each.prerelease) for", "    return sum(0 for"),
+    ),
+    _guard(
         "I9", "brackets of YAML have a depth",
         "tests/unit/kube/yaml/test_documents.py::test_brackets_in_yaml_are_nested_a_few_hundred_levels_at_most",
         ("kube/yaml/events.py", "            if flow > MAX_FLOW_DEPTH:\n", "            if False:\n"),

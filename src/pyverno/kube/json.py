@@ -53,7 +53,7 @@ MAX_SCANNED_BYTES = 128 * 1024
 
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NEEDS_ESCAPE = regex('["\\\\\x00-\x1f]')
-_NEEDS_HTML_ESCAPE = regex("[<>&\u2028\u2029]")
+_HTML_ESCAPES = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 _SURROGATE = regex("[\ud800-\udfff]")
 
 
@@ -398,7 +398,8 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _escape_html(text: str) -> str:
-    # Five substring scans are several times faster than one search by character class.
-    if "<" in text or ">" in text or "&" in text or "\u2028" in text or "\u2029" in text:
-        return _NEEDS_HTML_ESCAPE.sub(_escaped, text)
+    # Five substring scans are several times faster than one search by character class, and so are replacements.
+    for character, escape in _HTML_ESCAPES:
+        if character in text:
+            text = text.replace(character, escape)
     return text

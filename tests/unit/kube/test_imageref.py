@@ -69,3 +69,12 @@ def test_a_bad_reference_says_why(text, reason):
         parse_reference(text)
     assert caught.value.message.startswith("bad image: ")
     assert caught.value.message.endswith(f"defaultRegistry: docker.io, enableDefaultRegistryMutation: true: {reason}")
+
+
+def test_a_reference_of_more_than_4096_characters_is_refused():
+    """No registry has such a name, and matching it would take long."""
+    longest = "a/" * 2000 + "a"
+    with pytest.raises(ValueSyntaxError, match="repository name must not be more than 255 characters"):
+        parse_reference(longest)
+    with pytest.raises(ValueSyntaxError, match="invalid reference format"):
+        parse_reference("a/" * 3000 + "a")

@@ -89,9 +89,9 @@ def sorting(position: int = 0) -> Work:
     return steps
 
 
-def nodes(position: int = 0, *, bytes_per_step: int = PER_STEP) -> Work:
-    """Visit everything in an operand; texts also count by their length."""
-    return lambda operands: _visits([operands[position]], bytes_per_step)
+def nodes(position: int = 0, *, bytes_per_step: int = PER_STEP, steps: int = 1) -> Work:
+    """Visit everything in an operand, at `steps` each; texts also count by their length."""
+    return lambda operands: steps * _visits([operands[position]], steps * bytes_per_step)
 
 
 def whole(*, bytes_per_step: int = 16) -> Work:

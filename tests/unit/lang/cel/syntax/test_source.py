@@ -45,3 +45,9 @@ def test_a_report_shows_a_hundred_problems_and_counts_the_others():
 def test_a_long_line_is_left_out_of_a_report():
     """As cel-go's: a line of more than 16,384 bytes is named by its place only."""
     assert "ERROR: <input>:1:3: wrong" == Issue(2, "wrong").display(Source("a" * 16_385))
+
+
+def test_a_compile_error_shows_a_hundred_issues_and_counts_the_others() -> None:
+    """A report of everything that is wrong with a long expression would be much longer than the expression."""
+    error = CompileError(tuple(Issue(number, "x") for number in range(150)), Source("a" * 150))
+    assert (100, "50 more errors were truncated") == (error.message.count("ERROR:"), error.message.splitlines()[-1])

@@ -38,6 +38,11 @@ def _normalized(text: str) -> str:
     return ".".join(parts)
 
 
+def _comparing_versions(operands: tuple[Value, ...]) -> int:
+    """Compare the identifiers of two pre-releases, one after the other."""
+    return sum(len(each.prerelease) for each in operands if isinstance(each, Version))
+
+
 @function("semver", "(string) -> kubernetes.Semver", cost=by_size(), work=walking())
 def semver(text: str) -> Version:
     """The semantic version that a text names.
@@ -86,7 +91,7 @@ def _version_order(one: Version, other: Version) -> int:
     return (one > other) - (one < other)
 
 
-@function("isGreaterThan", "kubernetes.Semver.(kubernetes.Semver) -> bool", work=instant)
+@function("isGreaterThan", "kubernetes.Semver.(kubernetes.Semver) -> bool", work=_comparing_versions)
 def version_is_greater_than(value: Version, other: Version) -> bool:
     """Whether a version comes after another.
 
@@ -95,7 +100,7 @@ def version_is_greater_than(value: Version, other: Version) -> bool:
     return _version_order(value, other) > 0
 
 
-@function("isLessThan", "kubernetes.Semver.(kubernetes.Semver) -> bool", work=instant)
+@function("isLessThan", "kubernetes.Semver.(kubernetes.Semver) -> bool", work=_comparing_versions)
 def version_is_less_than(value: Version, other: Version) -> bool:
     """Whether a version comes before another.
 
@@ -104,7 +109,7 @@ def version_is_less_than(value: Version, other: Version) -> bool:
     return _version_order(value, other) < 0
 
 
-@function("compareTo", "kubernetes.Semver.(kubernetes.Semver) -> int", work=instant)
+@function("compareTo", "kubernetes.Semver.(kubernetes.Semver) -> int", work=_comparing_versions)
 def version_compare_to(value: Version, other: Version) -> int:
     """-1, 0 or 1 for before, equal and after.
 

@@ -104,7 +104,7 @@ def unmarshal(evaluation: Evaluation, _: LibraryContext, text: Value) -> JSON:
         raise OperandError("the text is no JSON", error.message) from None
 
 
-@function("marshal", f"{_JSON}.(dyn) -> string", in_context=True, work=nodes(1, bytes_per_step=32))
+@function("marshal", f"{_JSON}.(dyn) -> string", in_context=True, work=nodes(1, bytes_per_step=32, steps=4))
 def marshal(evaluation: Evaluation, _: LibraryContext, value: Value) -> str:
     """The JSON text of a value; bytes as base64.
 
