@@ -1,7 +1,6 @@
-"""What the webhook answers to a question about an object: filters first, then the engine, then its decision.
+"""From an admission request to its response: filters, then the engine, then its decision.
 
-Synchronous and without any I/O of its own: what rules ask of the world goes through the Host that the caller gives, and
-`ClusterFacts` is read from memory. This module must never judge: the engine does.
+Synchronous and free of I/O: rules read external data through the caller's Host, and `ClusterFacts` is in memory.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ class PolicyFacts(Protocol):
 
     @property
     def policies(self) -> Policies:
-        """The policies of this moment; raises HostUnavailableError while some are known to be missing."""
+        """The current policies; raises HostUnavailableError while some are known to be missing."""
         ...
 
     @property
     def configuration(self) -> Configuration:
-        """The ConfigMap of this moment."""
+        """The current ConfigMap."""
         ...
 
     @property
@@ -64,7 +63,7 @@ class PolicyFacts(Protocol):
 
 
 class ClusterFacts(PolicyFacts, Protocol):
-    """What the webhook knows of its cluster."""
+    """The state of the cluster that the webhook needs."""
 
     @property
     def own_namespace(self) -> str:
@@ -73,11 +72,11 @@ class ClusterFacts(PolicyFacts, Protocol):
 
     @property
     def protects_managed(self) -> bool:
-        """Tell whether what the controllers manage may be changed by nobody else."""
+        """Whether only the controllers may change the objects that they manage."""
         ...
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace, None when it is unknown; raises HostError when namespaces cannot be known."""
+        """Return a namespace, None if there is none; raises HostError until namespaces have synced."""
         ...
 
     def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -87,10 +86,10 @@ class ClusterFacts(PolicyFacts, Protocol):
 
 @runtime_checkable
 class AskingHost(Protocol):
-    """A Host that asks on behalf of the user of a request, where that makes a difference."""
+    """A Host whose access checks depend on the user of a request."""
 
     def for_request(self, user: User, deadline: float | None) -> Host:
-        """Return the Host for one request; `deadline` (monotonic seconds) is when its questions are over."""
+        """Return the Host for one request; its calls end at `deadline` (monotonic seconds)."""
         ...
 
 
@@ -106,17 +105,17 @@ def answer(
     deadline: float | None = None,
     defers: bool = False,
 ) -> AdmissionOutcome:
-    """Ask the policies of a route; with `defers` those that only tell are put off.
+    """Evaluate the policies of a route; with `defers`, audit-only policies are deferred.
 
-    An error that is no rule's own raises StatusError: nobody can say then that policies pass, and to a call that fails
-    the API server applies the failurePolicy of the webhook, which is that of the policies behind it.
+    An error outside of any rule raises StatusError: the policies cannot be said to pass, and the API server applies the
+    failurePolicy of the webhook to the failed call, which is that of its policies.
     """
     if (
         admission_request.operation == "DELETE"
         and route.webhook_type is WebhookType.MUTATE
         and not route.kinds & CEL_MUTATION_KINDS
     ):
-        return ALLOWED  # there is nothing left that rules could change
+        return ALLOWED  # there is no object for rules to change
     try:
         request = _request(admission_request, cluster, host)
         unseen = passes_unseen(admission_request, request, cluster)
@@ -126,12 +125,12 @@ def answer(
         missing = known.missing(route, admission_request.namespace)
         if missing:
             _check_are_gone(missing, host)
-        later = known.telling(route) if defers else None
+        later = known.auditing(route) if defers else None
         policies = known.deciding(route) if later else known.asked_by(route, request.user.username)
         if not len(policies) and not later:
             return ALLOWED
         asked, budget = host, None
-        if isinstance(host, NonblockingHost):  # looked at first: a protocol is slow to ask for
+        if isinstance(host, NonblockingHost):  # checked first: checking a protocol is slow
             budget = host.budget(deadline, request.settings.context_bytes)
         elif isinstance(host, AskingHost):
             asked = host.for_request(request.user, deadline)
@@ -151,7 +150,7 @@ def answer(
 def passes_unseen(
     admission_request: AdmissionRequest, request: Request, cluster: ClusterFacts
 ) -> AdmissionOutcome | None:
-    """Return the answer that needs no policy: protected objects, excluded users, filtered objects; None = go on."""
+    """Return the response to protected objects, excluded users and filtered objects; None = evaluate policies."""
     if (
         cluster.protects_managed
         and _is_managed(admission_request)
@@ -173,9 +172,9 @@ def passes_unseen(
 
 
 def _check_are_gone(places: Sequence[tuple[str, str, str]], host: Host) -> None:
-    """Raise unless the policies that the path names and nobody here knows were deleted: they may still be on their way.
+    """Raise unless the unknown policies that the path names were deleted: a watch may not have delivered them yet.
 
-    Only a few are asked for, because a path is its caller's text.
+    Only a few are looked up, because the path is chosen by the caller.
     """
     for number, (kind, namespace, name) in enumerate(places):
         version = "kyverno.io/v1" if kind in RULE_KINDS else "policies.kyverno.io/v1"
@@ -209,10 +208,10 @@ def _parent(admission_request: AdmissionRequest, kinds: KindTable) -> GVK:
 
 
 def _namespace_object(admission_request: AdmissionRequest, cluster: ClusterFacts, host: Host) -> JSONObject | None:
-    """Return the namespace that selectors look at: that of the object, or the object where it is one itself.
+    """Return the namespace for selectors: that of the object, or the object itself if it is a Namespace.
 
-    A namespace that the watch has not brought yet is asked for. Raises HostError when it cannot be had: without its
-    labels a selector would say that no policy matches.
+    A namespace that the watch has not delivered yet is fetched. Raises HostError when that fails: without its labels a
+    selector would not match.
     """
     if admission_request.kind.kind == "Namespace" and not admission_request.kind.group:
         subject = admission_request.object if admission_request.object is not None else admission_request.old_object

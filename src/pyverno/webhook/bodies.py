@@ -1,7 +1,7 @@
-"""Bodies of requests: read as they were sent, under one account of bytes and a limit of time.
+"""Request bodies: read unmodified, with a limit on time and on the total bytes in work.
 
-An encoded body is refused, because its size says nothing of what it becomes: kube-apiserver sends none. Bytes count
-from when they arrive until the work on them has ended. This module must never parse a body.
+An encoded body is rejected, because its decoded size is unknown; kube-apiserver sends none. Bytes count from their
+arrival until the work on them has ended.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Bodies:
         """Bytes that have arrived and whose work has not ended."""
 
     async def read(self, request: web.BaseRequest) -> bytes:
-        """Return a body, whose bytes count until `release`.
+        """Return a body; its bytes count until `release`.
 
-        Raises StatusError: 413 for one that is too large, 415 for an encoded one, 417 and 501 for what the client
-        expects and nobody does, 503 when too much is in work, 408 when it does not arrive in time.
+        Raises StatusError: 413 if it is too large, 415 if it is encoded, 417 and 501 for unsupported expectations and
+        transfer encodings, 503 when too much is in work, 408 when it does not arrive in time.
         Raises MalformedRequestError when it ends early or cannot be read.
         """
         _check_form(request)
@@ -43,7 +43,7 @@ class Bodies:
         if size is not None:
             if size > self._max_bytes:
                 raise self._too_large()
-            if request.content.is_eof():  # it is all here, and its length was looked at
+            if request.content.is_eof():  # the whole body has arrived, and its length was checked
                 self._take(size)
                 return request.content.read_nowait()
         if "Expect" in request.headers and request.transport is not None:
@@ -51,11 +51,11 @@ class Bodies:
         return await self._collect(request)
 
     def release(self, size: int) -> None:
-        """Count the bytes of a body no longer."""
+        """Stop counting the bytes of a body."""
         self.in_work -= size
 
     def hurry(self, seconds: float) -> None:
-        """Give every body so many seconds from now on, those that are being read included."""
+        """Limit the time of every body to `seconds` from now, including bodies in progress."""
         self._seconds = min(self._seconds, seconds)
         until = asyncio.get_running_loop().time() + seconds
         for limit in self._reading:
@@ -64,7 +64,7 @@ class Bodies:
                 limit.reschedule(until)
 
     async def _collect(self, request: web.BaseRequest) -> bytes:
-        found = bytearray()  # no list of parts: they may be a byte long each
+        found = bytearray()  # no list of parts: each may be a single byte
         try:
             async with asyncio.timeout(self._seconds) as limit:
                 self._reading.add(limit)
@@ -97,7 +97,7 @@ class Bodies:
 
 
 def _check_form(request: web.BaseRequest) -> None:
-    """Raise StatusError for a body in a form that is not taken, and for headers that can be read in two ways."""
+    """Raise StatusError for an unsupported form of body and for ambiguous headers."""
     headers = request.headers
     if any(coding.lower() != "identity" for coding in headers.getall("Content-Encoding", ())):
         raise StatusError(415, "UnsupportedMediaType", "encoded bodies are not accepted: send it as it is")

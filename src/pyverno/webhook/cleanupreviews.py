@@ -1,6 +1,6 @@
-"""What the webhook says to those who write cleanup policies, and to those who give an object a time to live.
+"""Validation of cleanup policies and of the TTL label.
 
-Whoever serves the paths gives them their names, because two controllers can. This module must never delete anything.
+The server that mounts the reviews chooses their paths, because two controllers can serve them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ TTL_PATH = "/verifyttl"
 
 
 def cleanup_paths(policy_path: str, review_policy: Special) -> Mapping[str, Special]:
-    """Return what answers which path; `review_policy` compiles CleanupPolicies (see `DocumentReviews.review`)."""
+    """Return the reviews by path; `review_policy` compiles CleanupPolicies (see `DocumentReviews.review`)."""
     return {policy_path: review_policy, TTL_PATH: review_ttl}
 
 
 async def review_ttl(admission_request: AdmissionRequest) -> AdmissionResponse:
-    """Warn about a label that says no time: its object will stay. Nothing is refused."""
+    """Warn about a TTL label without a valid time, whose object is never deleted. Nothing is rejected."""
     found = admission_request.object if isinstance(admission_request.object, dict) else {}
     text = ((found.get("metadata") or {}).get("labels") or {}).get(TTL_LABEL)
     if not isinstance(text, str):

@@ -1,7 +1,6 @@
-"""The ConfigMap `kyverno`: what an administrator sets while the controllers run.
+"""The ConfigMap `kyverno`: settings that an administrator changes while the controllers run.
 
-Every key is read by itself: one that cannot be read keeps its default and is told in `problems`. This module must
-never read a cluster.
+Every key is read separately: an invalid one keeps its default and is listed in `problems`.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _MAX_KINDS = 1024
 class Configuration:
     """All settings of the ConfigMap, with their defaults.
 
-    `evaluation` applies to every rule. `success_event_actions` is empty for all actions. `problems` say which keys
-    could not be read and why.
+    `evaluation` applies to every rule. `success_event_actions` is empty for all actions. `problems` lists the invalid
+    keys with the reasons.
 
     >>> Configuration.read({"excludeGroups": "system:nodes", "maxContextSize": "x"}).problems
     ('maxContextSize: `x` is no quantity',)
@@ -52,11 +51,11 @@ class Configuration:
     _filters: dict[tuple[GVK, str], tuple[ResourceFilter, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def filters_of(self, kind: GVK, subresource: str) -> tuple[ResourceFilter, ...]:
-        """Return the resource filters that are about a kind; every request asks, so what was found is kept."""
+        """Return the resource filters that match a kind; memoised, because every request needs them."""
         key = kind, subresource
         found = self._filters.get(key)
         if found is None:
-            if len(self._filters) >= _MAX_KINDS:  # kinds are a caller's text: they must not fill the memory
+            if len(self._filters) >= _MAX_KINDS:  # callers choose the kinds: they must not fill the memory
                 self._filters.clear()
             found = tuple(each for each in self.resource_filters if each.kind.matches(kind, subresource))
             self._filters[key] = found
@@ -64,7 +63,7 @@ class Configuration:
 
     @classmethod
     def read(cls, data: Mapping[str, str]) -> Configuration:
-        """Read the `data` of the ConfigMap; unknown keys are left alone."""
+        """Read the `data` of the ConfigMap; unknown keys are ignored."""
         found: dict[str, Any] = {}
         problems: list[str] = []
         for key, read in _READERS.items():
@@ -134,7 +133,7 @@ def _bool(text: str) -> bool:
 
 
 def _registry(text: str) -> str:
-    """Return a registry, with a path behind it where there is one."""
+    """Return a registry, with its path if there is one."""
     if not _REGISTRY.fullmatch(text):
         raise ValueSyntaxError(f"`{text}` is no registry")
     return text

@@ -1,9 +1,8 @@
-"""The HTTP server below the webhook: no connection may be held without a request being made on it.
+"""The HTTP server below the webhook, with limits on connections.
 
 Closes connections that exceed the limit, stall in the TLS handshake, or send no complete request head in time. At the
-limit, a new connection takes the place of the one that has been idle longest. What is
-no HTTP is reported once, as a `MalformedRequestError`, and never as a traceback. Bodies arrive as they were sent, never
-decompressed. This module must never look into a request.
+limit, a new connection replaces the one that has been idle longest. Malformed HTTP is reported once, as a
+`MalformedRequestError`, and never as a traceback. Bodies are never decompressed.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from pyverno.kube.status import StatusError
 __all__ = ["BoundedServer", "BoundedSite", "MalformedRequestError"]
 
 _LINGERING_SECONDS: Final = 1.0
-"""How long the rest of a body that nobody wants is read, so that the client sees the answer."""
+"""How long the rest of a rejected body is read, so that the client sees the response."""
 _HANDSHAKE_SECONDS: Final = 10.0
 _RECLAIM_SECONDS: Final = 1.0
-"""For how long a connection must have been idle to be closed for a new one: its last answer has been sent by then."""
+"""How long a connection must have been idle to be replaced: its last response has been sent by then."""
 
 _FAULTS: Final = (
     (LineTooLong, "the head of a request is too large"),
@@ -35,11 +34,11 @@ _FAULTS: Final = (
     (InvalidHeader, "a header is not valid"),
 )
 _OF_CLIENTS: Final = (HttpProcessingError, web.RequestPayloadError, OSError)
-"""What log lines of the library are about that a client has caused."""
+"""Log lines of the library that a client has caused."""
 
 
 class MalformedRequestError(PyvernoError):
-    """Bytes that are no request, or only half of one; `status` is what the client is told if it still listens."""
+    """Bytes that are not a complete request; `status` is the response if the client is still connected."""
 
     code = "malformed-request"
     status = 400
@@ -50,10 +49,10 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class BoundedServer(web.Server):
-    """Waits so many seconds for the first whole head of a request, and holds so many connections at most.
+    """Limits the number of connections and the time to the first complete request head.
 
-    At the limit a new connection takes the place of the one that has been idle longest, if that is `reclaim_seconds` or
-    more: clients that send one request and then nothing cannot keep others out.
+    At the limit a new connection replaces the one that has been idle longest, if that is at least `reclaim_seconds`:
+    clients that send one request and then nothing cannot keep others out.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class BoundedServer(web.Server):
         reclaim_seconds: float = _RECLAIM_SECONDS,
         **options: Any,
     ) -> None:
-        """Take what answers a request, limits, what reports malformed requests, and options of `aiohttp.web.Server`."""
+        """Take the request handler, the limits, a callback for malformed requests, and `aiohttp.web.Server` options."""
         settings = {"access_log": None, "auto_decompress": False, "lingering_time": _LINGERING_SECONDS, **options}
         super().__init__(self._serve, **settings)
         self._answer = answer
@@ -84,7 +83,7 @@ class BoundedServer(web.Server):
         self._sweep: asyncio.TimerHandle | None = None
 
     def __call__(self) -> web.RequestHandler:
-        """Make a connection; it counts as one whose handshake failed if nothing more comes of it in time."""
+        """Create a connection; it counts as a failed handshake unless it is established in time."""
         number = next(self._numbers)
         self._shaking[number] = time.monotonic()
         if self._sweep is None:
@@ -92,7 +91,7 @@ class BoundedServer(web.Server):
         return _Connection(self, number, loop=self._loop, **self._settings)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Begin to wait for a request, or close one connection too many."""
+        """Start waiting for a request, or close the connection if there are too many."""
         super().connection_made(handler, transport)
         if isinstance(handler, _Connection):
             self._shaking.pop(handler.number, None)
@@ -109,7 +108,7 @@ class BoundedServer(web.Server):
         super().connection_lost(handler, exc)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request whose head has come; the connection is idle before and afterwards."""
+        """Answer a request whose head has arrived; the connection is idle before and afterwards."""
         connection = request.protocol
         self._silent.discard(connection)
         self._idle.pop(connection, None)
@@ -120,7 +119,7 @@ class BoundedServer(web.Server):
                 self._idle[connection] = time.monotonic()
 
     def _close_longest_idle(self) -> bool:
-        """Close the connection that has been idle longest; tell whether there was one."""
+        """Close the connection that has been idle longest; return whether there was one."""
         connection, since = next(iter(self._idle.items()), (None, 0.0))
         if not isinstance(connection, web.RequestHandler) or time.monotonic() - since < self._reclaim_seconds:
             return False
@@ -128,11 +127,11 @@ class BoundedServer(web.Server):
         transport = connection.transport
         self.report("an idle connection made room for a new one", transport)
         if transport is not None:
-            transport.abort()  # no end of TLS, for which a client could keep it waiting
+            transport.abort()  # no TLS shutdown, which a client could delay
         return True
 
     def report(self, what: str, transport: asyncio.BaseTransport | None = None) -> None:
-        """Report something malformed, with the address that it came from."""
+        """Report something malformed, with the address of the client."""
         peer = None if transport is None else transport.get_extra_info("peername")
         self._complain(MalformedRequestError(f"{what} (from {peer[0]})" if isinstance(peer, tuple) else what))
 
@@ -150,7 +149,7 @@ class BoundedServer(web.Server):
             transport.abort()
 
     def _sweep_handshakes(self) -> None:
-        """Report the handshakes that did not end well: the loop does not tell of these."""
+        """Report failed handshakes: the event loop does not report them."""
         self._sweep = None
         before = time.monotonic() - self._handshake_seconds
         while self._shaking:
@@ -171,7 +170,7 @@ class _Connection(web.RequestHandler):
         self.number = number
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log what went wrong here; what a client has done is reported by `handle_error`, or needs no word."""
+        """Log errors of the server; errors of a client are reported by `handle_error` or ignored."""
         if not isinstance(kw.get("exc_info"), _OF_CLIENTS):
             super().log_exception(*args, **kw)
 
@@ -182,7 +181,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no request with 400; the connection is closed afterwards."""
+        """Answer a malformed request with 400 and close the connection."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         what = next((text for kind, text in _FAULTS if isinstance(exc, kind)), "a request cannot be read")
@@ -197,17 +196,17 @@ class _Connection(web.RequestHandler):
 
 
 class BoundedSite(web.TCPSite):
-    """A place to listen that waits so many seconds for the handshakes of TLS, those of the end included."""
+    """A listening site with a time limit on TLS handshakes and shutdowns."""
 
     __slots__ = ("_handshake_seconds",)
 
     def __init__(self, *arguments: Any, handshake_seconds: float, **options: Any) -> None:
-        """Take the limit; everything else is as for `aiohttp.web.TCPSite`."""
+        """Take the limit, and the arguments of `aiohttp.web.TCPSite`."""
         super().__init__(*arguments, **options)
         self._handshake_seconds = handshake_seconds
 
     async def start(self) -> None:
-        """Listen; raises OSError where nobody can."""
+        """Listen; raises OSError if the port cannot be opened."""
         # as in aiohttp, which has no argument for the limits: the default is a minute
         await web.BaseSite.start(self)
         server = self._runner.server

@@ -1,7 +1,4 @@
-"""Which requests are none of ours: resource filters and excluded users, as the ConfigMap `kyverno` lists them.
-
-This module must never know a policy.
-"""
+"""Requests that bypass all policies: resource filters and excluded users of the ConfigMap `kyverno`."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _GROUP = re.compile(r"\[([^\[\]]*)\]")
 
 @dataclass(frozen=True, slots=True)
 class ResourceFilter:
-    """`[Kind,Namespace,Name]`: requests about these objects are let through unseen.
+    """`[Kind,Namespace,Name]`: requests for these objects bypass all policies.
 
     >>> [node] = read_resource_filters("[Node,*,*]")
     >>> node.matches(GVK("", "v1", "Node"), "", "", "worker-1"), node.matches(GVK("", "v1", "Node"), "status", "", "w")
@@ -32,11 +29,11 @@ class ResourceFilter:
     name: str = ""
 
     def matches(self, kind: GVK, subresource: str, namespace: str, name: str) -> bool:
-        """Tell whether a request about this object is filtered; a Namespace also by its own name as namespace."""
+        """Return whether a request for this object is filtered; a Namespace also by its own name as namespace."""
         return self.kind.matches(kind, subresource) and self.takes(kind, namespace, name)
 
     def takes(self, kind: GVK, namespace: str, name: str) -> bool:
-        """Tell the same of an object whose kind and subresource are known to fit."""
+        """Return the same for an object whose kind and subresource are known to match."""
         if not fits(self.name, name):
             return False
         if fits(self.namespace, namespace):
@@ -45,10 +42,10 @@ class ResourceFilter:
 
 
 def read_resource_filters(text: str) -> tuple[ResourceFilter, ...]:
-    """Read every `[Kind,Namespace,Name]` of a text; what stands between them is of no account.
+    """Read every `[Kind,Namespace,Name]` of a text; text between them is ignored.
 
-    Blanks belong to their component. A missing component fits empty texts only, and groups of more than three
-    components are left out.
+    Blanks belong to their component. A missing component matches empty texts only; groups of more than three
+    components are ignored.
 
     >>> [filter.namespace for filter in read_resource_filters("[*/*,kube-system,*] [Event,*,*]")]
     ['kube-system', '*']
@@ -64,22 +61,22 @@ def read_resource_filters(text: str) -> tuple[ResourceFilter, ...]:
 
 @dataclass(frozen=True, slots=True)
 class UserList:
-    """Users who are not judged (`excludes`), and those who are whatever else is said (`includes`, written `!text`)."""
+    """Users whose requests bypass policies (`excludes`), and exceptions from that (`includes`, written `!text`)."""
 
     excludes: tuple[str, ...] = ()
     includes: tuple[str, ...] = ()
 
     def excluded(self, names: Iterable[str]) -> bool:
-        """Tell whether one of these names is excluded."""
+        """Return whether one of these names is excluded."""
         return _any_fits(self.excludes, names)
 
     def included(self, names: Iterable[str]) -> bool:
-        """Tell whether one of these names is named as judged in any case."""
+        """Return whether one of these names is explicitly included."""
         return _any_fits(self.includes, names)
 
 
 def read_user_list(text: str) -> UserList:
-    """Read a comma list of names with wildcards; a leading `!` names those who are judged in any case.
+    """Read a comma-separated list of names with wildcards; a leading `!` includes the name explicitly.
 
     >>> read_user_list("system:nodes, !system:nodes:special")
     UserList(excludes=('system:nodes',), includes=('system:nodes:special',))
@@ -101,7 +98,7 @@ class ExcludedUsers:
     cluster_roles: UserList = UserList()
 
     def excludes(self, user: User) -> bool:
-        """Tell whether requests of a user are let through unseen."""
+        """Return whether requests of a user bypass all policies."""
         lists: Sequence[tuple[UserList, Sequence[str]]] = (
             (self.groups, user.groups),
             (self.usernames, (user.username,)),

@@ -1,6 +1,6 @@
-"""The path that the heartbeat goes through: the API server asks it about the lease `kyverno-health`.
+"""The webhook path of the heartbeat: it writes the current time into the lease `kyverno-health`.
 
-That its time stands in the lease shows that webhooks are called. This module must never look at another lease.
+A recent time in the lease shows that the API server calls the webhooks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LAST_REQUEST = "kyverno.io/last-request-time"
 
 
 def heartbeat_review(namespace: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Special:
-    """Return what answers about leases: that of the heartbeat gets the time, the others pass; `namespace` is ours."""
+    """Return the review of leases: it sets the time of the heartbeat lease in our `namespace` and allows all others."""
 
     async def review(admission_request: AdmissionRequest) -> AdmissionResponse:
         if (admission_request.namespace, admission_request.name) != (namespace, HEALTH_LEASE):

@@ -1,8 +1,7 @@
-"""The world for reviews that run on the event loop: what is in memory answers, anything else asks for a worker.
+"""The Host for reviews on the event loop: it answers from memory and moves all other reviews to a worker thread.
 
-Most reviews ask nothing of the world and are over in microseconds; those that do must not hold up the loop, and neither
-must those that compute for long, which the limits of policies allow to take a second. This module must never answer a
-question by itself.
+Most reviews need no external data and take microseconds. Reviews that need it must not block the loop, nor must long
+computations, which the limits of policies allow to take a second.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ __all__ = ["CachingHost", "ComputesLongError", "NeedsWorkerError", "NonblockingH
 
 
 PATIENCE_SECONDS: Final = 0.025
-"""How long a review may compute on the event loop; a quarter of the longest stall that the loop may have."""
+"""How long a review may compute on the event loop: a quarter of the longest acceptable stall."""
 
 
 @runtime_checkable
 class CachingHost(Protocol):
-    """A Host that has some answers in memory, and says which."""
+    """A Host with caches."""
 
     def cached_config_map(self, namespace: str, name: str) -> JSONObject | None:
-        """Return a ConfigMap that is in memory; None when the cluster has to be asked."""
+        """Return a cached ConfigMap; None when it must be fetched."""
         ...
 
     def is_entry_cached(self, name: str) -> bool:
-        """Tell whether `global_entry` answers at once."""
+        """Return whether `global_entry` answers without computing anything."""
         ...
 
 
 class NeedsWorkerError(BaseException):
-    """A rule asks something that takes time, or takes it itself: the review must be done again in a worker thread.
+    """A rule needs I/O or too much time: the review must be repeated in a worker thread.
 
-    It is no `Exception` on purpose: the engine turns those into results, and this is none.
+    Deliberately not an `Exception`, because the engine turns those into results.
     """
 
 
 class ComputesLongError(NeedsWorkerError):
-    """It asks nothing, and computes for longer than the loop can wait."""
+    """The review needs no I/O but computes for too long."""
 
 
 class NonblockingHost:
-    """Stands before a Host: what it has in memory passes (clock and kinds included), other questions stop the review.
+    """Wraps a Host: cached data, clock and kinds are answered; any other call stops the review.
 
     >>> from pyverno.engine.host import NO_HOST
     >>> InlineHost(NO_HOST).config_map("default", "settings")
@@ -57,14 +56,14 @@ class NonblockingHost:
     """
 
     def __init__(self, host: Host, *, patience: float = PATIENCE_SECONDS) -> None:
-        """Take the Host that answers what takes no time, and how many seconds a review may compute."""
+        """Take the wrapped Host, and how many seconds a review may compute."""
         self._host = host
         self._patience = patience
         self._memory = host if isinstance(host, CachingHost) else None
         self.allows_http_in_namespaces = isinstance(host, NamespacedHttpHost) and host.allows_http_in_namespaces
 
     def budget(self, deadline: float | None, context_bytes: int = MAX_CONTEXT_BYTES) -> TimeSliceBudget:
-        """Return the budget of one review that begins now; one that computes for too long needs a worker."""
+        """Return the budget of a review that starts now and moves to a worker when it computes for too long."""
         return TimeSliceBudget(
             ComputesLongError, patience=self._patience, deadline=deadline, context_bytes=context_bytes
         )
@@ -84,38 +83,38 @@ class NonblockingHost:
 
     @property
     def supplies_variables(self) -> bool:
-        """Tell whether a person supplied variables."""
+        """Return whether the user supplied variables."""
         return self._host.supplies_variables
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
-        """Return variables that a person supplied."""
+        """Return variables that the user supplied."""
         return self._host.recorded_variables(policy, rule, resource)
 
     def lookup_host(self, name: str) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     def http_call(self, call: HttpCall) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     def http_exchange(self, call: HttpCall) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
-        """Return a ConfigMap from memory, or ask for a worker."""
+        """Return a ConfigMap from memory, or move the review to a worker."""
         found = None if self._memory is None else self._memory.cached_config_map(namespace, name)
         if found is None:
             raise NeedsWorkerError
         return found
 
     def authorize(self, check: object) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     @property
@@ -124,19 +123,19 @@ class NonblockingHost:
         raise NeedsWorkerError
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     def global_entry(self, name: str) -> JSON:
-        """Return the data of a GlobalContextEntry from memory, or ask for a worker."""
+        """Return the data of a GlobalContextEntry from memory, or move the review to a worker."""
         if self._memory is None or not self._memory.is_entry_cached(name):
             raise NeedsWorkerError
         return self._host.global_entry(name)
 
     def get_object(self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = "") -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     def list_objects(self, api_version: str, kind: str, namespace: str, selector: JSONObject | None) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError

@@ -1,7 +1,6 @@
-"""The policies as the webhook asks them: one immutable set, and its part for every route.
+"""The policies of the webhook: one immutable set, and its subset for every route.
 
-A store makes a new `Policies` when something changes and swaps one reference; a request keeps the one that it started
-with. This module must never watch anything.
+A store creates a new `Policies` after a change and swaps one reference; a request keeps the one it started with.
 """
 
 from __future__ import annotations
@@ -21,17 +20,16 @@ _SIDES = (False, True)
 _NAMESPACED = frozenset(row.kind for row in POLICY_KINDS if row.namespaced)
 
 Knows = Callable[[str, str, str], bool]
-"""Tells by kind, namespace and name whether a policy is known, or known to have been deleted."""
+"""Returns whether the policy of a kind, namespace and name is known, or known to have been deleted."""
 
 Place = tuple[str, str, str]
 """Kind, namespace and name of a policy."""
 
 
 class Policies:
-    """All compiled policies and exceptions; `own_paths` are (kind, key) of those that have a path of their own.
+    """All compiled policies and exceptions; `own_paths` holds (kind, key) of those that have a path of their own.
 
-    `knows` also tells of policies that are not asked (the API server has a copy) or not any more; by default those of
-    the set are all that is known.
+    `knows` also covers policies that the API server enforces and deleted ones; by default it covers only this set.
 
     >>> from pyverno.webhook.routes import read_route
     >>> len(Policies().on(read_route("/validate/fail")))
@@ -50,7 +48,7 @@ class Policies:
     ) -> None:
         """Take the set of all policies, invalid ones included: their rules yield errors.
 
-        `background_account` is the user that changes objects on account of policies ("" = nobody).
+        `background_account` is the user that changes objects on behalf of policies ("" = none).
         """
         self._account = background_account
         self._for_account: dict[Route, PolicySet] = {}
@@ -62,7 +60,7 @@ class Policies:
         self._split: dict[Route, tuple[PolicySet, PolicySet]] = {}
 
     def on(self, route: Route) -> PolicySet:
-        """Return the policies that are asked on a route; the shared paths leave out those that have their own."""
+        """Return the policies of a route; shared paths omit policies that have a path of their own."""
         found = self._memo.get(route)
         if found is None:
             found = PolicySet(
@@ -74,15 +72,15 @@ class Policies:
                 ],
                 self.all.exceptions,
             )
-            if len(self._memo) >= _MEMO_LIMIT:  # paths are a caller's text: they must not fill the memory
+            if len(self._memo) >= _MEMO_LIMIT:  # callers choose the paths: they must not fill the memory
                 self._memo = {}
             self._memo[route] = found
         return found
 
     def asked_by(self, route: Route, username: str) -> PolicySet:
-        """Return the policies that are asked on a route about requests of a user.
+        """Return the policies of a route that apply to requests of a user.
 
-        Kyverno: what the background controller writes is mutated only by policies in CEL that say so.
+        Kyverno: objects that the background controller writes are mutated only by CEL policies that opt in.
         """
         found = self.on(route)
         if not self._account or username != self._account or not route.kinds & CEL_MUTATION_KINDS:
@@ -96,20 +94,20 @@ class Policies:
         return known
 
     def deciding(self, route: Route) -> PolicySet:
-        """Return the policies of a route without those that only tell: none of their rules can deny or warn."""
+        """Return the policies of a route that can deny or warn."""
         return self._split_on(route)[0]
 
-    def telling(self, route: Route) -> PolicySet:
-        """Return the policies of a route whose results change no answer."""
+    def auditing(self, route: Route) -> PolicySet:
+        """Return the audit-only policies of a route, whose results never change the response."""
         return self._split_on(route)[1]
 
     def _split_on(self, route: Route) -> tuple[PolicySet, PolicySet]:
         found = self._split.get(route)
         if found is None:
             asked = self.on(route)
-            tells = [route.webhook_type is WebhookType.VALIDATE and _only_tells(policy) for policy in asked.policies]
+            audits = [route.webhook_type is WebhookType.VALIDATE and _only_audits(policy) for policy in asked.policies]
             sides = (
-                [each for each, later in zip(asked.policies, tells, strict=True) if later is side] for side in _SIDES
+                [each for each, later in zip(asked.policies, audits, strict=True) if later is side] for side in _SIDES
             )
             decide, tell = (PolicySet(side, asked.exceptions) for side in sides)
             found = decide, tell
@@ -119,10 +117,10 @@ class Policies:
         return found
 
     def missing(self, route: Route, namespace: str = "") -> tuple[Place, ...]:
-        """Return the policies (kind, namespace, name) that a route names for a request in a namespace and nobody knows.
+        """Return the unknown policies (kind, namespace, name) that a route names for a request in a namespace.
 
-        They were deleted before we began, or have not arrived yet. Policies of other namespaces are not looked for:
-        they cannot be about the request.
+        They were deleted before we started, or a watch has not delivered them yet. Policies of other namespaces are
+        omitted: they do not apply to the request.
         """
         if not route.names:
             return ()
@@ -141,15 +139,15 @@ class Policies:
         return any((info.kind, info.namespace, info.name) == (kind, namespace, name) for info in infos)
 
 
-def _only_tells(policy: CompiledPolicy) -> bool:
-    """Tell whether a policy is one that Kyverno judges after the answer; those in CEL it judges before."""
+def _only_audits(policy: CompiledPolicy) -> bool:
+    """Return whether Kyverno evaluates a policy after the response; it evaluates CEL policies before it."""
     if policy.info.kind not in RULE_KINDS or policy.info.emit_warning:
         return False
     return not any(rule.info.can_deny for rule in policy.rules if rule.stage is Stage.VALIDATE)
 
 
 def _named(route: Route, namespace: str) -> Iterable[Place]:
-    """Yield the policies that a route is meant to ask about a request in a namespace."""
+    """Yield the policies that a route names for a request in a namespace."""
     names = route.names or ()
     if route.is_finegrained:
         kind = kind_of(Family.RULES, is_namespaced=bool(route.namespace)).kind

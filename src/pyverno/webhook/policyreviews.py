@@ -1,7 +1,6 @@
-"""What the webhook says to those who write policies, exceptions and global context entries: compiling is validating.
+"""Validation of policies, exceptions and global context entries at admission: compiling is validating.
 
-A policy that does not compile is refused with the field at fault and what was expected there; what its author should
-know comes as warnings. This module must never judge an ordinary object.
+A policy that does not compile is rejected with the offending field; questionable settings produce warnings.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _DISABLED = "PolicyException resources would not be processed until it is enable
 
 
 Refusals = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
-"""Asks what speaks against a policy of the legacy kinds."""
+"""Returns reasons to reject a valid policy of the legacy kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class ExceptionSettings:
 
 
 class DocumentReviews:
-    """Answers the paths of Kyverno's own kinds; `kinds` tells what the cluster serves at this moment."""
+    """Reviews objects of Kyverno's own kinds; `kinds` returns the currently served kinds."""
 
     def __init__(
         self,
@@ -50,10 +49,10 @@ class DocumentReviews:
         *,
         http_in_namespaces: bool = False,
     ) -> None:
-        """Take what is needed to tell an author about kinds that do not exist and exceptions that have no effect.
+        """Take the inputs of warnings about missing kinds and ineffective exceptions.
 
-        `refusals` says what else speaks against a valid policy, such as permissions that its rules would need;
-        `http_in_namespaces` lets policies of a namespace call services.
+        `refusals` returns further reasons to reject a valid policy, such as missing permissions; `http_in_namespaces`
+        lets namespaced policies call services.
         """
         self._kinds = kinds
         self._exceptions = exceptions
@@ -61,7 +60,7 @@ class DocumentReviews:
         self._http_in_namespaces = http_in_namespaces
 
     def paths(self) -> Mapping[str, Special]:
-        """Return what answers which path."""
+        """Return the reviews by path."""
         return {
             "/policyvalidate": self.review,
             "/policymutate": self.leave,
@@ -71,17 +70,17 @@ class DocumentReviews:
         }
 
     async def leave(self, admission_request: AdmissionRequest) -> AdmissionResponse:
-        """Change nothing: policies are stored as their authors wrote them."""
+        """Allow without changes: policies are stored as written."""
         return AdmissionResponse()
 
     async def review(self, admission_request: AdmissionRequest) -> AdmissionResponse:
-        """Compile the object; refuse what is not valid, warn about what is not wise."""
+        """Compile the object; reject an invalid one, and warn about questionable settings."""
         if admission_request.subresource or admission_request.object is None:
             return AdmissionResponse()
         compiled = await asyncio.to_thread(self._compile, admission_request)
         warnings = tuple(dict.fromkeys(self._warnings(compiled)))
         if compiled.errors:
-            return AdmissionResponse(allowed=False, message=_told(compiled.errors), warnings=warnings)
+            return AdmissionResponse(allowed=False, message=_format_errors(compiled.errors), warnings=warnings)
         if self._refusals is not None and isinstance(compiled.written, ClusterPolicy):
             refusals = await self._refusals(compiled.written)
             if refusals:
@@ -111,7 +110,7 @@ class DocumentReviews:
                 yield warning
 
 
-def _told(errors: Iterable[PolicyError]) -> str:
-    """Return all errors as one text, each with its field; there is no file that a line could be told of."""
+def _format_errors(errors: Iterable[PolicyError]) -> str:
+    """Return all errors as one text, each with its field; a stored object has no file and line."""
     texts = dict.fromkeys(f"{error.path}: {error.message}" if error.path else error.message for error in errors)
     return "\n".join(texts)

@@ -1,8 +1,7 @@
-"""Which policies a path of the webhook asks; the paths are those that Kyverno's webhook configurations name.
+"""The policies behind each path of the webhook; the paths are those of Kyverno's webhook configurations.
 
-A route is read from a path and written as one, so that the server and what makes the webhook configurations cannot
-disagree. One table holds all kinds: a kind that is served here is in the configurations as well. This module must
-never look at a request's body.
+A route is both parsed from and rendered to a path, so that the server and the webhook configurations cannot disagree.
+One table holds all kinds: a kind that is served here is in the configurations as well.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ __all__ = ["CEL_ROUTES", "Route", "WebhookType", "read_route"]
 
 _FINEGRAINED = "finegrained"
 _MEMO = 1024
-"""How many paths are remembered: the API server asks few, over and over."""
+"""Size of the cache of paths: the API server uses few."""
 
 _FAILURE = {"ignore": "Ignore", "fail": "Fail"}
 
 
 class WebhookType(StrEnum):
-    """What a call is about: changing the object, or judging it."""
+    """The type of a webhook: mutating or validating."""
 
     MUTATE = "mutate"
     VALIDATE = "validate"
@@ -34,7 +33,7 @@ class WebhookType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Some policies at one door.
+    """The policies behind one path.
 
     `kinds` are the policy kinds; `failure_policy` restricts to `Ignore` or `Fail` ("" = both); `names` to these names
     ("" as `namespace` = cluster-wide ones; None = all); `is_finegrained` marks policies with a path of their own.
@@ -51,7 +50,7 @@ class Route:
     is_finegrained: bool = False
 
     def takes(self, policy: PolicyInfo) -> bool:
-        """Tell whether a policy is asked on this route; which requests it is about is the policy's own affair."""
+        """Return whether this route includes a policy, whichever requests the policy matches."""
         if policy.kind not in self.kinds:
             return False
         if self.failure_policy and policy.failure_policy != self.failure_policy:
@@ -73,7 +72,7 @@ class Route:
         return "/".join(parts)
 
     def with_names(self, names: tuple[str, ...]) -> Route:
-        """Return the same route for some policies, in order of their names."""
+        """Return the same route for some policies, sorted by name."""
         return replace(self, names=tuple(sorted(names)))
 
 
@@ -82,13 +81,13 @@ CEL_ROUTES: Mapping[str, Route] = {
     for row in POLICY_KINDS
     for prefix, webhook in row.routes
 }
-"""The first part of the path of every CEL kind; the names of the policies follow it."""
+"""The path prefix of every CEL kind, which the names of policies follow."""
 
 _CEL_PATHS = {(route.webhook_type, route.kinds): prefix for prefix, route in CEL_ROUTES.items()}
 
 
 def read_route(path: str) -> Route | None:
-    """Read a path; None when it is none of these.
+    """Parse a path; None when it is not a route.
 
     >>> read_route("/vpol/check-a/check-b").names
     ('check-a', 'check-b')

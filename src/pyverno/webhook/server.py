@@ -1,8 +1,7 @@
-"""The HTTPS server of the webhook: limits, threads, health and an orderly end; what it answers is decided elsewhere.
+"""The HTTPS server of the webhook: limits, threads, health and graceful shutdown.
 
-A small review that needs nothing of the world runs on the event loop; a large one, or one that takes time, runs in a
-worker thread from the first byte to the last, with the deadline that the API server gave. Whatever is wrong with one
-request is the answer to that request and disturbs no other. This module must never judge.
+A small review without I/O runs on the event loop; a large or slow one runs in a worker thread, with the deadline of the
+API server. An error in one request becomes its response and never affects other requests.
 """
 
 from __future__ import annotations
@@ -37,37 +36,37 @@ __all__ = ["Health", "Limits", "Special", "WebhookServer"]
 
 _T = TypeVar("_T")
 _SPARE_SECONDS = 0.25
-"""How long before the API server stops waiting a review ends."""
+"""Margin between the end of a review and the timeout of the API server."""
 
 _QUIET_SECONDS = 0.5
-"""For how long no request may have come before the connections that are left are closed."""
+"""How long no request may have arrived before the remaining connections are closed."""
 
 _LAST_BODY_SECONDS = 0.5
-"""How long a body may still take to arrive once the server has lingered: callers that are alive have sent theirs."""
+"""How long a body may still take to arrive after the linger period: live callers have sent theirs."""
 
 _LAST_SECONDS = 1.0
-"""How long connections take to close when nothing is in work any more."""
+"""How long connections may take to close once no work is left."""
 
 _LARGE_BYTES = 128 * 1024
-"""From this size on a body is read, judged and answered in a worker thread: it takes milliseconds."""
+"""From this size on, a body is parsed and reviewed in a worker thread: it takes milliseconds."""
 
 _EXHAUSTED_SECONDS = 30.0
-"""After how long without a thread that works the process counts as dead."""
+"""How long all threads may be overdue before the process counts as dead."""
 
 Special = Callable[[AdmissionRequest], Coroutine[Any, Any, AdmissionResponse]]
-"""What answers a path that asks no policies: validation of policies, exceptions, global context entries, TTL labels."""
+"""A review on a path without policies: policies, exceptions, global context entries, TTL labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server takes: bytes of one body and of all bodies in work, seconds, connections, threads.
+    """Limits of the server: bytes of one body and of all bodies in work, seconds, connections, threads.
 
-    `spare_workers` is how many threads may take the place of those that go on after their deadline, `heavy_reviews` how
-    many large or slow reviews compute at once.
+    `spare_workers` threads may replace threads that exceed their deadline; `heavy_reviews` large or slow reviews
+    compute at the same time.
     A connection is closed after `idle_seconds`, or for a new one at the limit once it has been idle for
     `reclaim_seconds`.
-    `linger_seconds` is for how long it goes on as before when it is told to stop, because it takes a while until those
-    who ask know it; `drain_seconds` is what reviews that have begun then have left.
+    After a stop request the server continues for `linger_seconds`, until all clients have noticed; then the reviews
+    in progress have `drain_seconds` to finish.
     """
 
     body_bytes: int = 7 * 1024 * 1024
@@ -86,7 +85,7 @@ class Limits:
     linger_seconds: float = 0.0
 
     def share(self, of: int) -> Limits:
-        """Return what one of several servers takes that together are to take this.
+        """Return the limits of one of several servers that share these limits.
 
         >>> Limits(connections=300).share(3).connections
         100
@@ -99,7 +98,7 @@ class Limits:
 
 
 class Health(Protocol):
-    """Tells whether the process is fit to answer."""
+    """Readiness of the process."""
 
     def problem(self) -> str:
         """Return why requests should go elsewhere, or the empty text."""
@@ -121,7 +120,7 @@ class WebhookServer:
         limits: Limits | None = None,
         defers: bool = False,
     ) -> None:
-        """Take what requests are judged by and who is told; `special` are the paths that ask no policies."""
+        """Take the cluster state, the Host, TLS, health and an observer; `special` maps paths without policies."""
         self._cluster = cluster
         self._host = host
         self._inline = NonblockingHost(host)
@@ -146,11 +145,11 @@ class WebhookServer:
 
     @property
     def overdue(self) -> int:
-        """How many threads go on with reviews whose callers have stopped waiting."""
+        """Number of threads whose reviews have exceeded their deadline."""
         return self._workers.overdue
 
     async def start(self, address: str = "", port: int = 9443, *, shares_port: bool = False) -> None:
-        """Listen; with port 0 the system chooses one, which `port` then tells."""
+        """Listen; with port 0 the system chooses a free port, and `port` holds it."""
         self._http = BoundedServer(
             self._handle,
             head_seconds=self._limits.head_seconds,
@@ -177,14 +176,14 @@ class WebhookServer:
             await site.start()
         except OSError as error:
             where = f"{address or '*'}:{port}"
-            raise HostError(f"nobody can listen at `{where}`: {(error.strerror or str(error)).lower()}") from None
+            raise HostError(f"cannot listen on `{where}`: {(error.strerror or str(error)).lower()}") from None
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Stop in order: not ready, linger, finish what is in work, then close; requests are answered until the end.
+        """Shut down gracefully: become unready, linger, finish the work in progress, then close.
 
-        A request whose body has not arrived by then is refused. Every answer from now on ends its connection, so that
-        the next request goes elsewhere.
+        A request whose body has not arrived by then is rejected. Every response from now on closes its connection, so
+        that the next request goes to another replica.
         """
         self._is_draining = True
         await asyncio.sleep(self._limits.linger_seconds)
@@ -197,7 +196,7 @@ class WebhookServer:
         self._workers.stop()
 
     async def _be_quiet(self) -> None:
-        """Wait until nothing is in work and nothing more comes on the connections that are left."""
+        """Wait until no work is left and the remaining connections are quiet."""
         before = -1
         while before != self._asked:
             before = self._asked
@@ -207,7 +206,7 @@ class WebhookServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
         if request.method == "GET" and path.startswith("/health/"):
-            return self._tell_health(path)
+            return self._answer_health(path)
         self._in_work += 1
         self._asked += 1
         self._idle.clear()
@@ -239,7 +238,7 @@ class WebhookServer:
                 self._idle.set()
 
     def _check_caller(self, request: web.BaseRequest) -> None:
-        """Raise StatusError for who must show a certificate and did not; health is told to everybody."""
+        """Raise StatusError for a caller without a required client certificate; health needs none."""
         transport = request.transport
         if not self._tls.admits(None if transport is None else transport.get_extra_info("peercert")):
             raise StatusError(401, "Unauthorized", "a client certificate of the API server is needed")
@@ -251,14 +250,14 @@ class WebhookServer:
             raise StatusError(404, "NotFound", "there is nothing at this path")
         if request.method != "POST":
             raise StatusError(405, "MethodNotAllowed", "reviews are sent by POST")
-        deadline = time.monotonic() + _patience(request.raw_path.partition("?")[2], self._limits.review_seconds)
+        deadline = time.monotonic() + _time_limit(request.raw_path.partition("?")[2], self._limits.review_seconds)
         held = _Held(self._bodies, await self._bodies.read(request))
         content_type = request.headers.get("Content-Type", "")
         try:
             began = time.perf_counter()
             if len(held.body) < _LARGE_BYTES and self._turns.is_open:
                 admission_request = read_admission_review(held.body, content_type)
-                found = None if route is None else self._judge_here(admission_request, route, deadline)
+                found = None if route is None else self._review_here(admission_request, route, deadline)
                 outcome = found if isinstance(found, AdmissionOutcome) else None
                 written = b"" if outcome is None else outcome.answer.to_bytes(admission_request)
                 self._turns.take(time.perf_counter() - began)
@@ -267,7 +266,7 @@ class WebhookServer:
                     is_heavy = isinstance(found, ComputesLongError)
                     outcome, written = await self._in_thread(held, path, deadline, work, is_heavy=is_heavy)
             else:
-                whole = partial(self._read_and_judge, held.body, content_type, route, deadline)
+                whole = partial(self._read_and_review, held.body, content_type, route, deadline)
                 is_heavy = len(held.body) >= _LARGE_BYTES
                 admission_request, outcome, written = await self._in_thread(
                     held, path, deadline, whole, is_heavy=is_heavy
@@ -280,7 +279,7 @@ class WebhookServer:
         self._observer.answered(admission_request, path, outcome, time.perf_counter() - began)
         return web.Response(body=written, content_type="application/json")
 
-    def _read_and_judge(
+    def _read_and_review(
         self, body: bytes, content_type: str, route: Route | None, deadline: float
     ) -> tuple[AdmissionRequest, AdmissionOutcome | None, bytes]:
         admission_request = read_admission_review(body, content_type)
@@ -290,10 +289,10 @@ class WebhookServer:
             else (admission_request, *self._judge(admission_request, route, deadline))
         )
 
-    def _judge_here(
+    def _review_here(
         self, admission_request: AdmissionRequest, route: Route, deadline: float
     ) -> AdmissionOutcome | NeedsWorkerError:
-        """Judge on the event loop; returns why a review needs a worker thread."""
+        """Review on the event loop; return why a review needs a worker thread."""
         try:
             return answer(admission_request, route, self._cluster, self._inline, deadline=deadline)
         except NeedsWorkerError as needed:
@@ -317,7 +316,7 @@ class WebhookServer:
     async def _ask(
         self, special: Special | None, admission_request: AdmissionRequest, deadline: float
     ) -> AdmissionOutcome:
-        if special is None:  # `_answer` has seen to that
+        if special is None:  # `_answer` has checked this
             raise StatusError(404, "NotFound", "there is nothing at this path")
         try:
             async with asyncio.timeout(max(deadline - time.monotonic(), 0.1)):
@@ -327,7 +326,7 @@ class WebhookServer:
         except TimeoutError:
             raise server_timeout("the review did not end within the time that the caller waits") from None
 
-    def _tell_health(self, path: str) -> web.Response:
+    def _answer_health(self, path: str) -> web.Response:
         if path == "/health/liveness":
             is_dead = self._workers.exhausted_seconds > _EXHAUSTED_SECONDS
             return web.Response(status=500, text="no thread is left that works") if is_dead else web.Response(text="ok")
@@ -338,12 +337,12 @@ class WebhookServer:
 
     def _problem(self) -> str:
         if self._workers.exhausted_seconds:
-            return "all threads go on with reviews after their deadline"
+            return "all threads are busy with reviews past their deadline"
         return self._health.problem()
 
 
 class _Held:
-    """A body whose bytes count until nobody works with them any more, here and in a thread."""
+    """A body whose bytes count until its last holder, here or in a thread, has released it."""
 
     __slots__ = ("_bodies", "_holders", "_size", "body")
 
@@ -354,23 +353,23 @@ class _Held:
         self._holders = 1
 
     def also_elsewhere(self) -> Callable[[], None]:
-        """Count one more holder, and return what that one calls at its end."""
+        """Add a holder, and return the function that releases it."""
         self._holders += 1
         return self.release
 
     def release(self) -> None:
-        """Count one holder less."""
+        """Remove a holder."""
         self._holders -= 1
         if not self._holders:
             self._bodies.release(self._size)
 
 
-def _patience(query: str, otherwise: float) -> float:
+def _time_limit(query: str, otherwise: float) -> float:
     return _known_seconds(query, otherwise) if len(query) <= MAX_NAME else _seconds(query, otherwise)
 
 
 def _seconds(query: str, otherwise: float) -> float:
-    """Return how long the caller waits (`timeout=10s`) with something to spare, and no longer than 30 seconds."""
+    """Return how long the caller waits (`timeout=10s`) less a margin, at most 30 seconds."""
     text = next((part[8:] for part in query.split("&") if part.startswith("timeout=")), "").removesuffix("s")
     try:
         wanted = float(text) if text and len(text) < 8 else otherwise

@@ -1,7 +1,6 @@
-"""The server's side of TLS: which protocols and ciphers, and certificates that change while connections are made.
+"""TLS of the server: protocols, ciphers, client certificates, and certificates that are replaced at run time.
 
-A context is never changed once it is in use: a new certificate gives a new context, and the next handshake takes it.
-This module must never read a secret.
+A context in use is never changed: a new certificate gives a new context, which the next handshake uses.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _CIPHERS = ":".join(
 
 
 PeerCertificate = Mapping[str, Any]
-"""What Python's ssl says of the certificate of the other side; empty or None when it showed none."""
+"""The client's certificate in the form of Python's ssl module; empty or None if it presented none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Who may ask: anybody, or who shows a certificate of `authority` (PEM), of one of `names` if there are any.
+    """Admitted clients: all, or those with a certificate of `authority` (PEM), restricted to `names` if given.
 
     >>> Clients().admit(None)
     True
@@ -45,7 +44,7 @@ class Clients:
     names: tuple[str, ...] = ()
 
     def admit(self, certificate: PeerCertificate | None) -> bool:
-        """Tell whether who showed this certificate may ask; that it is of the authority was seen to by TLS."""
+        """Return whether a client with this certificate is admitted; TLS has verified the authority."""
         if not self.authority:
             return True
         return bool(certificate) and (not self.names or not set(self.names).isdisjoint(_names(certificate or {})))
@@ -58,26 +57,26 @@ def _names(certificate: PeerCertificate) -> Iterator[str]:
 
 
 class ServerTls:
-    """TLS 1.2 with AEAD ciphers and TLS 1.3, HTTP/1.1 only, with a certificate that can be swapped.
+    """TLS 1.2 with AEAD ciphers and TLS 1.3, HTTP/1.1 only, with a replaceable certificate.
 
-    With a `clients` that has an authority, a certificate that is shown must be of it; whether one has to be shown for a
-    request is told by `admits`, because the kubelet asks about health without one.
+    If `clients` has an authority, a presented certificate must be issued by it. `admits` decides per request whether
+    one is required, because the kubelet probes health without a certificate.
     """
 
     def __init__(self, certificate: bytes, key: bytes, *, clients: Clients | None = None) -> None:
-        """Take certificate chain and private key (PEM); raises ssl.SSLError when they do not belong together."""
+        """Take certificate chain and private key (PEM); raises ssl.SSLError when they do not match."""
         self._clients = clients or Clients()
         self._current = self._make(certificate, key)
         self.listening = self._make(certificate, key)
-        """The context to listen with; every handshake goes on with the newest one."""
+        """The context to listen with; every handshake switches to the newest one."""
         self.listening.sni_callback = self._choose
 
     def swap(self, certificate: bytes, key: bytes) -> None:
-        """Use another certificate from the next handshake on; the old one stays when the new one cannot be used."""
+        """Use another certificate from the next handshake on; an unusable one changes nothing."""
         self._current = self._make(certificate, key)
 
     def admits(self, certificate: PeerCertificate | None) -> bool:
-        """Tell whether who showed this certificate (`peercert` of the connection) may ask."""
+        """Return whether a client with this certificate (`peercert` of the connection) is admitted."""
         return self._clients.admit(certificate)
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
@@ -93,7 +92,7 @@ class ServerTls:
         if self._clients.authority:
             context.verify_mode = ssl.CERT_OPTIONAL
             context.load_verify_locations(cadata=self._clients.authority.decode("ascii"))
-        # Python reads key pairs from files only; the folder is this user's alone and is gone at once
+        # Python reads key pairs from files only; the folder is private and deleted at once
         with tempfile.TemporaryDirectory(prefix="pyverno-tls-") as folder:
             pair = Path(folder) / "pair.pem"
             pair.touch(mode=0o600)

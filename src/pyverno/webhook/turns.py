@@ -1,7 +1,7 @@
-"""How long reviews may compute within one turn of the event loop, all of them together.
+"""A limit on the total time of reviews within one iteration of the event loop.
 
-A loop goes through everything that is ready before it looks for what is new: a hundred reviews of 25 milliseconds that
-are ready at once would hold up a health probe for seconds. This module must never judge.
+The loop runs all ready callbacks before it polls for new events: a hundred ready reviews of 25 milliseconds would delay
+a health probe for seconds.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 __all__ = ["Turns"]
 
 TURN_SECONDS: Final = 0.03
-"""Together with the last review that began within it, this is how long a turn can take."""
+"""An iteration takes at most this long, plus the last review that started within it."""
 
 
 class Turns:
-    """Is open while the reviews of this turn of the loop have taken less than `seconds`; the others need a worker."""
+    """Open while the reviews of this iteration have taken less than `seconds`; further ones need a worker."""
 
     def __init__(self, seconds: float = TURN_SECONDS) -> None:
         self._seconds = seconds
@@ -25,11 +25,11 @@ class Turns:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether one more review may compute within this turn."""
+        """Return whether one more review may compute within this iteration."""
         return self._taken < self._seconds
 
     def take(self, seconds: float) -> None:
-        """Count the time that a review has taken, until the loop has turned."""
+        """Add the time of a review; the sum is reset with the next iteration."""
         self._taken += seconds
         if not self._is_counted:
             self._is_counted = True

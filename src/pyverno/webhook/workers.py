@@ -1,9 +1,8 @@
-"""Threads for reviews that take time, which the event loop survives whatever happens in them.
+"""Worker threads for slow reviews, which never block the event loop.
 
-Nothing can stop a thread that computes and never looks at its deadline. The caller is answered all the same, the thread
-counts as overdue, and another one takes its place as long as the bound allows. Heavy work is done a few at a time: only
-one thread can hold the interpreter, and the loop would wait for all of them at every byte that it reads. This module
-must never know what a thread does.
+A thread that computes without checking its deadline cannot be stopped. The caller is answered in time all the same, the
+thread counts as overdue, and a spare thread replaces it up to a bound. Only a few heavy reviews run at a time: one
+thread holds the interpreter at a time, and the loop competes with all of them.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ __all__ = ["Worker", "Workers"]
 _T = TypeVar("_T")
 _FRAMES: Final = 5
 _QUIET_SECONDS: Final = 10.0
-"""How often a thread that is overdue is told of at most."""
+"""Minimum interval between log lines about overdue threads."""
 
 log = logging.getLogger("pyverno.webhook")
 
 
 class _Work(Generic[_T]):
-    """A function to call, and where it is: waiting, begun by a thread, given up by the caller, or ended."""
+    """A function to call and its state: waiting, started by a thread, abandoned by the caller, or ended."""
 
     __slots__ = ("call", "ended", "future", "is_counted", "is_given_up", "is_heavy", "name", "thread")
 
@@ -51,11 +50,11 @@ class _Work(Generic[_T]):
         self.is_heavy = is_heavy
         self.thread = 0
         self.is_given_up = False
-        self.is_counted = False  # among the heavy work that goes on
+        self.is_counted = False  # among the running heavy work
 
 
 class Worker(threading.Thread):
-    """A thread that tells when it waits for others."""
+    """A thread that reports when it waits for I/O."""
 
     def __init__(
         self,
@@ -70,12 +69,12 @@ class Worker(threading.Thread):
         self._pause = pause
 
     def run(self) -> None:
-        """Serve until there is nothing more to do."""
+        """Work until the pool stops."""
         self._serve(self, self._loop)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let other heavy work go on while this thread waits within a block."""
+        """Let other heavy work run while this thread waits within the block."""
         work = self.work
         if work is None or not work.is_heavy:
             yield
@@ -88,15 +87,15 @@ class Worker(threading.Thread):
 
 
 class Workers:
-    """`size` threads, made as they are needed, and up to `spare` more in place of those that are overdue.
+    """A pool of `size` threads, started on demand, and up to `spare` more to replace overdue ones.
 
-    `most_heavy` of them do heavy work at a time; what waits for others meanwhile (`Worker.waiting`) does not count.
-    Belongs to one event loop. The threads do not keep the process from ending.
+    At most `max_heavy` threads do heavy work at a time, not counting those that wait for I/O (`Worker.waiting`).
+    Belongs to one event loop. The threads are daemons.
     """
 
-    def __init__(self, size: int, spare: int, most_heavy: int) -> None:
+    def __init__(self, size: int, spare: int, max_heavy: int) -> None:
         self._size = size
-        self._most_heavy = most_heavy
+        self._max_heavy = max_heavy
         self._heavy = 0
         self._waiting: deque[_Work[Any]] = deque()
         self._most = size + spare
@@ -110,12 +109,12 @@ class Workers:
 
     @property
     def overdue(self) -> int:
-        """How many threads go on with work that its caller has given up."""
+        """Number of threads whose work the caller has abandoned."""
         return len(self._overdue)
 
     @property
     def exhausted_seconds(self) -> float:
-        """For how long all threads that there may be have been overdue; 0 while one is not."""
+        """How many seconds all threads have been overdue; 0 while one is not."""
         return time.monotonic() - self._exhausted_since if len(self._overdue) >= self._most else 0.0
 
     async def run(
@@ -127,10 +126,10 @@ class Workers:
         is_heavy: bool = False,
         ended: Callable[[], None] = lambda: None,
     ) -> _T:
-        """Call a function in a thread and return what it returns; raises TimeoutError at `until` (monotonic seconds).
+        """Call a function in a thread and return its result; raises TimeoutError at `until` (monotonic seconds).
 
-        `ended` is called by the loop when nothing of it is left in any thread, which may be later; what waits for a
-        thread when its time is over is never called. `name` says in the log what is overdue.
+        The loop calls `ended` once no thread works on it any more, which may be later; a function that is still queued
+        at its deadline is never called. `name` identifies overdue work in the log.
         """
         loop = self._loop = asyncio.get_running_loop()
         work = _Work(call, ended, loop.create_future(), name, is_heavy=is_heavy)
@@ -144,7 +143,7 @@ class Workers:
                 self._give_up(work)
 
     def stop(self) -> None:
-        """End the threads that wait; those that are overdue are left behind."""
+        """End the idle threads; overdue ones are abandoned."""
         for _ in range(self._threads):
             self._queue.put(None)
 
@@ -159,14 +158,14 @@ class Workers:
             self._overdue.add(work)
             if len(self._overdue) == self._most:
                 self._exhausted_since = time.monotonic()
-            self._tell(work)
+            self._log_overdue(work)
             self._begin()
 
     def _begin(self) -> None:
-        """Hand to the threads what may begin: light work at once, heavy work in its order."""
+        """Start all work that may start: light work at once, heavy work in order."""
         for _ in range(len(self._waiting)):
             work = self._waiting.popleft()
-            if work.is_heavy and self._heavy >= self._most_heavy:
+            if work.is_heavy and self._heavy >= self._max_heavy:
                 self._waiting.append(work)
                 continue
             self._count(work, goes_on=True)
@@ -175,19 +174,19 @@ class Workers:
         self._grow()
 
     def _count(self, work: _Work[Any], *, goes_on: bool) -> None:
-        """Count heavy work that goes on, each once."""
+        """Count running heavy work, each once."""
         if work.is_heavy and work.is_counted is not goes_on:
             work.is_counted = goes_on
             self._heavy += 1 if goes_on else -1
 
     def _pause(self, work: _Work[Any], *, goes_on: bool) -> None:
-        """Take note that heavy work waits for others, or goes on."""
+        """Record that heavy work waits for I/O, or continues."""
         if not work.is_given_up:
             self._count(work, goes_on=goes_on)
             self._begin()
 
     def _grow(self) -> None:
-        """Start a thread where work would have to wait although not all threads that there may be are there."""
+        """Start a thread if work is queued and the pool is below its limit."""
         useful = self._threads - len(self._overdue)
         if useful < min(self._size, self._unfinished - len(self._overdue)) and self._threads < self._most:
             self._threads += 1
@@ -208,12 +207,12 @@ class Workers:
                 try:
                     assert work.call is not None  # noqa: S101 - it is called once
                     result = work.call()
-                except BaseException as raised:  # it is the caller's, whatever it is
+                except BaseException as raised:  # raised again for the caller
                     error = raised
             work.call = None
             try:
                 loop.call_soon_threadsafe(self._end, work, result, error)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed
                 return
             del work, result, error
 
@@ -232,8 +231,8 @@ class Workers:
         work.ended()
         self._begin()
 
-    def _tell(self, work: _Work[Any]) -> None:
-        """Log where a thread is that is overdue: functions and lines, never values."""
+    def _log_overdue(self, work: _Work[Any]) -> None:
+        """Log the stack of an overdue thread: functions and lines, never values."""
         now = time.monotonic()
         if now - self._told < _QUIET_SECONDS:
             return
@@ -244,4 +243,4 @@ class Workers:
             places.append(f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_name}:{frame.f_lineno}")
             frame = frame.f_back
         fields = {"review": work.name, "at": places, "overdue": len(self._overdue)}
-        log.warning("a review goes on after its deadline", extra={"fields": fields})
+        log.warning("a review exceeds its deadline", extra={"fields": fields})

@@ -526,7 +526,7 @@ def test_threads_that_do_not_come_back_are_replaced_and_at_the_last_the_replica_
             assert 200 == (await client.status("GET", "/health/readiness"))[0]
             code, _ = await client.status("POST", "/validate/fail?timeout=0.9s", json=review_body(POD))
             assert (504, number + 1) == (code, client.server.overdue)
-        assert (500, b"all threads go on with reviews after their deadline") == await client.status(
+        assert (500, b"all threads are busy with reviews past their deadline") == await client.status(
             "GET", "/health/readiness"
         )
         assert (200, b"ok") == await client.status("GET", "/health/liveness")

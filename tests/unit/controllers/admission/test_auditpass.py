@@ -80,7 +80,7 @@ def test_only_policies_that_can_not_change_an_answer_are_put_off(
     )
     route = read_route(path)
     assert route is not None
-    assert (deciding, telling) == (names(found.deciding(route)), names(found.telling(route)))
+    assert (deciding, telling) == (names(found.deciding(route)), names(found.auditing(route)))
 
 
 @pytest.mark.parametrize(
