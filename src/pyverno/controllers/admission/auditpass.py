@@ -1,8 +1,7 @@
-"""Policies that only tell, asked after the answer: what they ask of the world must not keep anybody waiting.
+"""Deferred evaluation of audit-only policies after the response, so that their I/O does not delay it.
 
-Only a request for which some rule asks the world is put off; all others are judged at once, because that takes no time.
-There are so many threads and so much room; what finds none is counted and told of in the log. This module must never
-change an answer.
+Only a request for which some rule needs external data is deferred; all others are evaluated at once. Threads and queue
+are bounded; requests that do not fit are counted and logged.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ log = logging.getLogger("pyverno.audit")
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """How many requests are looked at at once, and how many may wait."""
+    """Number of requests evaluated at the same time, and capacity of the queue."""
 
     workers: int = 8
     max_waiting: int = 1000
@@ -42,7 +41,7 @@ class AuditSettings:
 
 @dataclass(frozen=True, slots=True)
 class _PutOff:
-    """An answered request, and the policies that it has still to be judged by."""
+    """An answered request and its deferred policies."""
 
     admission_request: AdmissionRequest
     path: str
@@ -62,7 +61,7 @@ class AuditPass:
         told: AuditObserver,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the settings, what rules may ask, who is told of results, and who counts what found no room."""
+        """Take the settings, the source of hosts, an observer of results, and a callback for dropped requests."""
         workers = max(settings.workers, 1)
         self._host = host
         self._told = told
@@ -79,13 +78,13 @@ class AuditPass:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nothing waits to be judged."""
+        """Return whether no request is waiting."""
         return not len(self._waiting)
 
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Put a request off whose answer left policies to be asked; a refused one and a dry run are over."""
+        """Queue a request with deferred policies, unless it was rejected or a dry run."""
         if (
             outcome.later is None
             or outcome.review is None
@@ -96,7 +95,7 @@ class AuditPass:
         self._waiting.put(_PutOff(admission_request, path, outcome.answer, outcome.review.request, outcome.later))
 
     def failed(self, path: str, error: BaseException) -> None:
-        """A request that was not answered is not judged."""
+        """Do nothing: a request that failed is not evaluated."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -106,7 +105,7 @@ class AuditPass:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def flush(self, seconds: float) -> None:
-        """Judge what is left, for at most that long."""
+        """Evaluate the remaining requests for at most `seconds`."""
         await self._waiting.flush(seconds)
 
     async def _judge(self, put_off: _PutOff) -> None:
@@ -124,9 +123,9 @@ class AuditPass:
         self._has_lost = False
 
     def _lose(self, put_off: _PutOff, reason: str) -> None:
-        """Count a request that was not judged; the log is told of the first one since the last that was."""
+        """Count a dropped request; log the first one since the last that was evaluated."""
         self._lost()
         if not self._has_lost:
             fields = {"path": put_off.path, "kind": put_off.admission_request.kind.kind, "error": reason}
-            log.error("a request was not judged by policies that only tell", extra={"fields": fields})
+            log.error("a request was not evaluated by audit-only policies", extra={"fields": fields})
         self._has_lost = True

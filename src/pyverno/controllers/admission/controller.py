@@ -1,7 +1,6 @@
-"""The admission controller: a webhook server, the watches that feed it, and what only the leader of the replicas does.
+"""The admission controller: the webhook server, the watches that feed it, and the leader's controllers.
 
-It puts the parts together and keeps them running; what they are stands in `clusterworld.py` and `leader.py`. This
-module must never judge a request.
+It assembles the parts and keeps them running; see `state/clusterstate.py` and `leader.py`.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from pyverno.webhook.server import Health, WebhookServer
 __all__ = ["AdmissionController", "AdmissionSettings"]
 
 _FLUSH_SECONDS: Final = 10.0
-"""Together with what the server lingers and drains this ends before the pod's grace period does."""
+"""Together with the linger and drain times of the server, this is shorter than the pod's grace period."""
 
 
 class AdmissionController:
-    """Runs until it is told to stop, or until one of its parts ends by itself."""
+    """Runs until it is stopped, or until one of its parts ends unexpectedly."""
 
     def __init__(
         self,
@@ -49,9 +48,9 @@ class AdmissionController:
         metrics: Metrics | None = None,
         peers: Health | None = None,
     ) -> None:
-        """Take how the cluster is reached, the settings, who is told of answers, and metrics that tell of policies.
+        """Take the access to the cluster, the settings, an observer of responses, and metrics.
 
-        `peers` tells of the other processes of this replica: it is ready when all of them are.
+        `peers` reports on the other processes of this replica, which is ready when all of them are.
         """
         self._settings = settings
         self._peers = peers
@@ -97,36 +96,36 @@ class AdmissionController:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether this replica leads and has written everything that follows from what its watches brought."""
+        """Return whether this replica leads and has processed all changes that its watches delivered."""
         return self._leader.is_settled
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether everything that follows from answers is written."""
+        """Return whether all reports, events and UpdateRequests of sent responses are written."""
         return self._followup.is_idle
 
     def problem(self) -> str:
-        """Return why requests should go elsewhere: something of this process, or of the others that share its port."""
+        """Return why this replica is not ready: a problem of this process or of those that share its port."""
         return self.own_problem() or (self._peers.problem() if self._peers is not None else "")
 
     def own_problem(self) -> str:
-        """Return what is wrong with this process: caches that are not there or stale, a certificate that ended."""
+        """Return why this process is not ready: missing or stale caches, an expired certificate."""
         if self._server is None:
             return "nobody listens yet"
         return self._cluster.problem() or self._leader.certificates.problem() or self._handshake.problem()
 
     def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:
-        """Tell whether the watches have brought an object in this version or a later one, or with "" that it is gone.
+        """Return whether the watches have delivered this version of an object or a later one ("" = its deletion).
 
-        What is not watched is taken as seen.
+        Resources that are not watched count as seen.
         """
         return self._cluster.has_seen(gvr, name, namespace, version)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Start, work until `stop` is set, end in order.
+        """Start, work until `stop` is set, shut down gracefully.
 
-        Raises UsageError when the cluster lacks what we need, HostError when it cannot be reached at the start or when
-        a part of us ends by itself.
+        Raises UsageError when the cluster lacks required definitions, HostError when it cannot be reached at the start
+        or a part ends unexpectedly.
         """
         try:
             await begin_metrics(
@@ -146,7 +145,7 @@ class AdmissionController:
                 self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
             self._parts.start(self._leader.certificates.follow())
             await self._parts.wait(stop)
-            # at once not ready, and the lease is free long before the pod's grace period ends
+            # unready at once, and the lease is released long before the pod's grace period ends
             await asyncio.gather(self._leader.end(leading), server.stop())
             await self._followup.flush(_FLUSH_SECONDS)
         finally:

@@ -1,6 +1,6 @@
-"""What follows answers: reports on what was let through, and the work that it set in motion.
+"""Work after a response: reports, UpdateRequests, and deferred audit-only policies.
 
-An `Observer` of the webhook server that puts the parts together. This module must never delay an answer.
+An `Observer` of the webhook server that assembles the parts; it never delays a response.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FollowupSettings:
 
 
 class Followup:
-    """Works while `run` runs; `flush` finishes what is begun."""
+    """Queues the work of each response; `run` performs it, `flush` finishes it at shutdown."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Followup:
         host: Callable[[], Host],
         metrics: Metrics | None = None,
     ) -> None:
-        """Take the client, the settings, what is known of the cluster, who writes events, and what rules may ask.
+        """Take the client, the settings, the cluster state, the writer of events, and the source of hosts.
 
-        `told` are further observers that want to know of policies which were asked after an answer.
+        `told` are further observers of policies that are evaluated after the response.
         """
         self._events = events
         self._metrics = metrics
@@ -83,17 +83,17 @@ class Followup:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nothing is left to be done."""
+        """Return whether no work is left."""
         return self._audit.is_idle and self._reports.is_idle and self._handover.is_idle
 
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Note what follows one answer."""
+        """Queue the work of one response."""
         self._observers.answered(admission_request, path, outcome, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
-        """Nothing follows a request that was not answered."""
+        """Do nothing: a request that failed causes no work."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -103,7 +103,7 @@ class Followup:
             group.create_task(self._handover.run())
 
     async def flush(self, seconds: float) -> None:
-        """Finish what is begun, within that time; what is left then is told of."""
+        """Finish the queued work within `seconds`; report the rest as lost."""
         end = time.monotonic() + seconds
         await self._handover.flush(seconds)
         await self._audit.flush(max(end - time.monotonic(), 0.1))
@@ -117,6 +117,6 @@ class Followup:
         if self._metrics is not None:
             self._metrics.gave_up(_WORK)
         fields = {"policy": str(policy or ""), "resource": str(subject), "error": reason}
-        log.error("work that a request set in motion could not be handed over", extra={"fields": fields})
+        log.error("an UpdateRequest for a request could not be created", extra={"fields": fields})
         if policy is not None:
             self._events.emit(Event.of_error(policy, reason, subject))

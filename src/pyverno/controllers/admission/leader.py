@@ -1,7 +1,7 @@
-"""What only one replica of the admission controller does: webhooks, admission policies, status, certificates.
+"""The controllers of the leading replica: webhooks, admission policies, status, certificates.
 
-Once webhooks are in place, admission policies follow from the same policies, and then their status: the order keeps a
-policy evaluated by the webhook until the API server has its copy, and after that copy is gone.
+Webhook configurations are written first, then admission policies, then status. This order keeps a policy evaluated by
+the webhook until the API server has its copy, and after that copy is gone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log = logging.getLogger("pyverno.admission")
 
 
 class AdmissionLeader:
-    """The part of a replica that waits for the lease, and works while it has it."""
+    """Waits for the lease and runs the leader's controllers while it holds it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class AdmissionLeader:
         metrics: Metrics,
         controllers: Iterable[Runnable] = (),
     ) -> None:
-        """Take the settings, what is known of the cluster, and further controllers that run while this replica leads.
+        """Take the settings, the cluster state, and further controllers that run while this replica leads.
 
         Nothing is written before `campaign`.
         """
@@ -96,16 +96,16 @@ class AdmissionLeader:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether this replica leads and has written everything that follows from what its watches brought."""
+        """Return whether this replica leads and has processed all changes that its watches delivered."""
         following = (self._webhooks.controller, self._admission_policies, self._status.controller)
         return self._state.is_settled and all(each.is_idle for each in following)
 
     async def campaign(self) -> None:
-        """Lead whenever the lease is ours; requests are answered with or without it."""
+        """Lead whenever this replica holds the lease; requests are served with or without it."""
         await self._leader.campaign()
 
     async def end(self, campaign: asyncio.Task[None]) -> None:
-        """Stop leading, take the webhooks away where no replica comes after us, and give the lease back."""
+        """Stop leading, delete the webhooks if no replica follows, and release the lease."""
         was_leader = self._leader.is_leader
         campaign.cancel()
         await asyncio.gather(campaign, return_exceptions=True)
@@ -119,7 +119,7 @@ class AdmissionLeader:
         await self._leader.release()
 
     async def _begin_term(self) -> None:
-        """Forget an earlier term, and begin with a heartbeat; one that fails is retried by its controller."""
+        """Reset the state of an earlier term, and send a heartbeat; its controller retries a failed one."""
         self._webhooks.placed = None
         self._status.begin()
         with suppress(HostError, StatusError):
@@ -132,7 +132,7 @@ class AdmissionLeader:
         self._admission_policies.add(_KEY)
 
     async def _generate(self, _key: str) -> None:
-        """Make the admission policies of what is placed, then have the status written."""
+        """Write the admission policies of the configured policies, then queue their status."""
         placed = self._webhooks.placed
         if placed is None:
             return
@@ -141,7 +141,7 @@ class AdmissionLeader:
         self.ready.set()
 
     async def _hindrance(self) -> str:
-        """Return why webhooks must not be written now: replicas are being replaced, or calls may not reach us."""
+        """Return why webhooks must not be written now: a rollout is under way, or calls may not reach this replica."""
         if await self._deployment.is_rolling():
             return "the replicas are being replaced"
         return await self._heartbeat.problem()

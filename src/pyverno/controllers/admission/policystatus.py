@@ -1,7 +1,6 @@
-"""What policies say of themselves in `status`: whether they are ready, and how many rules they have.
+"""The `status` of policies: readiness conditions and numbers of rules.
 
-Written by the leader after the webhooks are in place, by merge patch of the status subresource, and only when it
-differs. This module must never change a spec.
+The leader writes it after the webhooks, by merge patch of the status subresource, and only when it differs.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ def status_of(
 ) -> JSONObject:
     """Return the status that a policy should have; `now` is a time as Kubernetes writes it.
 
-    `missing` are the permissions that reports on what a policy is about would need, `refusal` is what the API server
-    says against its webhook.
+    `missing` lists the permissions that background reports for the policy lack; `refusal` is the reason why the API
+    server rejects its webhook.
     """
     is_ready = not compiled.errors and is_configured and not refusal
     if is_scanned(compiled.written):
@@ -79,7 +78,7 @@ def _cel(policy: CelPolicy, configured: JSONObject, missing: Sequence[str], now:
         conditions.insert(0, configured)
     for condition in conditions:
         condition["lastTransitionTime"] = now
-    # without background scans nothing needs to be read; the condition only says what scans would lack
+    # without background scans no permission is needed; the condition only lists what scans would lack
     needed = conditions if is_scanned else [each for each in conditions if each is not readable]
     is_ready = all(condition["status"] == "True" for condition in needed)
     status: JSONObject = {"conditionStatus": {"ready": is_ready, "conditions": conditions, "message": ""}}

@@ -1,8 +1,7 @@
-"""Reports on admission requests: what rules said of objects that were let through, one EphemeralReport after another.
+"""Reports on admission requests: the results of rules for admitted objects, as EphemeralReports.
 
-An answer never waits for its report: what is to be reported is noted when it is sent, and written later. Reports that
-come faster than they can be written, or of which there are too many already, are dropped, counted, and told of in the
-log. This module must never aggregate.
+A response never waits for its report: results are queued when it is sent, and written later. Reports that exceed the
+queue or the limit on existing reports are dropped, counted and logged. The reports controller aggregates them.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ log = logging.getLogger("pyverno.reports")
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """What is reported: nothing without `of_admission`, else these kinds of rules with these results.
+    """What is reported: nothing without `of_admission`, otherwise these kinds of rules with these results.
 
-    There may be at most `most` reports on admission requests in the cluster; `max_waiting` may wait to be written.
+    `most` bounds the reports on admission requests in the cluster, `max_waiting` the queue.
     """
 
     of_admission: bool = True
@@ -66,9 +65,9 @@ class ReportSettings:
 
 @dataclass(slots=True)
 class _Noted:
-    """What is to be reported of one answer; `left` are the results of each report that is not written yet.
+    """The unreported results of one response; `left` holds those of each report that is not written yet.
 
-    They are sorted out when they are written: answers come faster than reports can be.
+    They are grouped when they are written, because responses arrive faster than reports can be written.
     """
 
     admission_request: AdmissionRequest
@@ -79,7 +78,7 @@ class _Noted:
 
 
 class AdmissionReports:
-    """An `Observer` of the webhook server; writes while `run` runs."""
+    """Queues reports (an `Observer` of the webhook server) and writes them while `run` runs."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class AdmissionReports:
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take the client, what flags say, what the cluster serves, and what knows versions of policies ("" = none)."""
+        """Take the client, the settings, the served kinds, and a lookup of policies' versions ("" = unknown)."""
         self._metrics = metrics
         self._client = client
         self._settings = settings
@@ -114,13 +113,13 @@ class AdmissionReports:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nothing waits to be written."""
+        """Return whether no report is waiting."""
         return not len(self._outbox)
 
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Note what is to be reported of one answer."""
+        """Queue the report on one response."""
         review = outcome.review
         if review is None or not self._settings.of_admission or not outcome.answer.allowed:
             return
@@ -132,11 +131,11 @@ class AdmissionReports:
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Do the same for policies that were asked after the answer."""
+        """Queue the report on policies that were evaluated after the response."""
         self.answered(admission_request, path, outcome, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
-        """A request that was not answered has no results."""
+        """Do nothing: a request that failed has no results."""
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -147,7 +146,7 @@ class AdmissionReports:
             group.create_task(self._outbox.run())
 
     async def flush(self, seconds: float) -> None:
-        """Write what is left, for at most that long."""
+        """Write the remaining reports for at most `seconds`."""
         await self._outbox.flush(seconds)
 
     def _groups(
@@ -155,8 +154,8 @@ class AdmissionReports:
     ) -> Iterator[tuple[RuleResult, ...]]:
         """Yield the results that are reported, those of one report together.
 
-        Kyverno: rules that can deny and rules that only tell make separate reports; policies in CEL are not reported
-        while one of them can deny.
+        Kyverno: enforcing and auditing rules make separate reports; CEL policies are not reported while one of them can
+        deny.
         """
         kept = [result for result in results if self._is_reported(result, admission_request, has_uid=has_uid)]
         legacy = [result for result in kept if result.rule.policy.kind in RULE_KINDS]
@@ -208,7 +207,7 @@ class AdmissionReports:
             await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)
         except StatusError as error:
             if error.status == 403 and _TERMINATING in error.message:
-                return  # with the namespace goes what the report is about
+                return  # the reported object is deleted with its namespace
             raise
         self._has_lost = False
 
@@ -217,7 +216,7 @@ class AdmissionReports:
             self._metrics.asked_breaker(name, is_open=is_open)
 
     def _lose(self, noted: _Noted, reason: str) -> None:
-        """Count a report that is given up; the log is told of the first one since the last that was written."""
+        """Count a dropped report; log the first one since the last that was written."""
         if self._metrics is not None:
             self._metrics.gave_up(_NAME)
         if not self._has_lost:
@@ -234,7 +233,7 @@ def _some(results: Iterator[RuleResult]) -> Iterator[tuple[RuleResult, ...]]:
 
 
 def _about(admission_request: AdmissionRequest, request: Request) -> Reported | None:
-    """Return what a report on a request is about; None for what is never reported on."""
+    """Return the subject of a report on a request; None for objects that are never reported on."""
     kind = admission_request.kind
     if (kind.kind == "Event" and kind.group in _EVENT_GROUPS) or kind.group == REPORT_GROUP:
         return None  # Kyverno: events own nothing; and a report on a report would have one, too

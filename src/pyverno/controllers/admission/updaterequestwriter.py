@@ -1,8 +1,7 @@
-"""Hands the work that admission requests set in motion to the background controller, as UpdateRequests.
+"""Creation of UpdateRequests, through which admission requests trigger the background controller.
 
-An answer never waits for it: what a request sets in motion is worked out after it was answered, and written then. A dry
-run and a refused request set nothing in motion. Work that cannot be handed over is told of by an event, the log and a
-counter. This module must never do the work itself.
+A response never waits for it: the triggered rules are determined and written after the response. Dry runs and rejected
+requests trigger nothing. Work that cannot be written is reported by an event, the log and a counter.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
 
 @dataclass(frozen=True, slots=True)
 class UpdateRequestSettings:
-    """Where UpdateRequests are made, and who does the work: `account` is that user's name, "" when it is not known.
+    """Where UpdateRequests are created; `account` is the user name of the background controller ("" = unknown).
 
-    `workers` threads ask what rules need to know; `max_waiting` answered requests may wait to be looked at.
+    `workers` threads evaluate triggers; `max_waiting` bounds the queue of answered requests.
     """
 
     namespace: str = "kyverno"
@@ -70,7 +69,7 @@ class UpdateRequestSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """A request that was let through, and the rules that it may set in motion."""
+    """An admitted request and the rules that it may trigger."""
 
     admission_request: AdmissionRequest
     request: Request
@@ -80,7 +79,7 @@ class _Answered:
 
 @dataclass(slots=True)
 class _Wanted:
-    """Work to hand over, its share of the bytes of its request, and the UpdateRequest that was made for it so far."""
+    """Triggered work, its share of the bytes of its request, and the UpdateRequest created for it so far."""
 
     spec: UpdateRequestSpec
     subject: ResourceRef
@@ -100,7 +99,7 @@ class UpdateRequestWriter:
         host: Callable[[], Host],
         lost: Lost,
     ) -> None:
-        """Take the client, what is known of the cluster, what rules ask, and who is told of what was lost."""
+        """Take the client, the cluster state, the source of hosts, and a callback for lost work."""
         self._client = client
         self._cluster = cluster
         self._settings = settings
@@ -128,7 +127,7 @@ class UpdateRequestWriter:
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Take note of one answer; most set nothing in motion."""
+        """Queue the request of one response; most trigger nothing."""
         review = outcome.review
         if review is None or admission_request.is_dry_run or not outcome.answer.allowed:
             return
@@ -142,11 +141,11 @@ class UpdateRequestWriter:
             self._looking.put(_Answered(admission_request, request, triggers, is_background))
 
     def failed(self, path: str, error: BaseException) -> None:
-        """A request that was not answered sets nothing in motion."""
+        """Do nothing: a request that failed triggers nothing."""
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nothing waits to be looked at or written."""
+        """Return whether nothing waits to be evaluated or written."""
         return not len(self._looking) and not len(self._writing)
 
     async def run(self) -> None:
@@ -160,7 +159,7 @@ class UpdateRequestWriter:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def flush(self, seconds: float) -> None:
-        """Hand over what is left, for at most that long; what is left then is told of."""
+        """Write the remaining work for at most `seconds`; report the rest as lost."""
         end = time.monotonic() + seconds
         await self._looking.flush(seconds)
         await self._writing.flush(max(end - time.monotonic(), 0.0))
@@ -180,7 +179,7 @@ class UpdateRequestWriter:
             return known[1] if known is not None else None
         known = self._memo.get(route)
         if known is None or known[0] is not policies:
-            if len(self._memo) >= _MEMO_LIMIT:  # paths are a caller's text: they must not fill the memory
+            if len(self._memo) >= _MEMO_LIMIT:  # callers choose the paths: they must not fill the memory
                 self._memo = {}
             known = self._memo[route] = policies, Triggers(policies)
         return known[1] if len(known[1]) else None
@@ -193,7 +192,7 @@ class UpdateRequestWriter:
         return is_served
 
     async def _look(self, answered: _Answered) -> None:
-        """Work out what a request sets in motion, and have that written."""
+        """Determine the rules that a request triggers, and queue their work."""
         request = answered.request
         found = await self._ask(answered)
         if answered.is_background:
@@ -242,12 +241,12 @@ class UpdateRequestWriter:
     # --------------------------------------------------------------------------------------------------- handing over
 
     async def _write(self, wanted: _Wanted) -> None:
-        """Create the UpdateRequest and mark it as pending: from then on it is worked on."""
+        """Create the UpdateRequest and mark it as pending, so that the background controller takes it."""
         namespace = self._settings.namespace
         if not wanted.created:
             count, threshold = self._count.value, self._cluster.configuration.update_request_threshold
             if count is None:
-                raise HostError("it is not known how many UpdateRequests there are")
+                raise HostError("the number of UpdateRequests is not known")
             if count >= threshold:
                 problem = f"there are {count} UpdateRequests; updateRequestThreshold allows {threshold}"
                 if threshold <= 0:
@@ -259,7 +258,7 @@ class UpdateRequestWriter:
             pending = {"status": {"state": "Pending"}}
             await self._client.patch(UPDATE_REQUESTS, wanted.created, pending, namespace, subresource="status")
         except StatusError as error:
-            if error.status != _GONE:  # else somebody has done it already
+            if error.status != _GONE:  # otherwise it is done already
                 raise
 
     def _lose_request(self, answered: _Answered, reason: str) -> None:

@@ -1,7 +1,7 @@
-"""A replica looks every minute whether the API server would trust it: a handshake with its own port.
+"""A self-check of TLS: every minute a replica makes a handshake with its own port, as the API server would.
 
-What is trusted is the bundle that the API server was told, so that a chain that does not hold, a certificate for
-another name or one that ended is seen here before a request fails. This module must never make a certificate.
+It verifies against the CA bundle that the API server uses, so that a broken chain, a wrong name or an expired
+certificate is noticed before a request fails.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["OwnHandshake"]
 
 _LOOK_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 2.0
-"""After how long a handshake that failed is tried again: certificate and bundle do not change in one moment."""
+"""Delay before a failed handshake is retried: certificate and bundle do not change at the same moment."""
 _HANDSHAKE_SECONDS: Final = 10.0
 _HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound to it
 
@@ -25,10 +25,10 @@ log = logging.getLogger("pyverno.admission")
 
 
 class OwnHandshake:
-    """Asks the port at which this replica listens, as the API server does."""
+    """Checks the port of this replica as the API server does."""
 
     def __init__(self, name: str, bundle: Callable[[], bytes], seconds: float = _LOOK_SECONDS) -> None:
-        """Take the name that the API server asks for, what it trusts at this moment (PEM), and how often to look."""
+        """Take the server name that the API server uses, its current CA bundle (PEM), and the interval."""
         self._name = name
         self._bundle = bundle
         self._seconds = seconds
@@ -39,7 +39,7 @@ class OwnHandshake:
         return self._problem
 
     async def run(self, address: str, port: int) -> None:
-        """Look again and again; `address` is what the server was told to listen at."""
+        """Check periodically until cancelled; `address` is the server's listen address."""
         here = _HERE.get(address, address)
         while True:
             problem = await self._look(here, port)

@@ -1,7 +1,7 @@
 """The webhook's certificates: an authority and a leaf in two Secrets, shared by all replicas and renewed in time.
 
-The authority's old certificates stay in its bundle until they end, so that what the API server trusts and what replicas
-serve never part. This module must never keep a private key anywhere but in the Secret and in memory.
+The authority's old certificates stay in its bundle until they expire, so that the API server always trusts what the
+replicas serve. Private keys must never be stored anywhere but in the Secret and in memory.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CertificateSettings:
 
     @property
     def asked_name(self) -> str:
-        """The name that the API server asks for: that of the service, or the host outside of the cluster.
+        """The server name that the API server uses: that of the service, or the host outside of the cluster.
 
         >>> CertificateSettings().asked_name
         'kyverno-svc.kyverno.svc'
@@ -97,8 +97,8 @@ class CertificateSettings:
 class KeyPair:
     """Certificates (PEM, the newest first) and the private key (PEM, PKCS#8) of the newest.
 
-    One that is not managed was put there by somebody else, who sees to its names and its end; an authority of that kind
-    needs no key.
+    An unmanaged pair was provided by an administrator, who is responsible for its names and renewal; an unmanaged
+    authority needs no key.
     """
 
     certificates: bytes
@@ -107,7 +107,7 @@ class KeyPair:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether one of the certificates has not ended."""
+        """Return whether one of the certificates has not expired."""
         now = datetime.now(UTC)
         return any(each.not_valid_after_utc > now for each in self.parsed())
 
@@ -116,7 +116,7 @@ class KeyPair:
         return x509.load_pem_x509_certificates(self.certificates)
 
     def private_key(self) -> PrivateKey:
-        """Return the key; raises UnsupportedAlgorithm for a kind of key that is none of ours."""
+        """Return the key; raises UnsupportedAlgorithm for other kinds of keys."""
         key = serialization.load_pem_private_key(self.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey):
             raise UnsupportedAlgorithm("the private key is neither ECDSA nor RSA nor Ed25519")
@@ -218,9 +218,9 @@ def _alternatives(settings: CertificateSettings) -> Iterable[x509.GeneralName]:
 
 
 def renewed_bundle(authority: KeyPair, settings: CertificateSettings, now: datetime) -> KeyPair | None:
-    """Return the authority with a new certificate for its key when all of its certificates end soon; None otherwise.
+    """Return the authority with a new certificate for its key if all its certificates expire soon; None otherwise.
 
-    Certificates that are still good stay behind the new one, so that leaves which they signed go on being trusted.
+    Valid certificates stay behind the new one, so that leaves which they signed remain trusted.
     """
     certificates = authority.parsed()
     if any(_lasts(certificate, settings, now) for certificate in certificates):
@@ -232,9 +232,9 @@ def renewed_bundle(authority: KeyPair, settings: CertificateSettings, now: datet
 
 
 def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSettings, now: datetime) -> bool:
-    """Tell whether a leaf is signed by the authority, has its names and key, and lasts long enough.
+    """Return whether a leaf is signed by the authority, has its names and key, and is valid for long enough.
 
-    One that somebody else sees to may have any names, and is good until it ends.
+    An unmanaged leaf may have any names, and is valid until it expires.
     """
     is_ours = settings.manages and leaf.is_managed
     try:
@@ -244,7 +244,7 @@ def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSetting
             return False
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         if is_ours and not set(_alternatives(settings)) <= set(names):
-            return False  # the API server would refuse the name or the address that it asks for
+            return False  # the API server would reject the name or address
     except (ValueError, IndexError, x509.ExtensionNotFound, UnsupportedAlgorithm):
         return False
     return any(_signed(certificate, issuer) for issuer in authority.parsed())
@@ -263,10 +263,10 @@ def _lasts(certificate: x509.Certificate, settings: CertificateSettings, now: da
 
 
 class CertificateController:
-    """Keeps the two Secrets as they should be; several at once do no harm, the first one wins."""
+    """Creates and renews the two Secrets; safe to run in several replicas, of which the first one wins."""
 
     def __init__(self, client: Client, settings: CertificateSettings) -> None:
-        """Take the client and what certificates should be like."""
+        """Take the client and the settings of certificates."""
         self._client = client
         self._settings = settings
 
@@ -275,8 +275,8 @@ class CertificateController:
     ) -> tuple[KeyPair, KeyPair]:
         """Make or renew what is needed and return authority and leaf.
 
-        `publish` is called with the authority before a leaf of it is written where replicas would take it from. Raises
-        HostError when a Secret that is not ours would have to be renewed, or cannot be written.
+        `publish` is called with the authority before a leaf of it is written to the Secret. Raises HostError when an
+        unmanaged Secret would have to be renewed, or a Secret cannot be written.
         """
         moment = now or datetime.now(UTC)
         for _ in range(_TRIES):
@@ -286,9 +286,9 @@ class CertificateController:
                     await publish(authority)
                 return authority, await self._leaf(authority, moment)
             except StatusError as error:
-                if error.status != 409:  # another replica was first: look again
+                if error.status != 409:  # another replica was first: read again
                     raise HostError(error.message) from None
-        raise HostError("the certificates keep being changed by somebody else")
+        raise HostError("another client keeps changing the certificates")
 
     async def _authority(self, now: datetime) -> KeyPair:
         settings = self._settings
@@ -347,7 +347,7 @@ def _is_managed(secret: JSONObject) -> bool:
 
 
 def read_pair(secret: JSONObject, *, is_authority: bool = False) -> KeyPair | None:
-    """Return what a Secret of type kubernetes.io/tls holds, None when it cannot be used."""
+    """Return the key pair of a Secret of type kubernetes.io/tls; None when it is unusable."""
     data = secret.get("data") or {}
     try:
         pair = KeyPair(

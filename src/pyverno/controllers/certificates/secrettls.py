@@ -1,4 +1,4 @@
-"""TLS of a port that is no webhook: certificates in two Secrets of their own, made, followed and renewed here."""
+"""TLS of ports other than the webhook: certificates in two Secrets of their own, created, watched and renewed here."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ class SecretTls:
 
 
 async def _publish_nothing() -> None:
-    """Clients of such a port read the authority from its Secret."""
+    """Publish nothing: clients of such a port read the authority from its Secret."""

@@ -1,7 +1,7 @@
-"""The certificates that a replica serves: read from the two Secrets, followed, and by the leader renewed.
+"""The certificates that a replica serves: read from two Secrets, watched, and renewed by the leader.
 
-A new authority is published to the API server before any replica serves a certificate of it, and the old one goes on
-being trusted until all replicas had time to change. This module must never write a Secret itself.
+A new authority is published to the API server before any replica serves a certificate of it, and the old one stays
+trusted until all replicas have had time to switch.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _KEY: Final = "certificates"
 _OVERLAP_SECONDS: Final = 60.0
 _CONTROLLER: Final = "certmanager-controller"
 _PUBLISH_SECONDS: Final = 1.0
-"""How long an API server may take to hear of a new bundle."""
+"""How long an API server may take to use a new bundle."""
 
 
 class ServingCertificates:
-    """Authority and leaf of this moment; `tls` is what the server listens with once `start` is done.
+    """The current authority and leaf; `tls` is the server's TLS configuration once `start` has returned.
 
-    `publish` makes the API server trust `bundle`; it is called by the leader only.
+    `publish` makes the API server trust `bundle`; only the leader calls it.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ServingCertificates:
         metrics: Metrics | None = None,
         clients: Clients | None = None,
     ) -> None:
-        """Take where the Secrets are, what counts rounds, and who may ask; nothing is read before `start`."""
+        """Take the settings of the Secrets, metrics, and the admitted clients; nothing is read before `start`."""
         self._clients = clients or Clients()
         self._metrics = metrics or Metrics()
         self._metrics.instruments.gauge(METRICS["kyverno_certificate_end_timestamp_seconds"], self._ends)
@@ -86,20 +86,20 @@ class ServingCertificates:
         return current + (self._previous if time.monotonic() < self._previous_until else b"")
 
     def problem(self) -> str:
-        """Return why nobody should ask this replica, or the empty text."""
+        """Return why this replica has no valid certificate, or the empty text."""
         if self._leaf is None or self._leaf.parsed()[0].not_valid_after_utc <= datetime.now(UTC):
             return "there is no valid certificate"
         return ""
 
     async def start(self) -> None:
-        """Read or make the certificates; raises HostError when that cannot be done."""
+        """Read or create the certificates; raises HostError when that fails."""
         authority, leaf = await self._controller.reconcile()
         self._authority = authority
         self._leaf = leaf
         self.tls = ServerTls(leaf.certificates, leaf.key, clients=self._clients)
 
     async def follow(self) -> None:
-        """Serve what stands in the Secrets, from the next handshake after it changed."""
+        """Serve the certificates of the Secrets; a change applies from the next handshake on."""
         async with asyncio.TaskGroup() as group:
             for informer, _ in self._secrets:
                 informer.listen(lambda _notice, _body: self._wake())
@@ -107,7 +107,7 @@ class ServingCertificates:
             group.create_task(self._adopt_for_ever())
 
     async def _renew(self, _key: str) -> Again:
-        """Renew what is missing or ends soon, and return when to look again."""
+        """Renew certificates that are missing or expire soon, and return when to check again."""
         _, leaf = await self._controller.reconcile(publish=self._trust)
         self._serve(leaf)
         if self._previous and time.monotonic() >= self._previous_until:
@@ -143,7 +143,7 @@ class ServingCertificates:
             if not is_good_leaf(leaf, authority, self._settings, datetime.now(UTC)):
                 continue  # one of them is still to be written
             if authority != self._authority:
-                await asyncio.sleep(_PUBLISH_SECONDS)  # somebody else replaced both: the leader has to tell it first
+                await asyncio.sleep(_PUBLISH_SECONDS)  # both were replaced: the leader has to publish the bundle first
             self._authority = authority
             self._serve(leaf)
 
@@ -152,7 +152,7 @@ class ServingCertificates:
         return None if secret is None else read_pair(secret, is_authority=is_authority)
 
     def _ends(self) -> Iterator[tuple[tuple[str, ...], float]]:
-        """Yield for each Secret when the newest certificate in it ends, in seconds since 1970."""
+        """Yield for each Secret the expiry of its newest certificate, in seconds since 1970."""
         for (_, name), pair in zip(self._secrets, (self._authority, self._leaf), strict=True):
             if pair is not None:
                 yield (name,), pair.parsed()[0].not_valid_after_utc.timestamp()
