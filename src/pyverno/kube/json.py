@@ -48,7 +48,7 @@ _LONG_NUMBER = b"0" * 19
 # Where a number that long may stand outside of strings.
 _LONG_TOKEN = regex(rb"(?:^|[:,\[\s])-?[0-9]{19}")
 
-MAX_SCANNED_BYTES = 128 * 1024
+MAX_SCANNED_BYTES = 256 * 1024
 """A JSON text that is more than 1,024 levels deep may be this long; the exact errors of Go are for such texts too."""
 
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -70,7 +70,7 @@ def decode(data: bytes | str) -> JSON:
     """Read one JSON text as Go reads it.
 
     Integers beyond 64 bits become floats, a lone surrogate or a byte that is not UTF-8 becomes U+FFFD, the last of
-    equal keys wins. Up to 10,000 levels deep, 1,024 in a text of more than 128 KiB. Raises `DocumentError` for anything
+    equal keys wins. Up to 10,000 levels deep, 1,024 in a text of more than 256 KiB. Raises `DocumentError` for anything
     else, NaN included: with Go's text, or with the offset where the text is longer than that.
 
     >>> decode('{"a": [1, 2.5, null]}')
