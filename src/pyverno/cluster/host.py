@@ -82,6 +82,10 @@ class Reads(Protocol):
         """Note objects that were listed."""
         ...
 
+    def note_failure(self) -> None:
+        """Note that a question got no answer: another time it may."""
+        ...
+
 
 class ClusterHost:
     """Answers rules from one cluster; what is not built yet says so and is an error, never an empty answer.
@@ -211,7 +215,12 @@ class ClusterHost:
         """Return the data of a GlobalContextEntry, which is always in memory."""
         if self._global_entries is None:
             raise HostUnavailableError(f"no global context is available to read entry `{name}`")
-        return self._global_entries.get(name)
+        try:
+            return self._global_entries.get(name)
+        except HostError:
+            if self._reads is not None:
+                self._reads.note_failure()
+            raise
 
     def is_entry_cached(self, name: str) -> bool:
         """Tell whether the data of a GlobalContextEntry need no work."""
@@ -284,6 +293,14 @@ class ClusterHost:
         return self._egress
 
     def _ask(self, asking: Coroutine[Any, Any, _T], what: str, seconds: float | None = None) -> _T:
+        try:
+            return self._await(asking, what, seconds)
+        except HostError as error:
+            if self._reads is not None and not isinstance(error, NotFoundError):
+                self._reads.note_failure()
+            raise
+
+    def _await(self, asking: Coroutine[Any, Any, _T], what: str, seconds: float | None) -> _T:
         limit = self._seconds if seconds is None else seconds
         if self._deadline is not None:
             limit = min(limit, max(self._deadline - time.monotonic(), 0.0))

@@ -153,6 +153,7 @@ class _Notes:
     def __init__(self) -> None:
         self.read: list[tuple[str, str, str, bool]] = []
         self.listed: list[tuple[str, str, JSON]] = []
+        self.failures = 0
 
     def at_hand(self, gvr: GVR, namespace: str, name: str) -> JSONObject | None:
         return {"metadata": {"name": name}, "data": {}} if name == "known" else None
@@ -162,6 +163,9 @@ class _Notes:
 
     def note_list(self, gvr: GVR, namespace: str, selector: JSONObject | None) -> None:
         self.listed.append((gvr.resource, namespace, selector))
+
+    def note_failure(self) -> None:
+        self.failures += 1
 
 
 def test_an_evaluation_can_have_its_reads_noted() -> None:
@@ -177,6 +181,10 @@ def test_an_evaluation_can_have_its_reads_noted() -> None:
             noting.api_call(parse_api_path("/api/v1/namespaces/absent"), method="GET", body=None)
         noting.list_objects("v1", "ConfigMap", "default", {"matchLabels": {"a": "b"}})
         host.get_object("v1", "ConfigMap", "default", "other")
+        assert 0 == notes.failures
+        with pytest.raises(HostError):
+            noting.api_call(parse_api_path("/api/v1/namespaces/default/configmaps"), method="PUT", body={})
+        assert 1 == notes.failures
         assert [
             ("configmaps", "default", "known", True),
             ("configmaps", "default", "none", False),

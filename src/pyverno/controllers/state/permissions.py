@@ -6,7 +6,7 @@ is not checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeGuard
 
 from pyverno.cluster.client import Client
@@ -18,6 +18,7 @@ from pyverno.lazyregex import regex
 from pyverno.policy.cel.constraints import MatchConstraints
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.generate import Generate
 from pyverno.policy.kinds import find_kind
 from pyverno.policy.mutate import Mutate, Target
 
@@ -26,6 +27,8 @@ __all__ = ["ReadPermissions", "TargetPermissions", "is_scanned", "resources_of"]
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _VERBS: Final = ("get", "list", "watch")
 _TARGET_VERBS: Final = ("get", "update")
+_GENERATED_VERBS: Final = ("get", "create")
+_SYNCHRONIZED_VERBS: Final = ("get", "create", "update", "delete")
 _NAME: Final = regex("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -88,6 +91,10 @@ class TargetPermissions:
             return ()
         texts: list[str] = []
         for index, rule in enumerate(policy.spec.rules):
+            if isinstance(rule.action, Generate):
+                lacking = await self._lacks_generating(rule.action, policy.namespace or "")
+                texts.extend(f"path: spec.rules[{index}].generate..: {text}" for text in lacking)
+                continue
             targets = rule.action.targets if isinstance(rule.action, Mutate) else None
             missing = [
                 text for target in targets or () if (text := await self._missing(target, policy.namespace or ""))
@@ -100,26 +107,48 @@ class TargetPermissions:
         return tuple(texts)
 
     async def _missing(self, target: Target, own_namespace: str) -> str:
-        group, version = parse_api_version(target.api_version)
-        found = self._kinds().find(GVK(group, version, target.kind))
+        namespace = own_namespace or target.namespace
+        return await self._lacks(target.api_version, target.kind, namespace, _TARGET_VERBS)
+
+    async def _lacks_generating(self, generate: Generate, own_namespace: str) -> list[str]:
+        """Return a text for each kind that the account could not generate, and if it has to, keep in step."""
+        verbs = _SYNCHRONIZED_VERBS if generate.synchronize else _GENERATED_VERBS
+        patterns = [generate.pattern] if generate.foreach is None else [each.pattern for each in generate.foreach]
+        wanted: dict[tuple[str, str, str], None] = {}
+        for pattern in patterns:
+            namespace = own_namespace or pattern.namespace
+            for text in pattern.clone_list.kinds or (f"{pattern.api_version}/{pattern.kind}",):
+                api_version, _, kind = text.rpartition("/")
+                if kind in ("status", "scale") and "/" in api_version:  # `v1/Pod/status`
+                    api_version, _, parent = api_version.rpartition("/")
+                    kind = f"{parent}/{kind}"
+                wanted[api_version, kind, namespace] = None
+        texts = [await self._lacks(*each, verbs) for each in wanted]
+        return [text for text in texts if text]
+
+    async def _lacks(self, api_version: str, kind: str, namespace: str, verbs: Sequence[str]) -> str:
+        """Return which verbs an account lacks for a kind, "" where it lacks none."""
+        parent, _, subresource = kind.partition("/")
+        found = self._kinds().find(GVK(*parse_api_version(api_version), parent))
         if found is None:  # variables and wildcards are resolved only when the rule runs
             return ""
-        namespace = own_namespace or target.namespace
         if not _NAME.fullmatch(namespace):
             namespace = ""
-        verbs = [
-            verb
-            for verb in _TARGET_VERBS
-            if await _lacks(self._client, self._account, verb, found.gvr, namespace) is not None
+        gvr = found.gvr if not subresource else GVR(found.group, found.version, f"{found.plural}/{subresource}")
+        lacking = [
+            verb for verb in verbs if await _lacks(self._client, self._account, verb, gvr, namespace) is not None
         ]
         where = f" in namespace {namespace}" if namespace else ""
-        what = f"{target.api_version}/{target.kind}{where}"
-        return f"{self._account} requires permissions {','.join(verbs)} for resource {what}" if verbs else ""
+        what = f"{api_version}/{kind}{where}"
+        return f"{self._account} requires permissions {','.join(lacking)} for resource {what}" if lacking else ""
 
 
 async def _lacks(client: Client, account: str, verb: str, gvr: GVR, namespace: str = "") -> str | None:
     """Return why an account may not do something (the reason can be empty), None when it may."""
-    asked = {"verb": verb, "group": gvr.group, "version": gvr.version, "resource": gvr.resource}
+    resource, _, subresource = gvr.resource.partition("/")
+    asked = {"verb": verb, "group": gvr.group, "version": gvr.version, "resource": resource}
+    if subresource:
+        asked["subresource"] = subresource
     if namespace:
         asked["namespace"] = namespace
     review = {

@@ -143,3 +143,30 @@ def test_a_namespace_that_is_not_known_yet_is_every_namespace() -> None:
 def test_an_account_that_is_not_named_is_not_asked_about() -> None:
     """Then nothing is refused, whatever the targets are."""
     assert () == refusals(mutating({"apiVersion": "v1", "kind": "PersistentVolumeClaim"}), account="")
+
+
+def generating(**generate: Any) -> ClusterPolicy:
+    """Return a policy that generates."""
+    where = {"namespace": "{{ request.object.metadata.name }}"}
+    rule = {
+        "name": "make",
+        "match": {"any": [{"resources": {"kinds": ["Namespace"]}}]},
+        "generate": {**where, **generate},
+    }
+    found = written({"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "spec": {"rules": [rule]}})
+    assert isinstance(found, ClusterPolicy)
+    return found
+
+
+def test_a_rule_that_could_not_generate_is_refused() -> None:
+    """What is kept in step must be changed and deleted as well; each kind of a list is asked about."""
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "bot", "data": {}}
+    once, kept = generating(**made), generating(**made, synchronize=True)
+    copies = generating(cloneList={"namespace": "default", "kinds": ["v1/Secret", "v1/Pod"]})
+    start = f"path: spec.rules[0].generate..: {USER} requires permissions"
+    assert (f"{start} get,create for resource v1/ServiceAccount",) == refusals(once)
+    assert (f"{start} get,create,update,delete for resource v1/ServiceAccount",) == refusals(kept)
+    assert (
+        f"{start} get,create for resource v1/Secret",
+        f"{start} create for resource v1/Pod",
+    ) == refusals(copies)

@@ -252,8 +252,15 @@ class Generator:
                     await self._delete(run, copy, "its source is gone")
             if not run.work.rules[facts.name]:
                 run.wait(result.message, Awaited(*source[:3]))
-        if not notes.missing:
+        if notes.has_failed:
             run.errors.append(HostError(result.message))
+        elif not notes.missing:
+            # the same comes of it until the policy changes; a change of the trigger is a request of its own
+            self._await_policy(run, result.message)
+
+    def _await_policy(self, run: _Run, message: str) -> None:
+        gvr = _POLICIES[run.work.policy[0]]
+        run.wait(message, Awaited(gvr, *run.work.policy[1:]))
 
     # --------------------------------------------------------------------------------------------------------- deletion
 

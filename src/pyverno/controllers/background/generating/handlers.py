@@ -6,36 +6,44 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from pyverno.cluster.client import Client
 from pyverno.controllers.background.generating.generator import Generator
 from pyverno.controllers.background.generating.work import Work
 from pyverno.controllers.background.work import Awaited, Done, Waiting
 from pyverno.controllers.state.policystore import Identity
 from pyverno.errors import PyvernoError
-from pyverno.policy.updaterequest import AdmissionContext, RequestType, Trigger, UpdateRequest
+from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import UPDATE_REQUESTS, AdmissionContext, RequestType, Trigger, UpdateRequest
 
 __all__ = ["GenerateHandler", "works_of"]
 
 _PATIENCE_SECONDS: Final = 20.0
 """How long a request waits for the change that it announces: the API server may have refused it after all."""
 
-_MAX_FIRST: Final = 10_000
+_MAX_KNOWN: Final = 10_000
+_NOT_FOUND: Final = 404
 _NO_CONTEXT: Final = AdmissionContext()
 
 
 class GenerateHandler:
-    """Does the work of `generate` and `cel-generate` requests."""
+    """Does the work of `generate` and `cel-generate` requests.
 
-    def __init__(self, generator: Generator) -> None:
-        """Take what does the work."""
+    Of several requests that wait with the same work the newest is kept: a trigger that changes often, and that a rule
+    fails on, must not fill the cluster with requests.
+    """
+
+    def __init__(self, client: Client, namespace: str, generator: Generator) -> None:
+        """Take the client, the namespace of the requests, and what does the work."""
+        self._client = client
+        self._namespace = namespace
         self._generator = generator
         self._first: dict[str, float] = {}
+        self._waiting: dict[tuple[object, ...], tuple[float, str]] = {}
 
     async def handle(self, request: UpdateRequest) -> Done | Waiting:
         """Bring up to date what the request names; raises HostError or StatusError after all of it was tried."""
-        uid = request.uid or request.name
-        if len(self._first) >= _MAX_FIRST:
-            self._first = {}
-        is_late = time.monotonic() - self._first.setdefault(uid, time.monotonic()) > _PATIENCE_SECONDS
+        first = self._first_seen(request)
+        is_late = time.monotonic() - first > _PATIENCE_SECONDS
         problem: PyvernoError | None = None
         waits: list[Waiting] = []
         for work in works_of(request, is_late=is_late):
@@ -46,12 +54,37 @@ class GenerateHandler:
                 continue
             if isinstance(outcome, Waiting):
                 waits.append(outcome)
+        if problem is None and not waits:
+            self._first.pop(request.uid, None)
+            return Done()
+        if await self._is_superseded(request, first):
+            return Done("a newer request waits with the same work")
         if problem is not None:
             raise problem
-        if waits:
-            return _joined(waits)
-        self._first.pop(uid, None)
-        return Done()
+        return _joined(waits)
+
+    def _first_seen(self, request: UpdateRequest) -> float:
+        """Return when a request was first worked on, in seconds of the monotonic clock."""
+        if len(self._first) >= _MAX_KNOWN:
+            self._first = {}
+        return self._first.setdefault(request.uid, time.monotonic())
+
+    async def _is_superseded(self, request: UpdateRequest, first: float) -> bool:
+        """Tell whether a newer request waits with the same work; an older one that does is deleted."""
+        same = tuple((work.policy, work.trigger, tuple(work.rules.items())) for work in works_of(request))
+        known = self._waiting.get(same)
+        if known is not None and known[1] != request.name:
+            if known[0] > first:
+                return True
+            try:
+                await self._client.delete(UPDATE_REQUESTS, known[1], self._namespace)
+            except StatusError as error:
+                if error.status != _NOT_FOUND:
+                    raise
+        if len(self._waiting) >= _MAX_KNOWN:
+            self._waiting = {}
+        self._waiting[same] = first, request.name
+        return False
 
 
 def works_of(request: UpdateRequest, *, is_late: bool = False) -> Iterator[Work]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from pyverno.cluster.informer import Notice
 from pyverno.controllers.background.context import BackgroundContext
@@ -24,6 +25,9 @@ from pyverno.policy.updaterequest import RequestType
 
 __all__ = ["Generating"]
 
+_FOLLOWED_ANYWAY: Final = ("kyverno.io", "policies.kyverno.io")
+"""The groups of policies, whose changes wake what was generated."""
+
 
 class Generating:
     """Puts the parts together: UpdateRequests, generated objects, their sources and policies wake one generator."""
@@ -42,7 +46,7 @@ class Generating:
             metrics=context.metrics,
         )
         self._policies = GeneratingPolicies(context, self._generator, self._downstreams, self._keep)
-        handler = GenerateHandler(self._generator)
+        handler = GenerateHandler(context.client, context.settings.namespace, self._generator)
         self.handlers = {RequestType.GENERATE: handler, RequestType.CEL_GENERATE: handler}
 
     def controllers(self) -> Iterator[Runnable]:
@@ -87,6 +91,7 @@ class Generating:
         outcome = await self._generator.run(work)
         if isinstance(outcome, Waiting):
             for awaited in outcome.on:
-                self._sources.follow(Source(awaited.resource, awaited.namespace, awaited.name), key)
+                if awaited.resource.group not in _FOLLOWED_ANYWAY:
+                    self._sources.follow(Source(awaited.resource, awaited.namespace, awaited.name), key)
             return Again(outcome.seconds)
         return None

@@ -124,6 +124,7 @@ class ReadNotes(Generic[Key]):
         self._sources = sources
         self.objects: dict[Source, JSONObject | None] = {}
         self.lists: set[Source] = set()
+        self.has_failed = False
 
     def at_hand(self, gvr: GVR, namespace: str, name: str) -> JSONObject | None:
         """Return an object that is in memory."""
@@ -136,6 +137,10 @@ class ReadNotes(Generic[Key]):
     def note_list(self, gvr: GVR, namespace: str, selector: JSONObject | None) -> None:
         """Note objects that were listed."""
         self.lists.add(Source(gvr, namespace, selector=format_selector(selector)))
+
+    def note_failure(self) -> None:
+        """Note that a question got no answer."""
+        self.has_failed = True
 
     @property
     def missing(self) -> tuple[Source, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyverno.engine.actions.cel.annotations import annotation_detail
 from pyverno.engine.actions.cel.validate import exempted, no_exceptions
@@ -13,7 +13,7 @@ from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVK, parse_api_version
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.cel import Program
 from pyverno.value import dataclass
 
@@ -36,7 +36,10 @@ class GeneratingAction:
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Collect what the entries ask for; nothing is created here."""
-        session = CelSession(run, {**request_bindings(run.request), "exceptions": no_exceptions()}, self.variables)
+        return self._generated(run, no_exceptions())
+
+    def _generated(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
+        session = CelSession(run, {**request_bindings(run.request), "exceptions": dict(exceptions)}, self.variables)
         try:
             unmet = first_unmet(session.for_conditions(), self.conditions)
             if unmet is not None:
@@ -57,8 +60,13 @@ class GeneratingAction:
         return (Verdict(Status.PASS, "policy evaluated successfully", detail, effects=effects),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
-        """Skip the policy."""
-        return exempted(exemptions)
+        """Skip the policy, or generate with what the first exception allows that makes a difference."""
+        verdicts = exempted(exemptions)
+        if verdicts is not None or not exemptions:
+            return verdicts
+        usual = self._generated(run, no_exceptions())
+        outcomes = (self._generated(run, exemption.allowances) for exemption in exemptions)
+        return next((outcome for outcome in outcomes if outcome != usual), usual)
 
     def _effect(self, namespace: str, document: JSONObject, run: Run) -> CreateEffect:
         ref = ResourceRef.of(document)

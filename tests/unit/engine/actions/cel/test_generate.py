@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.celpolicies import ERROR, ask, conditions, kyverno, named, said
+from tests.support.celpolicies import ERROR, ask, conditions, exception, kyverno, named, said
 
 GENERATED = "policy evaluated successfully"
 
@@ -114,3 +114,15 @@ def test_a_copy_names_its_source_and_outlives_the_policy():
     )
     assert (True, False) == (copy.orphan_on_policy_delete, made.orphan_on_policy_delete)
     assert (False, False) == (copy.adopts, made.adopts)
+
+
+def test_what_an_exception_allows_is_seen_by_conditions():
+    """Without the exception the condition does not hold, and nothing is generated."""
+    policy = kyverno(
+        "GeneratingPolicy",
+        generate=[{"expression": f"generator.Apply('x', [{cm('a')}])"}],
+        matchConditions=conditions("'busybox' in exceptions.allowedImages"),
+    )
+    allowed = exception(kind="GeneratingPolicy", images=["busybox"])
+    assert ["a"] == [document["metadata"]["name"] for document in documents(ask(policy, allowed))]
+    assert [] == documents(ask(policy))

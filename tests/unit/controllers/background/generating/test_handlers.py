@@ -1,0 +1,88 @@
+"""UpdateRequests that generate: what they ask for, and what becomes of those that cannot be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyverno.controllers.background.generating.handlers import works_of
+from pyverno.controllers.background.work import read_request
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.policy.updaterequest import UPDATE_REQUESTS, Trigger
+from tests.support.background import World, in_cluster
+
+POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+TRIGGER = {"apiVersion": "v1", "kind": "Namespace", "name": "team", "uid": "7"}
+
+
+def request(request_type: str = "generate", policy: str = "copy", *rules: JSONObject) -> Any:
+    """Return a decoded request."""
+    spec = {"requestType": request_type, "policy": policy, "ruleContext": list(rules), "context": {}}
+    metadata = {"name": "ur-1", "namespace": "kyverno", "uid": "1"}
+    return read_request({"apiVersion": "kyverno.io/v2", "kind": "UpdateRequest", "metadata": metadata, "spec": spec})
+
+
+def test_rules_of_one_trigger_are_one_piece_of_work() -> None:
+    """They are evaluated together; another trigger is another piece."""
+    other = {**TRIGGER, "name": "other", "uid": "8"}
+    found = request(
+        "generate",
+        "copy",
+        {"rule": "a", "trigger": TRIGGER},
+        {"rule": "b", "trigger": TRIGGER, "deleteDownstream": True},
+        {"rule": "a", "trigger": other},
+    )
+    works = list(works_of(found))
+    assert [{"a": False, "b": True}, {"a": False}] == [work.rules for work in works]
+    assert Trigger("v1", "Namespace", "", "team", "7") == works[0].trigger
+    assert ("kyverno.io/ClusterPolicy", "", "copy") == works[0].policy
+
+
+def test_a_policy_in_cel_has_one_rule_without_a_name() -> None:
+    """Its labels name none; what only restores a cache of Kyverno's asks for nothing."""
+    cel = {"rule": "team/copy", "trigger": TRIGGER}
+    [work] = works_of(request("cel-generate", "team/copy", cel))
+    assert (("policies.kyverno.io/NamespacedGeneratingPolicy", "team", "copy"), {"": False}) == (
+        work.policy,
+        work.rules,
+    )
+    assert [] == list(works_of(request("cel-generate", "copy", {**cel, "cacheRestore": True})))
+
+
+def test_of_requests_that_cannot_be_done_the_newest_stays() -> None:
+    """A trigger that changes all the time and that the rule fails on does not fill the cluster with requests."""
+    rule = {
+        "name": "broken",
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["trigger"]}}]},
+        "generate": {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": "made",
+            "namespace": "{{ request.object.data.nowhere }}",
+            "data": {"data": {"a": "1"}},
+        },
+    }
+    policy = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "broken"}}
+
+    async def act(world: World) -> None:
+        await world.apply(POLICIES, {**policy, "spec": {"rules": [rule]}})
+        trigger = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trigger"}, "data": {"a": "0"}}
+        await world.client.create(CONFIG_MAPS, trigger, "default")
+        for number in range(5):
+            await world.client.patch(CONFIG_MAPS, "trigger", {"data": {"a": str(number + 1)}}, "default")
+
+        async def left() -> list[JSONObject]:
+            found: list[JSONObject] = (await world.client.list(UPDATE_REQUESTS, "kyverno"))["items"]
+            return found
+
+        async def has_settled() -> bool:
+            waiting = await left()
+            if len(waiting) != 1 or "nowhere" not in (waiting[0].get("status") or {}).get("message", ""):
+                return False
+            asked = waiting[0]["spec"]["context"]["admissionRequestInfo"]["admissionRequest"]
+            return bool(asked["object"]["data"]["a"] == "5")
+
+        await world.until(has_settled)
+
+    in_cluster(act)
