@@ -33,7 +33,7 @@ PROCESS_CALLS = {
     "asyncio.create_subprocess_exec": {
         "cli/sandbox/run.py",
         "cluster/credentials.py",
-        "controllers/runtime/processes.py",
+        "controllers/runtime/processgroup/processes.py",
     },
     "asyncio.create_subprocess_shell": set(),
 }

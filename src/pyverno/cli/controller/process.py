@@ -1,4 +1,4 @@
-"""One of several processes of `pyverno controller admission`, as `pyverno.controllers.runtime.processes` starts them.
+"""One of several processes of `pyverno controller admission`, started by `controllers.runtime.processgroup`.
 
 Its only argument is the number of an open socket; the flags come from there.
 """
@@ -17,8 +17,8 @@ from pyverno.cli.controller.flags import AdmissionFlags
 from pyverno.cli.controller.run import assembled, settings_of
 from pyverno.cli.controller.services import access_of, begin_log
 from pyverno.cli.errors import guarded
-from pyverno.controllers.runtime.peers import Peers
 from pyverno.controllers.runtime.process import run_process
+from pyverno.controllers.runtime.processgroup.peers import Peers
 from pyverno.errors import HostError
 from pyverno.telemetry.metrics import Metrics
 

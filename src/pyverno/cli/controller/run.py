@@ -33,7 +33,7 @@ from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.runtime.process import Service, run_process
-from pyverno.controllers.runtime.processes import Processes, can_share_ports
+from pyverno.controllers.runtime.processgroup.processes import Processes, can_share_ports
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.errors import UsageError
 from pyverno.telemetry.logs import AnswerLog
@@ -46,7 +46,7 @@ from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
     from pyverno.cli.controller.flags import AdmissionFlags
-    from pyverno.controllers.runtime.peers import Peers
+    from pyverno.controllers.runtime.processgroup.peers import Peers
 
 __all__ = ["assembled", "run_admission", "settings_of"]
 

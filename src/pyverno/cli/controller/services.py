@@ -18,7 +18,7 @@ from pyverno.controllers.certificates.secrettls import SecretTls
 from pyverno.controllers.runtime.collectorauthority import collector_authority
 from pyverno.controllers.runtime.metricsport import MetricsPort
 from pyverno.controllers.runtime.process import Service
-from pyverno.controllers.runtime.processes import Processes
+from pyverno.controllers.runtime.processgroup.processes import Processes
 from pyverno.controllers.runtime.profiling import ProfilingPort
 from pyverno.controllers.state.hosts import HostSettings
 from pyverno.errors import UsageError

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from pyverno.controllers.runtime.channel import Channel
+from pyverno.controllers.runtime.processgroup.channel import Channel
 from pyverno.errors import HostError
 from pyverno.telemetry.exposition import Exposition
 from pyverno.telemetry.instruments import Departed, Reading

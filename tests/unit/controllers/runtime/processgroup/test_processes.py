@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from pyverno.controllers.runtime import peers, processes
-from pyverno.controllers.runtime.channel import Channel
-from pyverno.controllers.runtime.peers import Peers
-from pyverno.controllers.runtime.processes import Processes
+from pyverno.controllers.runtime.processgroup import peers, processes
+from pyverno.controllers.runtime.processgroup.channel import Channel
+from pyverno.controllers.runtime.processgroup.peers import Peers
+from pyverno.controllers.runtime.processgroup.processes import Processes
 from pyverno.errors import HostError
 from pyverno.telemetry.instruments import Instruments
 from pyverno.telemetry.metric import Metric

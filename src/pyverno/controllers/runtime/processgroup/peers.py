@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from pyverno.controllers.runtime.channel import Channel
+from pyverno.controllers.runtime.processgroup.channel import Channel
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.snapshots import packed
 
