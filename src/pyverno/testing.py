@@ -164,6 +164,8 @@ class PolicySandbox:
         if BACKGROUND in further and not self._settings.background_account:
             account = BACKGROUND.user(self._settings.namespace)
             self._settings = replace(self._settings, background_account=account)
+        if CLEANUP in further and not self._settings.cleanup_account:
+            self._settings = replace(self._settings, cleanup_account=CLEANUP.user(self._settings.namespace))
         self._further = tuple(further)
         self._as_installed = as_installed
         self._stop = asyncio.Event()

@@ -295,7 +295,9 @@ def _pod(settings: InstallSettings) -> JSONObject:
 
 
 def _account(settings: InstallSettings) -> Iterator[str]:
-    yield f"--backgroundServiceAccountName=system:serviceaccount:{settings.namespace}:{BACKGROUND.name}"
+    user = f"system:serviceaccount:{settings.namespace}"
+    yield f"--backgroundServiceAccountName={user}:{BACKGROUND.name}"
+    yield f"--cleanupServiceAccountName={user}:{CLEANUP.name}"
     yield f"--reportsServiceAccountName=system:serviceaccount:{settings.namespace}:{REPORTS.name}"
 
 

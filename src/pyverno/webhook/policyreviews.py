@@ -15,6 +15,7 @@ from pyverno.errors import PolicyError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
+from pyverno.policy.cel.policies import DeletingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
@@ -28,6 +29,9 @@ _DISABLED = "PolicyException resources would not be processed until it is enable
 
 Refusals = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
 """Returns reasons to reject a valid policy of the legacy kinds."""
+
+MissingPermissions = Callable[[CleanupPolicy | DeletingPolicy], Awaitable[Sequence[str]]]
+"""Returns the permissions that the cleanup controller lacks for a policy, as messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,19 @@ class DocumentReviews:
         exceptions: ExceptionSettings,
         refusals: Refusals | None = None,
         *,
+        missing: MissingPermissions | None = None,
         http_in_namespaces: bool = False,
     ) -> None:
         """Take the inputs of warnings about missing kinds and ineffective exceptions.
 
-        `refusals` returns further reasons to reject a valid policy, such as missing permissions; `http_in_namespaces`
-        lets namespaced policies call services.
+        `refusals` returns further reasons to reject a valid policy, such as missing permissions; `missing` returns the
+        permissions that the cleanup controller lacks for a policy. `http_in_namespaces` lets namespaced policies call
+        services.
         """
         self._kinds = kinds
         self._exceptions = exceptions
         self._refusals = refusals
+        self._missing = missing
         self._http_in_namespaces = http_in_namespaces
 
     def paths(self) -> Mapping[str, Special]:
@@ -85,6 +92,12 @@ class DocumentReviews:
             refusals = await self._refusals(compiled.written)
             if refusals:
                 return AdmissionResponse(allowed=False, message="\n".join(refusals), warnings=warnings)
+        if self._missing is not None and isinstance(compiled.written, (CleanupPolicy, DeletingPolicy)):
+            missing = tuple(await self._missing(compiled.written))
+            # Kyverno: a deleting policy is stored, and leaves out what it may not delete
+            if missing and isinstance(compiled.written, CleanupPolicy):
+                return AdmissionResponse(allowed=False, message="\n".join(missing), warnings=warnings)
+            warnings += missing
         return AdmissionResponse(warnings=warnings)
 
     def _compile(self, admission_request: AdmissionRequest) -> Compiled:

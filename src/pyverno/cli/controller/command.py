@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.records import command_of
 from pyverno.cli.controller.backgroundflags import BackgroundFlags
+from pyverno.cli.controller.cleanupflags import CleanupFlags
 from pyverno.cli.controller.flags import AdmissionFlags
 from pyverno.cli.controller.reportsflags import ReportsFlags
 
@@ -24,6 +25,12 @@ def _background(flags: BackgroundFlags) -> None:
     from pyverno.cli.controller.background import run_background
 
     run_background(flags)
+
+
+def _cleanup(flags: CleanupFlags) -> None:
+    from pyverno.cli.controller.cleanup import run_cleanup
+
+    run_cleanup(flags)
 
 
 def _reports(flags: ReportsFlags) -> None:
@@ -56,6 +63,16 @@ controller = group(
         ),
     ),
     command_of(
+        "cleanup",
+        "Delete objects on the schedules of policies, and when their time to live is over.",
+        CleanupFlags,
+        _cleanup,
+        examples=(
+            "pyverno controller cleanup",
+            "pyverno controller cleanup --kubeconfig ~/.kube/config --dryRun",
+        ),
+    ),
+    command_of(
         "reports",
         "Scan what exists, and write reports of the results of policies.",
         ReportsFlags,
@@ -65,5 +82,10 @@ controller = group(
             "pyverno controller reports --kubeconfig ~/.kube/config --backgroundScanInterval 30m",
         ),
     ),
-    examples=("pyverno controller admission", "pyverno controller background", "pyverno controller reports"),
+    examples=(
+        "pyverno controller admission",
+        "pyverno controller background",
+        "pyverno controller cleanup",
+        "pyverno controller reports",
+    ),
 )

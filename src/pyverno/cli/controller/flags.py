@@ -128,6 +128,11 @@ class ReportFlags:
         "User of the background controller; policies that need more permissions than it has are rejected.",
         metavar="USER",
     )
+    cleanup_account: str = text(
+        "--cleanupServiceAccountName",
+        "User of the cleanup controller; cleanup policies that need more permissions are rejected. Not in Kyverno.",
+        metavar="USER",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         reports_account=flags.reports.account,
         background_account=flags.reports.background_account,
+        cleanup_account=flags.reports.cleanup_account,
         audit=AuditSettings(flags.reports.audit_workers, flags.reports.audit_capacity),
         reports=ReportSettings(
             flags.reports.of_admission,

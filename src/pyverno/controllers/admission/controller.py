@@ -19,6 +19,7 @@ from pyverno.controllers.runtime.events import Event, Events
 from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.controllers.state.deletionpermissions import DeletionPermissions
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.state.permissions import TargetPermissions
 from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
@@ -164,10 +165,12 @@ class AdmissionController:
         if tls is None:
             raise HostError("there is no certificate to listen with")
         targets = TargetPermissions(self._client, settings.background_account, lambda: self._cluster.kinds)
+        deletions = DeletionPermissions(self._client, settings.cleanup_account, lambda: self._cluster.kinds)
         reviews = DocumentReviews(
             lambda: self._cluster.kinds,
             settings.exceptions,
             targets.refusals,
+            missing=deletions.missing,
             http_in_namespaces=settings.hosts.allows_http_in_namespaces,
         )
         server = WebhookServer(

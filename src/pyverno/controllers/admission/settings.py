@@ -54,7 +54,8 @@ class AdmissionSettings:
     replica among the others, `deployment` is what it is a replica of ("" outside of a cluster). `reports_account` is
     the user name of the service account that reports are made with: whether it may read what policies are about stands
     in their status. `background_account` is that of the controller that changes existing objects: policies with targets
-    that it may not change are refused. Everything is looked at again every `resync_seconds`, also when nothing is known
+    that it may not change are refused; `cleanup_account` is that of the cleanup controller, with the same consequence
+    for cleanup policies. Everything is looked at again every `resync_seconds`, also when nothing is known
     to have changed; 0 is for never. With `shares_port` other processes of this replica listen at the same port.
     """
 
@@ -87,6 +88,7 @@ class AdmissionSettings:
     events: EventSettings = field(default_factory=EventSettings)
     reports_account: str = ""
     background_account: str = ""
+    cleanup_account: str = ""
     reports: ReportSettings = field(default_factory=ReportSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     shares_port: bool = False

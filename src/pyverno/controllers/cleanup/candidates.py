@@ -10,60 +10,80 @@ from pyverno.controllers.state.targets import targets_of
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.wildcard import has_wildcard
 from pyverno.policy.cel.constraints import ResourceRule
 from pyverno.policy.cel.policies import DeletingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
+from pyverno.policy.match import MatchBlocks
 from pyverno.value import dataclass
 
 __all__ = ["Candidates", "candidates_of", "list_pages"]
 
 _ANY: Final = "*"
 _PAGE: Final = 500
+_MAX_NAMES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The objects of a kind that a policy may select: in a namespace ("" = all), with certain labels ("" = any)."""
+    """The objects of a kind that a policy may select: in a namespace, with certain labels, of one name ("" = all)."""
 
     info: KindInfo
     namespace: str = ""
     selector: str = ""
+    name: str = ""
 
 
 def candidates_of(policy: CleanupPolicy | DeletingPolicy, kinds: KindTable) -> tuple[Candidates, ...]:
     """Return what has to be listed for a policy, each resource once.
 
     A policy of a namespace sees neither other namespaces nor kinds of the cluster. Kinds that the cluster does not
-    serve, or cannot list, have no objects.
+    serve, or cannot list, have no objects. Where a policy names a few objects, these alone are read: a role may be
+    about their names.
     """
     namespace = policy.namespace or "default" if policy.is_namespaced else ""
     if isinstance(policy, CleanupPolicy):
-        infos, selector = _of_kinds(policy.spec.match.kinds(), kinds), ""
+        infos, selector = _of_blocks(policy.spec.match, kinds), ""
     else:
         constraints = policy.spec.match_constraints
         infos = _of_rules(constraints.resource_rules if constraints is not None else (), kinds)
         selector = _selector_text(constraints.object_selector) if constraints is not None else ""
-    found: dict[tuple[str, str], Candidates] = {}
-    for info in infos:
+    found: dict[tuple[str, str], tuple[KindInfo, frozenset[str] | None]] = {}
+    for info, names in infos:
         if (info.namespaced or not namespace) and _can_be_listed(info):
-            found.setdefault((info.group, info.plural), Candidates(info, namespace, selector))
-    return tuple(found.values())
+            known, before = found.get((info.group, info.plural), (info, frozenset[str]()))
+            found[info.group, info.plural] = known, None if names is None or before is None else before | names
+    return tuple(
+        Candidates(info, namespace, selector, name)
+        for info, names in found.values()
+        for name in (sorted(names) if names is not None and len(names) <= _MAX_NAMES else [""])
+    )
 
 
-def _of_kinds(texts: Iterable[str], kinds: KindTable) -> Iterator[KindInfo]:
-    for text in texts:
-        for target in targets_of(text, kinds):
-            if target.subresource:
-                continue
-            if target.resource == _ANY:
-                yield from kinds
-                continue
-            info = kinds.by_resource(GVR(target.group, target.version, target.resource))
-            if info is not None:
-                yield info
+def _of_blocks(match: MatchBlocks, kinds: KindTable) -> Iterator[tuple[KindInfo, frozenset[str] | None]]:
+    """Yield the kinds of a match section, each with the names that its block allows (None = any)."""
+    for block in match.blocks:
+        resources = block.resources
+        texts = (*resources.names, *((resources.name,) if resources.name else ()))
+        names = None if not texts or any(has_wildcard(each) for each in texts) else frozenset(texts)
+        for text in resources.kinds:
+            for info in _of_kind(text, kinds):
+                yield info, names
 
 
-def _of_rules(rules: Iterable[ResourceRule], kinds: KindTable) -> Iterator[KindInfo]:
+def _of_kind(text: str, kinds: KindTable) -> Iterator[KindInfo]:
+    for target in targets_of(text, kinds):
+        if target.subresource:
+            continue
+        if target.resource == _ANY:
+            yield from kinds
+            continue
+        info = kinds.by_resource(GVR(target.group, target.version, target.resource))
+        if info is not None:
+            yield info
+
+
+def _of_rules(rules: Iterable[ResourceRule], kinds: KindTable) -> Iterator[tuple[KindInfo, frozenset[str] | None]]:
     for rule in rules:
         for info in kinds:
             fits = (
@@ -72,7 +92,7 @@ def _of_rules(rules: Iterable[ResourceRule], kinds: KindTable) -> Iterator[KindI
                 and (info.plural in rule.resources or _ANY in rule.resources or "*/*" in rule.resources)
             )
             if fits:
-                yield info
+                yield info, frozenset(rule.resource_names) or None
 
 
 def _has(entries: tuple[str, ...], value: str) -> bool:
@@ -109,8 +129,8 @@ async def list_pages(client: Client, found: Candidates, *, name: str = "") -> As
     query = [("limit", str(_PAGE))]
     if found.selector:
         query.append(("labelSelector", found.selector))
-    if name:
-        query.append(("fieldSelector", f"metadata.name={name}"))
+    if name or found.name:
+        query.append(("fieldSelector", f"metadata.name={name or found.name}"))
     path, following = resource_path(info.gvr, found.namespace), ""
     while True:
         pinned = [*query, ("continue", following)] if following else query

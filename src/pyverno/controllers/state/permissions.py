@@ -22,7 +22,7 @@ from pyverno.policy.generate import Generate
 from pyverno.policy.kinds import find_kind
 from pyverno.policy.mutate import Mutate, Target
 
-__all__ = ["ReadPermissions", "TargetPermissions", "is_scanned", "resources_of"]
+__all__ = ["ReadPermissions", "TargetPermissions", "is_scanned", "lacks", "resources_of"]
 
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _VERBS: Final = ("get", "list", "watch")
@@ -68,7 +68,7 @@ class ReadPermissions:
         texts: list[str] = []
         for gvr in resources_of(policy.spec.match_constraints):
             for verb in _VERBS:
-                problem = await _lacks(self._client, self._account, verb, gvr)
+                problem = await lacks(self._client, self._account, verb, gvr)
                 if problem is not None:
                     texts.append(f"{verb} {gvr.group}/{gvr.version}, Resource={gvr.resource}: {problem}")
         if not texts:
@@ -135,15 +135,15 @@ class TargetPermissions:
         if not _NAME.fullmatch(namespace):
             namespace = ""
         gvr = found.gvr if not subresource else GVR(found.group, found.version, f"{found.plural}/{subresource}")
-        lacking = [
-            verb for verb in verbs if await _lacks(self._client, self._account, verb, gvr, namespace) is not None
-        ]
+        lacking = [verb for verb in verbs if await lacks(self._client, self._account, verb, gvr, namespace) is not None]
         where = f" in namespace {namespace}" if namespace else ""
         what = f"{api_version}/{kind}{where}"
         return f"{self._account} requires permissions {','.join(lacking)} for resource {what}" if lacking else ""
 
 
-async def _lacks(client: Client, account: str, verb: str, gvr: GVR, namespace: str = "") -> str | None:
+async def lacks(
+    client: Client, account: str, verb: str, gvr: GVR, namespace: str = "", *, name: str = ""
+) -> str | None:
     """Return why an account may not do something (the reason can be empty), None when it may."""
     resource, _, subresource = gvr.resource.partition("/")
     asked = {"verb": verb, "group": gvr.group, "version": gvr.version, "resource": resource}
@@ -151,6 +151,8 @@ async def _lacks(client: Client, account: str, verb: str, gvr: GVR, namespace: s
         asked["subresource"] = subresource
     if namespace:
         asked["namespace"] = namespace
+    if name:
+        asked["name"] = name
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",

@@ -120,7 +120,7 @@ KYVERNO = {
 
 OURS = {
     *("context", "shutdownDelay", "clientCAFile", "clientAllowedNames", "removeWebhooks"),
-    *("tlsKeyAlgorithm", "metricsKeyAlgorithm", "tufMirror", "webhookProcesses"),
+    *("tlsKeyAlgorithm", "metricsKeyAlgorithm", "tufMirror", "webhookProcesses", "cleanupServiceAccountName"),
 }
 """Flags that Kyverno does not have, or that have another default here."""
 

@@ -51,6 +51,21 @@ def test_an_object_selector_is_left_to_the_api_server() -> None:
     assert [("Pod", "", "app=web,tier in (a,b),old notin (c),!x")] == found
 
 
+def test_objects_that_a_policy_names_are_read_by_name() -> None:
+    """A role may be about these names; a wildcard, or another block without names, is about all."""
+
+    def names(*blocks: dict[str, Any]) -> list[str]:
+        body = cleanup_policy(match={"any": [{"resources": {"kinds": ["Secret"], **each}} for each in blocks]})
+        written = compile_document(Document(body, "")).written
+        assert isinstance(written, CleanupPolicy)
+        return [each.name for each in candidates_of(written, KNOWN_KINDS)]
+
+    assert ["a", "b"] == names({"names": ["b", "a"]}, {"name": "a"})
+    assert [""] == names({"names": ["a", "b*"]})
+    assert [""] == names({"names": ["a"]}, {"namespaces": ["team"]})
+    assert [""] == names({"names": [f"n{number}" for number in range(100)]})
+
+
 def test_wildcards_stand_for_what_is_served() -> None:
     """In groups, versions and resources."""
     found = {kind for kind, _, _ in listed(deleting_policy(matchConstraints=rules("*", group="apps")))}

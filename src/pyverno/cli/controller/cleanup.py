@@ -1,0 +1,93 @@
+"""The work of `pyverno controller cleanup`: settings from flags and environment, and the process."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.services import (
+    DEFAULT_BURST,
+    DEFAULT_QPS,
+    access_of,
+    begin_log,
+    host_settings,
+    identity_of,
+    metrics_services,
+    namespace_of,
+    profiling_services,
+    tracing_services,
+)
+from pyverno.controllers.cleanup.controller import CleanupController, CleanupSettings
+from pyverno.controllers.runtime.events import EventSettings
+from pyverno.controllers.runtime.healthport import HealthPort
+from pyverno.controllers.runtime.process import Service, run_process
+from pyverno.errors import UsageError
+from pyverno.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from pyverno.cli.controller.cleanupflags import CleanupFlags
+
+__all__ = ["cleanup_settings", "run_cleanup"]
+
+_LEAST_INTERVAL = 1.0
+
+log = logging.getLogger("pyverno.cleanup")
+
+
+def run_cleanup(flags: CleanupFlags) -> None:
+    """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
+    begin_log(flags)
+    without_effect = ineffective(flags)
+    if without_effect:
+        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
+    access = access_of(flags, os.environ)
+    metrics = Metrics()
+    controller = CleanupController(access, cleanup_settings(flags, os.environ), metrics)
+    services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]
+    services.extend(tracing_services(flags, access, "kyverno-cleanup-controller"))
+    if flags.health.port:
+        services.append(HealthPort(controller.problem, flags.health.host, flags.health.port))
+    run_process(controller.run, services)
+
+
+def cleanup_settings(flags: CleanupFlags, environment: Mapping[str, str]) -> CleanupSettings:
+    """Return the settings of a controller; raises UsageError for an invalid value."""
+    cluster, work = flags.cluster, flags.work
+    if work.ttl_interval < _LEAST_INTERVAL:
+        raise UsageError(f'invalid argument "{work.ttl_interval:g}s" for "--ttlReconciliationInterval" flag: below 1s')
+    if work.max_deletions < 0:
+        raise UsageError(f'invalid argument "{work.max_deletions}" for "--confirmDeletionsAbove" flag: below 0')
+    return CleanupSettings(
+        namespace=namespace_of(environment),
+        config_map=environment.get("INIT_CONFIG") or "kyverno",
+        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
+        identity=identity_of(environment),
+        zone=_zone(environment.get("TZ") or ""),
+        is_dry_run=work.is_dry_run,
+        protects_managed=work.protects_managed,
+        max_deletions=work.max_deletions,
+        ttl_seconds=work.ttl_interval,
+        lease_retry=cluster.lease_retry,
+        qps=cluster.qps or DEFAULT_QPS,
+        burst=cluster.burst or DEFAULT_BURST,
+        events_qps=cluster.events_qps or DEFAULT_QPS,
+        events_burst=cluster.events_burst or DEFAULT_BURST,
+        resync_seconds=cluster.resync,
+        events=EventSettings(flags.events.max_queued, flags.events.omitted),
+        hosts=host_settings(flags, environment),
+    )
+
+
+def _zone(name: str) -> tzinfo:
+    """Return the time zone of schedules; as in Kyverno's images UTC, unless TZ names another."""
+    if name in ("", "UTC"):
+        return UTC
+    try:
+        return ZoneInfo(name.removeprefix(":"))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"environment variable TZ: no time zone `{name}` is known") from None
