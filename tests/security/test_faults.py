@@ -12,11 +12,11 @@ from functools import _lru_cache_wrapper, partial
 import pytest
 
 from pyverno.compiler.compile import Compilation, Compiled
-from pyverno.engine.actions.cel.inplace import in_place
 from pyverno.engine.decision import Decision
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.faults import error_verdict
 from pyverno.engine.host import Host, NoHost
+from pyverno.engine.inplace import in_place
 from pyverno.engine.phases import MUTATING_EXISTING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
@@ -375,7 +375,7 @@ UNREACHED: Mapping[str, str] = {
     **{
         f"pyverno.engine.{name}": "asked before a review, for which the rule is lowered"
         for name in (
-            "actions.cel.inplace.in_place",
+            "inplace.in_place",
             "cel.constraints.ConstraintMatcher.for_any_operation",
             "cel.constraints._for_any",
         )

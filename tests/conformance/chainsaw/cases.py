@@ -22,10 +22,10 @@ _DEFINITIONS: Final = Path("policies", ".chainsaw", "crds")
 _RUN: Final = (
     *("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation"),
     *("admission-assert-other", "events", "globalcontext", "vap-generation", "webhook-config"),
+    "background-mutate-existing",
 )
 _NOT_RUN: Final[Mapping[str, str]] = {
     "background-generate": "needs the background controller",
-    "background-mutate-existing": "needs the background controller",
     "background-cleanup": "needs the cleanup controller",
     "reports": "needs the reports controller",
     "image-registry": "needs image registries and the verification of signatures",
@@ -43,7 +43,6 @@ _SCRIPTS: Final = {
 }
 _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
     "background-generate": _NOT_RUN["background-generate"],
-    "mutate-existing": _NOT_RUN["background-mutate-existing"],
     "reports": _NOT_RUN["reports"],
     "manifest-signature": _NOT_RUN["manifest-signature"],
     "image-validating": _NOT_RUN["image-registry"],

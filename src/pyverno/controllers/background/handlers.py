@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.generating.part import Generating
+from pyverno.controllers.background.mutating.part import Mutating
 from pyverno.controllers.background.work import Handler
 from pyverno.controllers.runtime.leader import Runnable
 from pyverno.policy.updaterequest import RequestType
@@ -33,7 +34,7 @@ class Part(Protocol):
         ...
 
 
-PARTS: Final[tuple[Callable[[BackgroundContext], Part], ...]] = (Generating,)
+PARTS: Final[tuple[Callable[[BackgroundContext], Part], ...]] = (Generating, Mutating)
 """What makes the parts whose handlers and controllers share their state."""
 
 HANDLERS: Final[Mapping[RequestType, Callable[[BackgroundContext], Handler]]] = MappingProxyType({})

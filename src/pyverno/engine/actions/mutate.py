@@ -208,8 +208,12 @@ class MutateExisting:
     change: Change
 
     def run(self, run: Run) -> Sequence[Verdict]:
-        """Return one verdict per target; a target that fails does not stop the others."""
+        """Return one verdict per target; a target that fails does not stop the others.
+
+        An object that several entries select is changed by one after the other: the last effect on it holds them all.
+        """
         verdicts: list[Verdict] = []
+        changed: dict[tuple[ResourceRef, str], JSON] = {}
         for entry in self.targets:
             try:
                 found = entry.find(run)
@@ -217,7 +221,12 @@ class MutateExisting:
                 # COMPAT: upstream prints an empty prefix (E1.29)
                 verdicts.append(error_verdict(error, prefix=": "))
                 continue
-            verdicts.extend(self._one(entry, existing, run) for existing in found)
+            for existing in found:
+                place = (existing.owner, existing.subresource)
+                verdict = self._one(entry, existing, run, changed.get(place, existing.document))
+                if verdict.patched is not None:
+                    changed[place] = verdict.patched
+                verdicts.append(verdict)
         return verdicts
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
@@ -226,8 +235,8 @@ class MutateExisting:
         text = "rule is skipped due to policy exception " + ", ".join(keys)
         return (Verdict(Status.SKIP, text, exceptions=keys),)
 
-    def _one(self, entry: Targets, existing: ExistingObject, run: Run) -> Verdict:
-        document, target = existing.document, existing.ref
+    def _one(self, entry: Targets, existing: ExistingObject, run: Run, document: JSON) -> Verdict:
+        target = existing.ref
         inner = run.with_scope(run.scope.with_values(target=document))
         try:
             for binding in entry.bindings:

@@ -1,24 +1,18 @@
-"""Mutation in CEL of existing objects that no request triggered: each object is judged as an update of itself.
-
-This is how a MutatingPolicy with `mutateExisting` works on policy events and at intervals, and on a request for all
-objects that it matches when it names no targets of its own. This module must never look for objects.
-"""
+"""Mutation in CEL of an existing object as an update of itself; which objects these are is not decided here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from pyverno.engine.actions.cel.mutate import MutatingAction, mutating_bindings
-from pyverno.engine.actions.cel.targets import MutatingTargets
 from pyverno.engine.actions.cel.validate import SKIPPED
-from pyverno.engine.cel.constraints import ConstraintMatcher
 from pyverno.engine.cel.session import CelCondition, CelSession, first_unmet
 from pyverno.engine.effects import PatchEffect
 from pyverno.engine.result import ResourceRef, Verdict
-from pyverno.engine.rule import CompiledRule, Exemption, Run, Stage
-from pyverno.value import dataclass, replace
+from pyverno.engine.rule import Exemption, Run
+from pyverno.value import dataclass
 
-__all__ = ["MutatingInPlace", "in_place"]
+__all__ = ["MutatingInPlace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +38,6 @@ class MutatingInPlace:
         """Skip the policy, or mutate with what an exception allows."""
         verdicts = self.action.exempt(run, exemptions)
         return None if verdicts is None else tuple(_as_effects(verdicts, run))
-
-
-def in_place(rule: CompiledRule) -> CompiledRule | None:
-    """Return the rule of a MutatingPolicy in the form that judges each existing object by itself.
-
-    None for a rule whose targets an expression returns: that needs a request.
-    """
-    match rule.action:
-        case MutatingTargets(targets=targets) as existing:
-            if targets.expression is not None:
-                return None
-            matcher, triggers, conditions = targets.matcher, existing.conditions, targets.conditions
-            action = MutatingAction(
-                existing.mutations, conditions, existing.variables, existing.refuses_atomics, existing.annotations
-            )
-        case MutatingAction() as action:
-            if not isinstance(rule.matcher, ConstraintMatcher):
-                return None
-            matcher, triggers = rule.matcher.for_any_operation(), ()
-            action = replace(action, conditions=(*action.conditions, *action.target_conditions))
-        case _:  # what does not compile: its error is the verdict on every object
-            return replace(rule, stage=Stage.MUTATE_EXISTING)
-    return replace(rule, stage=Stage.MUTATE_EXISTING, matcher=matcher, action=MutatingInPlace(action, triggers))
 
 
 def _as_effects(verdicts: Sequence[Verdict], run: Run) -> Iterator[Verdict]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyverno.compiler.compile import compile_document
-from pyverno.engine.actions.cel.inplace import in_place
 from pyverno.engine.engine import Engine
+from pyverno.engine.inplace import in_place
 from pyverno.engine.phases import MUTATING_EXISTING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request

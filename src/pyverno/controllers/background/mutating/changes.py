@@ -1,0 +1,158 @@
+"""Performs what rules want changed of existing objects: one evaluation after the other until no write conflicts.
+
+Each object is written at most once for one request, and only when it changes. A target that fails does not stop the
+others; what failed is one error in the end, with an event for each target. This module must never evaluate a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, NamedTuple
+
+from pyverno.controllers.applier import Applied, Cause, Change
+from pyverno.controllers.runtime.events import Event
+from pyverno.engine.effects import Effect, PatchEffect
+from pyverno.engine.engine import Review
+from pyverno.engine.result import ResourceRef, RuleResult, Status
+from pyverno.engine.rule import PolicyInfo
+from pyverno.errors import HostError, PyvernoError
+from pyverno.kube.status import StatusError
+from pyverno.value import dataclass, field
+
+__all__ = ["Changes", "Failed", "Place"]
+
+_ATTEMPTS: Final = 5
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
+_SOURCE: Final = "kyverno-mutate"
+_MAX_NAMED: Final = 3
+_BAD: Final = (Status.FAIL, Status.ERROR, Status.WARN)
+
+Apply = Callable[[Effect, Cause], Awaitable[Applied]]
+Evaluate = Callable[[int], Awaitable[Review | None]]
+"""Evaluates the rules; takes how often that was done before. None means that there is nothing left to evaluate."""
+
+
+class Place(NamedTuple):
+    """What is written: for a rule and its trigger, an object or its subresource."""
+
+    rule: str
+    target: ResourceRef
+    subresource: str
+    trigger: ResourceRef | None
+
+
+class Failed(NamedTuple):
+    """One failure: the rule, the target if it is known, and the reason."""
+
+    rule: str
+    target: ResourceRef | None
+    reason: str
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes of one UpdateRequest, for one policy.
+
+    `done` are the places that earlier attempts wrote. `selects` tells of an object whether it may be changed at all.
+    """
+
+    policy: PolicyInfo
+    apply: Apply
+    emit: Callable[[Event], None]
+    selects: Callable[[PatchEffect], bool] = lambda _effect: True
+    done: set[Place] = field(default_factory=set)
+    failures: list[Failed] = field(default_factory=list)
+    written: int = 0
+
+    async def perform(self, evaluate: Evaluate, trigger: ResourceRef | None, reason: str = "") -> None:
+        """Evaluate and write; what another writer changed in between is evaluated again.
+
+        Raises nothing that a policy or a refusal of the API server causes: that is noted in `failures`.
+        """
+        for attempt in range(_ATTEMPTS):
+            review = await evaluate(attempt)
+            if review is None:
+                return
+            conflicts = await self._write(review, trigger, reason)
+            if not conflicts:
+                self._note_errors(review.results, trigger)
+                return
+        for place in conflicts:
+            text = f"{place.target} changed {_ATTEMPTS} times while it was written"
+            self.fail(place.rule, text, place.target)
+
+    def fail(self, rule: str, reason: str, target: ResourceRef | None = None) -> None:
+        """Note a failure, once."""
+        failed = Failed(rule, target, reason)
+        if failed not in self.failures:
+            self.failures.append(failed)
+
+    def finish(self, known: str = "") -> None:
+        """Raise HostError when something failed; `known` is the error of the attempt before, which has its events."""
+        if not self.failures:
+            return
+        message = _summarize(self.failures)
+        if message != known:
+            for failed in self.failures:
+                self.emit(self._error_event(failed))
+        raise HostError(message)
+
+    async def _write(self, review: Review, trigger: ResourceRef | None, reason: str) -> list[Place]:
+        """Perform the effects of a review; return the places that another writer changed in between."""
+        # the last effect on an object holds the changes of those before
+        wanted = {
+            Place(result.rule.name, effect.target, effect.subresource, trigger): effect
+            for result in review.results
+            for effect in result.effects
+            if isinstance(effect, PatchEffect)
+        }
+        conflicts = []
+        for place, effect in wanted.items():
+            if place in self.done or not self.selects(effect):
+                continue
+            try:
+                applied = await self.apply(effect, Cause(self._policy, place.rule, trigger, reason))
+            except StatusError as error:
+                if error.status == _CONFLICT:
+                    conflicts.append(place)
+                elif error.status != _NOT_FOUND:  # an object that is gone needs no change
+                    self.fail(place.rule, error.message, effect.target)
+            except PyvernoError as error:
+                self.fail(place.rule, error.message, effect.target)
+            else:
+                self.done.add(place)
+                if applied.change is not Change.UNCHANGED:
+                    self.written += 1
+                    self.emit(self._success_event(effect.target))
+        return conflicts
+
+    def _note_errors(self, results: Iterable[RuleResult], trigger: ResourceRef | None) -> None:
+        for result in results:
+            if result.status in _BAD:
+                self.fail(result.rule.name, result.message, result.target or trigger)
+
+    @property
+    def _policy(self) -> ResourceRef:
+        info = self.policy
+        return ResourceRef(info.api_version, info.kind, info.namespace, info.name)
+
+    def _success_event(self, target: ResourceRef) -> Event:
+        return Event("PolicyApplied", "Resource Mutated", "resource mutated", self._policy, target, _SOURCE)
+
+    def _error_event(self, failed: Failed) -> Event:
+        # Kyverno: the note has the name of the policy without its namespace
+        name = f"{self.policy.name}/{failed.rule}" if failed.rule else self.policy.name
+        note = f"policy {name} error: {failed.reason}"
+        return Event("PolicyError", "None", note, self._policy, failed.target, _SOURCE)
+
+
+def _summarize(failures: Iterable[Failed]) -> str:
+    """Return one text for several failures.
+
+    >>> _summarize([Failed("a", None, "no room"), Failed("b", ResourceRef("v1", "Pod", "x", "y"), "forbidden")])
+    'no room; x/Pod/y: forbidden'
+    """
+    texts = [each.reason if each.target is None else f"{each.target}: {each.reason}" for each in failures]
+    rest = len(texts) - _MAX_NAMED
+    return "; ".join(texts[:_MAX_NAMED]) + (f"; and {rest} more" if rest > 0 else "")

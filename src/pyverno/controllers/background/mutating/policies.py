@@ -1,0 +1,109 @@
+"""Requests to change existing objects when a policy is created or changed, and again at each interval.
+
+One request stands for all objects of a rule, however many there are: it has no trigger. Its name follows from policy,
+generation and rule, so that there is one at a time, whichever replica leads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+from pyverno.controllers.background.context import BackgroundContext
+from pyverno.controllers.runtime.reconcile import Again, Controller
+from pyverno.controllers.state.policystore import Identity
+from pyverno.kube.json import JSON
+from pyverno.kube.status import StatusError
+from pyverno.policy.cel.policies import MutatingPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.mutate import Mutate
+from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, UpdateRequestSpec
+
+__all__ = ["MutatingPolicies"]
+
+_ALREADY_EXISTS: Final = 409
+
+Written = ClusterPolicy | MutatingPolicy
+
+
+class MutatingPolicies:
+    """Follows the policies that change existing objects; a change of anything but the spec is no change."""
+
+    def __init__(self, context: BackgroundContext) -> None:
+        """Take what the controller works with; `controller` is run by the leader."""
+        self._context = context
+        self._specs: dict[Identity, JSON] = {}
+        self.controller: Controller[Identity] = Controller(
+            "mutate-existing", self._reconcile, keys=self._begin, metrics=context.metrics
+        )
+        context.state.listen(self._look)
+
+    def _begin(self) -> Iterator[Identity]:
+        """Yield every policy: what changed while no replica led is not known."""
+        self._specs = {}
+        yield from self._changed()
+
+    def _look(self) -> None:
+        if self.controller.is_running:
+            for identity in self._changed():
+                self.controller.add(identity)
+
+    def _changed(self) -> Iterator[Identity]:
+        known = self._context.state.store.compiled()
+        self._specs = {identity: spec for identity, spec in self._specs.items() if identity in known}
+        for identity, compiled in tuple(known.items()):
+            if not isinstance(compiled.written, Written):
+                continue
+            spec = compiled.document.value.get("spec")
+            if identity not in self._specs or self._specs[identity] != spec:
+                self._specs[identity] = spec
+                yield identity
+
+    async def _reconcile(self, identity: Identity) -> Again | None:
+        compiled = self._context.state.store.compiled().get(identity)
+        # a policy that does not compile was refused, or is about to be replaced
+        if compiled is None or compiled.errors or not isinstance(compiled.written, Written):
+            return None
+        written = compiled.written
+        specs = tuple(_wanted(written))
+        metadata = compiled.document.value["metadata"]
+        for spec in specs:
+            await self._submit(spec, (*identity, spec.rule, metadata.get("uid"), metadata.get("generation")))
+        if not specs or not _is_repeated(written):
+            return None
+        return Again(self._context.settings.scan_seconds)
+
+    async def _submit(self, spec: UpdateRequestSpec, parts: tuple[object, ...]) -> None:
+        """Create a request, unless the same one is still being worked on."""
+        namespace = self._context.settings.namespace
+        digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+        body = spec.to_json(namespace)
+        metadata = {**body["metadata"], "name": f"ur-{digest}"}
+        del metadata["generateName"]
+        try:
+            await self._context.client.create(UPDATE_REQUESTS, {**body, "metadata": metadata}, namespace)
+        except StatusError as error:
+            if error.status != _ALREADY_EXISTS or error.reason != "AlreadyExists":
+                raise
+
+
+def _wanted(policy: Written) -> Iterator[UpdateRequestSpec]:
+    """Yield a request for each rule that changes what exists when the policy changes."""
+    if isinstance(policy, MutatingPolicy):
+        if policy.spec.evaluation.mutate_existing:
+            yield UpdateRequestSpec(RequestType.CEL_MUTATE, policy.key)
+        return
+    for rule in policy.spec.rules:
+        if isinstance(rule.action, Mutate) and rule.action.targets:
+            own = rule.action.mutate_existing_on_policy_update
+            if policy.spec.mutate_existing_on_policy_update if own is None else own:
+                yield UpdateRequestSpec(RequestType.MUTATE, policy.key, rule=rule.name)
+
+
+def _is_repeated(policy: Written) -> bool:
+    """Tell whether a policy works at each interval; Kyverno: not when an expression names its targets."""
+    if isinstance(policy, ClusterPolicy):
+        return True
+    targets = policy.spec.target_match_constraints
+    return targets is None or targets.expression is None

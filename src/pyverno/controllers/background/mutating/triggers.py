@@ -1,0 +1,145 @@
+"""The admission requests that UpdateRequests were created for, as the engine takes them, with what is true by now.
+
+A created object is read again: its creation may have been refused after the webhooks allowed it. This module must never
+evaluate a rule.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from pyverno.cluster.client import Client
+from pyverno.controllers.background.work import Awaited, Done, Waiting
+from pyverno.engine.request import Operation, Request, User
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.resource import Resource
+from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import UpdateRequest
+from pyverno.value import replace
+from pyverno.webhook.configuration import Configuration
+
+__all__ = ["ClusterFacts", "Triggers", "with_surroundings"]
+
+_NOT_FOUND: Final = 404
+_READ_AGAIN: Final = (0.05, 0.1, 0.2, 0.4)
+"""Pauses in which an object that is being created is read again."""
+
+_CREATION_SECONDS: Final = 60.0
+"""How long a creation may take after the webhooks allowed it: the longest time that an API server gives a request."""
+
+
+class ClusterFacts(Protocol):
+    """What is known of the cluster (`controllers.state.clusterstate.ClusterState`)."""
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds that the cluster serves."""
+        ...
+
+    @property
+    def configuration(self) -> Configuration:
+        """The ConfigMap."""
+        ...
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Return a namespace, None when it is unknown; raises HostError while namespaces are not known."""
+        ...
+
+
+def with_surroundings(request: Request, cluster: ClusterFacts) -> Request:
+    """Return a request that knows the namespace of its object, and the settings for all policies."""
+    found = cluster.namespace(request.namespace) if request.namespace else None
+    if found is not None:
+        request = replace(request, namespace_labels=Resource(found).labels, namespace_object=found)
+    return request.with_settings(cluster.configuration.evaluation)
+
+
+class Triggers:
+    """Makes requests of UpdateRequests."""
+
+    def __init__(
+        self, client: Client, cluster: ClusterFacts, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        """Take the client, what is known of the cluster, and the time in UTC."""
+        self._client = client
+        self._cluster = cluster
+        self._now = now
+
+    async def request(self, update: UpdateRequest) -> Request | Waiting | Done:
+        """Return the request that caused an UpdateRequest.
+
+        A Waiting while its object is not there yet; Done when the object will not come. Raises HostError and
+        StatusError.
+        """
+        admission = update.spec.context.request
+        if not isinstance(admission, dict):
+            return await self._of_policy_event(update)
+        context = update.spec.context
+        user = User.from_json(context.user).with_roles(context.roles, context.cluster_roles)
+        request = with_surroundings(Request.from_admission_review(admission, user=user), self._cluster)
+        if request.subresource and request.gvr is not None:
+            owner = self._cluster.kinds.by_resource(request.gvr)
+            request = request if owner is None else request.with_kind(owner.gvk)
+        if request.operation is not Operation.CREATE or request.subresource or not isinstance(request.object, dict):
+            return request
+        return await self._created(request, update)
+
+    async def _of_policy_event(self, update: UpdateRequest) -> Request | Done:
+        """Return the request for an object that an UpdateRequest names without an admission request."""
+        trigger = update.spec.resource
+        info = self._info(trigger.api_version, trigger.kind)
+        live = await self._read(info, trigger.namespace, trigger.name)
+        if live is None or (trigger.uid and Resource(live).uid != trigger.uid):
+            return Done(f"the trigger {trigger.kind} `{trigger.name}` is gone")
+        return with_surroundings(Request.from_policy_event(live, gvr=info.gvr), self._cluster)
+
+    async def _created(self, request: Request, update: UpdateRequest) -> Request | Waiting | Done:
+        view = Resource(request.object)
+        name = view.name or request.name
+        if not name:  # a name that the API server makes up is not known to webhooks that mutate
+            return request
+        info = self._info(view.api_version, view.kind)
+        for pause in (*_READ_AGAIN, 0.0):
+            live = await self._read(info, request.namespace, name)
+            if live is not None:
+                break
+            await asyncio.sleep(pause)
+        else:
+            return self._missing(info, request.namespace, name, update)
+        if view.uid and Resource(live).uid != view.uid:
+            return Done(f"{info.kind} `{name}` is another object by now")
+        return request.with_object(live)
+
+    def _missing(self, info: KindInfo, namespace: str, name: str, update: UpdateRequest) -> Waiting | Done:
+        if self._age(update.raw) > _CREATION_SECONDS:
+            return Done(f"{info.kind} `{name}` was never created, or is gone")
+        namespace = namespace if info.namespaced else ""
+        return Waiting(f"{info.kind} `{name}` is not created yet", (Awaited(info.gvr, namespace, name),))
+
+    def _age(self, body: Mapping[str, object]) -> float:
+        metadata = body.get("metadata")
+        written = metadata.get("creationTimestamp") if isinstance(metadata, dict) else None
+        if not isinstance(written, str):
+            return 0.0
+        created = datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return (self._now() - created).total_seconds()
+
+    async def _read(self, info: KindInfo, namespace: str, name: str) -> JSONObject | None:
+        try:
+            return await self._client.get(info.gvr, name, namespace if info.namespaced else "")
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+
+    def _info(self, api_version: str, kind: str) -> KindInfo:
+        info = self._cluster.kinds.find(GVK(*parse_api_version(api_version), kind))
+        if info is None:
+            raise HostError(f"the cluster does not serve {kind} of {api_version}")
+        return info

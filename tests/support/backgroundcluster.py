@@ -1,0 +1,154 @@
+"""A cluster with the admission and the background controller, in an event loop of its own thread, for several tests.
+
+with background_cluster() as cluster:
+    cluster.apply(text)                   # creates or replaces objects; policies are at work when it returns
+    cluster.until("v1", "ConfigMap", "team/a", lambda body: ...)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.kube.gvk import GVK, parse_api_version
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo
+from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import expand_lists, load_documents
+from pyverno.policy.kinds import KNOWN_KINDS, is_policy
+from pyverno.policy.updaterequest import UPDATE_REQUESTS
+from pyverno.telemetry.observer import Observers
+from pyverno.testing import BACKGROUND, PolicySandbox
+from pyverno.webhook.policyreviews import ExceptionSettings
+
+__all__ = ["BackgroundCluster", "background_cluster"]
+
+T = TypeVar("T")
+_SECONDS = 20.0
+_POLL = 0.02
+
+
+class BackgroundCluster:
+    """The running cluster, as its administrator sees it; all methods wait."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, cluster: PolicySandbox, client: Client) -> None:
+        self._loop = loop
+        self.cluster = cluster
+        self.client = client
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work in the loop of the cluster."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def apply(self, text: str) -> None:
+        """Create or replace objects; when policies are among them they are at work afterwards."""
+        bodies = [found.value for found in expand_lists(load_documents(text, file="test.yaml"))]
+        for body in bodies:
+            info, namespace = self._place(body)
+            try:
+                self.run(self.client.create(info.gvr, body, namespace))
+            except StatusError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+                current = self.run(self.client.get(info.gvr, body["metadata"]["name"], namespace))
+                version = current["metadata"]["resourceVersion"]
+                changed = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+                self.run(self.client.update(info.gvr, changed, namespace))
+        if any(is_policy(body) for body in bodies):
+            self.run(self.cluster.settle())
+
+    def get(self, api_version: str, kind: str, key: str) -> JSONObject | None:
+        """Return the object `namespace/name` or `name`, None when there is none."""
+        namespace, _, name = key.rpartition("/")
+        try:
+            return self.run(self.client.get(self._info(api_version, kind).gvr, name, namespace))
+        except StatusError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def delete(self, api_version: str, kind: str, key: str) -> None:
+        """Delete an object."""
+        namespace, _, name = key.rpartition("/")
+        self.run(self.client.delete(self._info(api_version, kind).gvr, name, namespace))
+
+    def until(
+        self, api_version: str, kind: str, key: str, holds: Callable[[JSONObject], object], *, why: str = ""
+    ) -> JSONObject:
+        """Wait until an object exists and something holds of it; returns it."""
+        return self.wait_for(lambda: (body := self.get(api_version, kind, key)) and holds(body) and body, f"{why}{key}")
+
+    def wait_for(self, ask: Callable[[], T | None], what: str = "") -> T:
+        """Wait until a question has a true answer; returns it."""
+        end = time.monotonic() + _SECONDS
+        while True:
+            found = ask()
+            if found:
+                return found
+            if time.monotonic() > end:
+                raise TimeoutError(f"{what}: not within {_SECONDS:g} seconds; requests: {self.requests()}")
+            time.sleep(_POLL)
+
+    def requests(self) -> list[JSONObject]:
+        """Return the UpdateRequests."""
+        listed = self.run(self.client.list(UPDATE_REQUESTS, "kyverno"))
+        return [
+            {"name": each["metadata"]["name"], **each["spec"], **(each.get("status") or {})} for each in listed["items"]
+        ]
+
+    def no_requests(self) -> None:
+        """Wait until every UpdateRequest is done."""
+        self.wait_for(lambda: not self.requests() or None, "all requests are done")
+
+    def events(self, namespace: str = "default") -> list[JSONObject]:
+        """Return the events of a namespace."""
+        info = self._info("events.k8s.io/v1", "Event")
+        items: list[JSONObject] = self.run(self.client.list(info.gvr, namespace))["items"]
+        return items
+
+    def _place(self, body: JSONObject) -> tuple[KindInfo, str]:
+        info = self._info(body["apiVersion"], body["kind"])
+        return info, (body["metadata"].get("namespace") or "default") if info.namespaced else ""
+
+    @staticmethod
+    def _info(api_version: str, kind: str) -> KindInfo:
+        found = KNOWN_KINDS.find(GVK(*parse_api_version(api_version), kind))
+        assert found is not None, f"{api_version} {kind}"
+        return found
+
+
+@contextmanager
+def background_cluster(**settings: Any) -> Iterator[BackgroundCluster]:
+    """Run a cluster; `settings` are those of the admission controller."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="cluster", daemon=True)
+    thread.start()
+    exceptions = ExceptionSettings(enabled=True, namespace="*")
+    admission = AdmissionSettings(**{"exceptions": exceptions, "qps": 0, "lease_retry": 60, **settings})
+    sandbox = Sandbox(Settings(kubelet=False))
+
+    async def start() -> tuple[PolicySandbox, Client]:
+        cluster = PolicySandbox(sandbox, Observers(), admission, further=(BACKGROUND,))
+        await cluster.__aenter__()
+        return cluster, Client(load_kubeconfig(sandbox.kubeconfig, environment={}), qps=0)
+
+    async def stop(cluster: PolicySandbox, client: Client) -> None:
+        await client.close()
+        await cluster.__aexit__(None, None, None)
+
+    cluster, client = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
+    try:
+        yield BackgroundCluster(loop, cluster, client)
+    finally:
+        asyncio.run_coroutine_threadsafe(stop(cluster, client), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()

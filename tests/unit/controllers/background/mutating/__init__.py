@@ -1,0 +1,1 @@
+"""Unit tests of `pyverno.controllers.background.mutating`."""

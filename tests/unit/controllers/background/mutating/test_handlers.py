@@ -1,0 +1,290 @@
+"""Existing objects in a cluster: changed when a request triggers a rule, when a policy changes, and never twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.backgroundcluster import BackgroundCluster, background_cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[BackgroundCluster]:
+    """Run one cluster for all tests; each has a namespace and policies of its own."""
+    with background_cluster() as found:
+        yield found
+
+
+def config_map(place: str, labels: str = "", data: str = "a: b") -> str:
+    """Return a ConfigMap."""
+    namespace, name = place.split("/")
+    return f"""---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: {namespace}, labels: {{{labels}}}}}
+data: {{{data}}}
+"""
+
+
+def namespace(name: str, labels: str = "") -> str:
+    """Return a Namespace."""
+    return f"---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}, labels: {{{labels}}}}}\n"
+
+
+def labels(body: Any) -> Any:
+    """Return the labels of an object."""
+    return body["metadata"].get("labels") or {}
+
+
+def rule(name: str, own: str, mutate: str, *, match: str = "kinds: [ConfigMap], names: [trigger]") -> str:
+    """Return a ClusterPolicy of one rule that is triggered in one namespace."""
+    return f"""---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {{name: {name}}}
+spec:
+  rules:
+  - name: change
+    match: {{any: [{{resources: {{{match}, namespaces: [{own}]}}}}]}}
+    mutate:
+{mutate}
+"""
+
+
+def test_a_request_changes_the_targets_of_a_rule(cluster: BackgroundCluster) -> None:
+    """Names with wildcards, variables, a selector, and preconditions and context for each target."""
+    cluster.apply(namespace("targets"))
+    for name, more in (("app-1", "tier: web"), ("app-2", "tier: web, pinned: 'true'"), ("app-3", "tier: db")):
+        cluster.apply(config_map(f"targets/{name}", more))
+    cluster.apply(
+        rule(
+            "targets",
+            "targets",
+            """
+      targets:
+      - apiVersion: v1
+        kind: ConfigMap
+        namespace: "{{ request.object.metadata.namespace }}"
+        name: "app-*"
+        selector: {matchLabels: {tier: web}}
+        context:
+        - name: own
+          variable: {jmesPath: target.metadata.name}
+        preconditions:
+          all:
+          - {key: "{{ target.metadata.labels.pinned || 'false' }}", operator: NotEquals, value: "true"}
+      patchStrategicMerge:
+        metadata: {labels: {changed-by: "{{ request.object.data.by }}", own: "{{ own }}"}}""",
+        )
+    )
+    cluster.apply(config_map("targets/trigger", data="by: alice"))
+    found = cluster.until("v1", "ConfigMap", "targets/app-1", lambda body: "changed-by" in labels(body))
+    assert {"tier": "web", "changed-by": "alice", "own": "app-1"} == labels(found)
+    cluster.no_requests()
+    for name in ("app-2", "app-3"):
+        assert "changed-by" not in labels(cluster.get("v1", "ConfigMap", f"targets/{name}"))
+
+
+def test_a_change_of_a_config_map_rolls_a_deployment_out(cluster: BackgroundCluster) -> None:
+    """The template of the Deployment says which version of the ConfigMap it runs with."""
+    cluster.apply(
+        namespace("rollout")
+        + config_map("rollout/trigger")
+        + """---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: rollout}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+"""
+    )
+    cluster.apply(
+        rule(
+            "rollout",
+            "rollout",
+            """
+      targets:
+      - {apiVersion: apps/v1, kind: Deployment, namespace: rollout, name: web}
+      patchStrategicMerge:
+        spec: {template: {metadata: {annotations: {config: "{{ request.object.metadata.resourceVersion }}"}}}}""",
+            match="kinds: [ConfigMap], names: [trigger], operations: [UPDATE]",
+        )
+    )
+    cluster.apply(config_map("rollout/trigger", data="a: c"))
+    found = cluster.until(
+        "apps/v1", "Deployment", "rollout/web", lambda body: body["spec"]["template"]["metadata"].get("annotations")
+    )
+    assert found["metadata"]["generation"] == 2
+    cluster.no_requests()
+
+
+def test_a_deletion_triggers_rules_that_list_it(cluster: BackgroundCluster) -> None:
+    """`request.object` reads as the deleted object."""
+    cluster.apply(namespace("deletion") + config_map("deletion/trigger") + config_map("deletion/other"))
+    cluster.apply(
+        rule(
+            "deletion",
+            "deletion",
+            """
+      targets: [{apiVersion: v1, kind: ConfigMap, namespace: deletion, name: other}]
+      patchStrategicMerge: {metadata: {labels: {gone: "{{ request.object.metadata.name }}"}}}""",
+            match="kinds: [ConfigMap], names: [trigger], operations: [DELETE]",
+        )
+    )
+    cluster.delete("v1", "ConfigMap", "deletion/trigger")
+    cluster.until("v1", "ConfigMap", "deletion/other", lambda body: labels(body).get("gone") == "trigger")
+
+
+def test_a_policy_changes_what_exists_when_it_is_stored(cluster: BackgroundCluster) -> None:
+    """For every trigger that is there already, with neither user nor operation; a stored change does it again."""
+    cluster.apply(namespace("stored") + config_map("stored/trigger") + config_map("stored/other"))
+    mutate = """
+      mutateExistingOnPolicyUpdate: true
+      targets: [{apiVersion: v1, kind: ConfigMap, namespace: stored, name: other}]
+      patchStrategicMerge: {metadata: {labels: {seen: "{{ request.operation || 'BACKGROUND' }}-1"}}}"""
+    cluster.apply(rule("stored", "stored", mutate))
+    cluster.until("v1", "ConfigMap", "stored/other", lambda body: labels(body).get("seen") == "BACKGROUND-1")
+    cluster.apply(rule("stored", "stored", mutate.replace("-1", "-2")))
+    cluster.until("v1", "ConfigMap", "stored/other", lambda body: labels(body).get("seen") == "BACKGROUND-2")
+    cluster.no_requests()
+
+
+def test_subresources_of_targets_are_written_through_them(cluster: BackgroundCluster) -> None:
+    """A scale of its own kind, and the status of a node."""
+    cluster.apply(
+        namespace("parts")
+        + """---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: parts}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu}
+"""
+    )
+    cluster.apply(
+        rule(
+            "parts",
+            "parts",
+            """
+      targets: [{apiVersion: apps/v1, kind: Deployment/scale, namespace: parts, name: web}]
+      patchStrategicMerge: {spec: {replicas: 0}}""",
+        ).rstrip()
+        + """
+  - name: capacity
+    match: {any: [{resources: {kinds: [ConfigMap], names: [trigger], namespaces: [parts]}}]}
+    mutate:
+      targets: [{apiVersion: v1, kind: Node/status, name: gpu}]
+      patchesJson6902: |-
+        [{"op": "add", "path": "/status/capacity", "value": {"example.com/gpu": "2"}}]
+"""
+    )
+    cluster.apply(config_map("parts/trigger"))
+    cluster.until("apps/v1", "Deployment", "parts/web", lambda body: body["spec"]["replicas"] == 0)
+    cluster.until("v1", "Node", "gpu", lambda body: (body.get("status") or {}).get("capacity"))
+
+
+def test_a_target_that_fails_does_not_stop_the_others_and_is_tried_again(cluster: BackgroundCluster) -> None:
+    """The request says why, an event too; what was written is not written again."""
+    cluster.apply(namespace("failing") + config_map("failing/one") + config_map("failing/two"))
+    cluster.apply(
+        rule(
+            "failing",
+            "failing",
+            """
+      targets:
+      - {apiVersion: v1, kind: ConfigMap, namespace: failing, name: one}
+      - {apiVersion: v1, kind: ConfigMap, namespace: failing, name: two}
+      patchesJson6902: |-
+        [{"op": "add", "path": "/data/list", "value": "{{ target.data.list || '' }}x"},
+         {"op": "test", "path": "/data/a", "value": "b"}]""",
+        )
+    )
+    cluster.apply(config_map("failing/two", data="a: wrong"))
+    cluster.apply(config_map("failing/trigger"))
+    cluster.until("v1", "ConfigMap", "failing/one", lambda body: body["data"].get("list"))
+    failed = cluster.wait_for(
+        lambda: next((each for each in cluster.requests() if each.get("retryCount", 0) >= 2), None), "it is retried"
+    )
+    assert ("Failed", "failing/ConfigMap/two") == (failed["state"], failed["message"].partition(":")[0])
+    events = [each for each in cluster.events() if each["reason"] == "PolicyError"]
+    assert [("failing", "two")] == [(each["regarding"]["name"], each["related"]["name"]) for each in events]
+    cluster.apply(config_map("failing/two"))
+    cluster.until("v1", "ConfigMap", "failing/two", lambda body: body["data"].get("list") == "x")
+    cluster.no_requests()
+    assert "x" == cluster.get("v1", "ConfigMap", "failing/one")["data"]["list"]
+
+
+def mutating(name: str, spec: str, *, kind: str = "MutatingPolicy", own: str = "") -> str:
+    """Return a MutatingPolicy that labels what exists."""
+    return f"""---
+apiVersion: policies.kyverno.io/v1
+kind: {kind}
+metadata: {{name: {name}{f", namespace: {own}" if own else ""}}}
+spec:
+  evaluation: {{mutateExisting: {{enabled: true}}}}
+{spec}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: >-
+        Object{{metadata: Object.metadata{{labels: {{"seen": request.userInfo.username != "" ? "user" : "none"}}}}}}
+"""
+
+
+def constraints(resource: str, *, names: str, field: str = "matchConstraints", operations: str = "'*'") -> str:
+    """Return constraints on one core resource."""
+    return f"""
+  {field}:
+    resourceRules:
+    - {{apiGroups: [''], apiVersions: [v1], operations: [{operations}], resources: [{resource}],
+       resourceNames: [{names}]}}"""
+
+
+def test_a_mutating_policy_changes_what_it_matches_when_it_is_stored(cluster: BackgroundCluster) -> None:
+    """Match conditions count for each object; the namespaced twin sees its namespace only."""
+    for own in ("cel-one", "cel-two"):
+        cluster.apply(namespace(own) + config_map(f"{own}/settings") + config_map(f"{own}/kept", "pinned: 'true'"))
+    conditions = (
+        "\n  matchConditions: [{name: not-pinned, expression: \"!('pinned' in object.metadata.?labels.orValue({}))\"}]"
+    )
+    spec = constraints("configmaps", names="settings, kept") + conditions
+    cluster.apply(mutating("one", spec, kind="NamespacedMutatingPolicy", own="cel-one"))
+    cluster.until("v1", "ConfigMap", "cel-one/settings", lambda body: labels(body).get("seen") == "none")
+    cluster.no_requests()
+    assert {"pinned": "true"} == labels(cluster.get("v1", "ConfigMap", "cel-one/kept"))
+    assert {} == labels(cluster.get("v1", "ConfigMap", "cel-two/settings"))
+
+
+@pytest.mark.parametrize(
+    ("own", "targets"),
+    [
+        ("by-rules", constraints("configmaps", names="by-rules", field="targetMatchConstraints")),
+        (
+            "by-expression",
+            "\n  targetMatchConstraints:\n"
+            "    expression: resource.get('v1', 'configmaps', object.metadata.namespace, 'by-expression')",
+        ),
+    ],
+)
+def test_a_request_changes_the_targets_of_a_mutating_policy(cluster: BackgroundCluster, own: str, targets: str) -> None:
+    """Rules or an expression name them; expressions see the request and its user."""
+    cluster.apply(namespace(own) + config_map(f"{own}/{own}"))
+    cluster.apply(mutating(own, constraints("secrets", names="token", operations="CREATE") + targets))
+    cluster.no_requests()
+    secret = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: token, namespace: {own}}}\n"
+    cluster.apply(secret)
+    cluster.until("v1", "ConfigMap", f"{own}/{own}", lambda body: labels(body).get("seen") == "user")
+    cluster.no_requests()
