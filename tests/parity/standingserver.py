@@ -47,7 +47,7 @@ class StandingServer:
         self._recorded = Recorded()
 
         async def swap() -> None:
-            self._server._world = world
+            self._server._cluster = world
             self._server._host = host
             self._server._inline = NonblockingHost(host)
             self._server._observer = self._recorded

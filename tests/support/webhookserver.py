@@ -118,7 +118,7 @@ class Recorded:
 def make_server(
     certificate: Certificate,
     *policies: JSONObject,
-    world: MemoryWorld | None = None,
+    cluster: MemoryWorld | None = None,
     host: Host = NO_HOST,
     observer: Recorded | None = None,
     health: Sound | None = None,
@@ -126,11 +126,11 @@ def make_server(
     limits: Limits | None = None,
 ) -> WebhookServer:
     """Make a server that judges by these policies."""
-    world = world or MemoryWorld()
+    cluster = cluster or MemoryWorld()
     if policies:
-        world.policies = Policies(compile_policies(policies))
+        cluster.policies = Policies(compile_policies(policies))
     return WebhookServer(
-        cluster=world,
+        cluster=cluster,
         host=host,
         tls=ServerTls(certificate.certificate, certificate.key),
         health=health or Sound(),

@@ -291,7 +291,7 @@ def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
         assert (await client.ask("/validate", review_body(POD, userInfo={"username": "root"})))["allowed"]
         assert not (await client.ask("/validate", review_body(POD)))["allowed"]
 
-    serve(make_server(CERTIFICATE, TEAM, world=cluster, observer=told), test)
+    serve(make_server(CERTIFICATE, TEAM, cluster=cluster, observer=told), test)
     assert [True, True, False] == [outcome.review is None for _, outcome in told.answers]
 
 
@@ -311,7 +311,7 @@ def test_managed_resources_are_protected_from_all_but_us() -> None:
         assert (await client.ask("/validate", deletion))["allowed"]
         assert not (await client.ask("/validate", review_body(managed, userInfo=namespace_controller)))["allowed"]
 
-    serve(make_server(CERTIFICATE, world=MemoryWorld(protects_managed=True)), test)
+    serve(make_server(CERTIFICATE, cluster=MemoryWorld(protects_managed=True)), test)
 
 
 class Stored(NoHost):
@@ -366,7 +366,7 @@ def test_where_nobody_can_tell_whether_a_policy_is_gone_the_call_fails() -> None
         assert 503 == (await client.status("POST", "/vpol/gone", json=review_body(POD)))[0]
         assert (await client.ask("/vpol/gone", review_body(POD, namespace="kube-system")))["allowed"]
 
-    serve(make_server(CERTIFICATE, world=cluster), test)
+    serve(make_server(CERTIFICATE, cluster=cluster), test)
     host = Stored()
 
     async def test_many(client: Client) -> None:
@@ -396,7 +396,7 @@ def test_an_error_of_no_rule_is_a_failed_call() -> None:
         for path in ("/validate/fail", "/validate/ignore"):
             assert 500 == (await client.status("POST", path, json=scale))[0]
 
-    serve(make_server(CERTIFICATE, world=Unknown()), test)
+    serve(make_server(CERTIFICATE, cluster=Unknown()), test)
 
 
 def test_a_certificate_changes_between_two_handshakes() -> None:
@@ -499,7 +499,7 @@ def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
         code, body = await client.status("POST", "/validate", json=review_body(POD, namespace="gone"))
         assert (500, 'namespaces "gone" not found') == (code, orjson.loads(body)["message"])
 
-    serve(make_server(CERTIFICATE, selected, world=cluster, host=LateNamespaces()), test)
+    serve(make_server(CERTIFICATE, selected, cluster=cluster, host=LateNamespaces()), test)
 
 
 class Hung(NoHost):
