@@ -40,6 +40,7 @@ __all__ = [
     "FurtherController",
     "PolicySandbox",
     "install_definitions",
+    "reports_settings",
 ]
 
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -100,18 +101,16 @@ def _make_background(access: Access, settings: AdmissionSettings) -> BackgroundC
     )
 
 
-def _make_reports(access: Access, settings: AdmissionSettings) -> ReportsController:
-    return ReportsController(
-        access,
-        ReportsSettings(
-            namespace=settings.namespace,
-            config_map=settings.config_map,
-            metrics_config_map=settings.metrics_config_map,
-            exceptions=settings.exceptions,
-            hosts=settings.hosts,
-            lease_retry=settings.lease_retry,
-            qps=0,
-        ),
+def reports_settings(settings: AdmissionSettings) -> ReportsSettings:
+    """Return settings of a reports controller that runs beside an admission controller with these."""
+    return ReportsSettings(
+        namespace=settings.namespace,
+        config_map=settings.config_map,
+        metrics_config_map=settings.metrics_config_map,
+        exceptions=settings.exceptions,
+        hosts=settings.hosts,
+        lease_retry=settings.lease_retry,
+        qps=0,
     )
 
 
@@ -128,6 +127,10 @@ def _make_cleanup(access: Access, settings: AdmissionSettings) -> CleanupControl
             qps=0,
         ),
     )
+
+
+def _make_reports(access: Access, settings: AdmissionSettings) -> ReportsController:
+    return ReportsController(access, reports_settings(settings))
 
 
 BACKGROUND: Final = FurtherController(BACKGROUND_COMPONENT, _make_background)

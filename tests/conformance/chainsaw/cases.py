@@ -21,13 +21,12 @@ _BUCKET: Final = "chainsaw"
 _DEFINITIONS: Final = Path("policies", ".chainsaw", "crds")
 _RUN: Final = (
     *("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation"),
-    *("admission-assert-other", "events", "globalcontext", "vap-generation", "webhook-config"),
+    *("admission-assert-other", "events", "globalcontext", "reports", "vap-generation", "webhook-config"),
     "background-mutate-existing",
 )
 _NOT_RUN: Final[Mapping[str, str]] = {
     "background-generate": "needs the background controller",
     "background-cleanup": "needs the cleanup controller",
-    "reports": "needs the reports controller",
     "image-registry": "needs image registries and the verification of signatures",
     "http-service": "needs an HTTP service in the cluster",
     "manifest-signature": "needs the verification of signatures",
@@ -43,7 +42,6 @@ _SCRIPTS: Final = {
 }
 _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
     "background-generate": _NOT_RUN["background-generate"],
-    "reports": _NOT_RUN["reports"],
     "manifest-signature": _NOT_RUN["manifest-signature"],
     "image-validating": _NOT_RUN["image-registry"],
     "kyverno-config": _SCRIPTS["kyverno-config"],
@@ -54,16 +52,9 @@ _VERSION: Final = "1.35"
 _NEEDS_NEWER: Final = "/generate-mutating-admission-policy-v1/"
 _NEWER: Final = "1.36"
 """The version of Kubernetes, and the one that has stable MutatingAdmissionPolicies, with scenarios that need them."""
-_REPORTS: Final = frozenset({"PolicyReport", "ClusterPolicyReport", "Report", "ClusterReport"})
 _OF_OTHERS: Final[Mapping[str, str]] = {
     "chainsaw/lease/admission-controller": "asserts on the pods of Kyverno",
     "chainsaw/lease/cleanup-controller": "asserts on the pods of Kyverno",
-    "chainsaw/reports/admission/label": _NOT_RUN["reports"],
-    "chainsaw/validating-policies/report/message-exp": _NOT_RUN["reports"],
-    "chainsaw/validating-admission-policy-reports/events": _NOT_RUN["reports"],
-    "chainsaw/mutating-policies/reporting/events-violation": "asserts on Events of background scans",
-    "chainsaw/validating-policies/validation-actions/audit": "asserts on Events of background scans",
-    "chainsaw/validating-policies/validation-actions/deny": "asserts on Events of background scans",
 }
 """Scenarios of classes that are run which need what is not there, by the ends of their ids."""
 
@@ -102,8 +93,8 @@ def _leave_out(record: dict[str, Any]) -> None:
     elif record["class"] not in _RUN:
         raise NotRun(_NOT_RUN.get(record["class"], f"class {record['class']} is not run"))
     why = next((text for end, text in _OF_OTHERS.items() if record["id"].endswith(end)), "")
-    if why or _REPORTS & set(record.get("kinds_asserted") or ()):
-        raise NotRun(why or _NOT_RUN["reports"])
+    if why:
+        raise NotRun(why)
     if _configuration(record) not in INSTALLATIONS:
         raise NotRun(f"needs the installation `{_configuration(record)}`")
 

@@ -23,16 +23,18 @@ from kubesandbox import Sandbox
 from kubesandbox.sandbox import Settings as SandboxSettings
 from kubesandbox.storage.store import Key, Stored
 from kubesandbox.types.resources import ResourceType
-from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.controller import AdmissionSettings
+from pyverno.controllers.reports.controller import ReportsController
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.telemetry.observer import Observers
-from pyverno.testing import CONTROLLERS, PolicySandbox
+from pyverno.testing import CONTROLLERS, REPORTS, FurtherController, PolicySandbox, reports_settings
+from pyverno.value import replace
 from pyverno.webhook.policyreviews import ExceptionSettings
 
 __all__ = ["INSTALLATIONS", "Cluster", "running_cluster"]
@@ -40,10 +42,14 @@ __all__ = ["INSTALLATIONS", "Cluster", "running_cluster"]
 T = TypeVar("T")
 _NAMESPACE: Final = "kyverno"
 _STANDARD: Final = {"exceptions": ExceptionSettings(enabled=True, namespace="*")}
+_OPENREPORTS: Final = "openreports"
+"""The installation whose reports are those of openreports.io."""
+
 INSTALLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "standard": _STANDARD,
     "default": {"exceptions": ExceptionSettings(enabled=False, namespace="*")},
     "standard,generate-mutating-admission-policy": {**_STANDARD, "generates_mutating": True},
+    _OPENREPORTS: _STANDARD,
     "standard,force-failure-policy-ignore": {**_STANDARD, "webhooks": Settings(forces_ignore=True)},
 }
 """Installations of upstream's runs that we can make, and the settings of the controller that they mean."""
@@ -90,7 +96,9 @@ class Cluster:
         )
         self._definitions = definitions
         self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=False))
-        self._installed = PolicySandbox(self._sandbox, Observers(), settings, further=CONTROLLERS, as_installed=True)
+        self._installed = PolicySandbox(
+            self._sandbox, Observers(), settings, further=tuple(_controllers(installation)), as_installed=True
+        )
         self._first: dict[Key, Stored] = {}
         self.client: Client
 
@@ -110,7 +118,6 @@ class Cluster:
 
     def _further(self) -> Iterator[JSONObject]:
         """Yield what is installed besides what the admission controller needs."""
-        yield from _account("reports")
         yield {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
@@ -224,34 +231,24 @@ class Cluster:
             await local.update(key.resource, body)
 
 
+def _controllers(installation: str) -> Iterator[FurtherController]:
+    for each in CONTROLLERS:
+        if each is REPORTS and installation == _OPENREPORTS:
+            yield replace(REPORTS, make=_make_openreports)
+        else:
+            yield each
+
+
+def _make_openreports(access: Access, settings: AdmissionSettings) -> ReportsController:
+    return ReportsController(access, replace(reports_settings(settings), uses_openreports=True))
+
+
 def _client_config(config: JSONObject) -> JSONObject:
     if "url" not in config:
         return config
     rest = {key: value for key, value in config.items() if key != "url"}
     service = {"name": "kyverno-svc", "namespace": _NAMESPACE, "path": urlsplit(config["url"]).path, "port": 443}
     return {**rest, "service": service}
-
-
-def _account(part: str) -> Iterator[JSONObject]:
-    """Yield the account of a controller that does not run here, and the roles that an installation gives it."""
-    name = f"kyverno-{part}-controller"
-    account = {"kind": "ServiceAccount", "name": name, "namespace": _NAMESPACE}
-    label = f"rbac.kyverno.io/aggregate-to-{part}-controller"
-    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": _NAMESPACE}}
-    yield {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": f"kyverno:{part}-controller"},
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]},
-    }
-    for role in ("view", f"kyverno:{part}-controller"):
-        yield {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": f"kyverno:{part}:{role}"},
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
-            "subjects": [account],
-        }
 
 
 def _essence(body: JSONObject) -> object:
