@@ -241,7 +241,7 @@ def make_scenarios(made: Corpus) -> None:
             ]
         },
     )
-    made.scenario("reports", {"try": [{"sleep": {"duration": "1h"}}]})
+    made.scenario("image-registry", {"try": [{"sleep": {"duration": "1h"}}]})
 
 
 def make_tables(made: Corpus) -> None:
