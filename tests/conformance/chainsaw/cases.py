@@ -22,10 +22,9 @@ _DEFINITIONS: Final = Path("policies", ".chainsaw", "crds")
 _RUN: Final = (
     *("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation"),
     *("admission-assert-other", "events", "globalcontext", "reports", "vap-generation", "webhook-config"),
-    "background-mutate-existing",
+    *("background-generate", "background-mutate-existing"),
 )
 _NOT_RUN: Final[Mapping[str, str]] = {
-    "background-generate": "needs the background controller",
     "background-cleanup": "needs the cleanup controller",
     "image-registry": "needs image registries and the verification of signatures",
     "http-service": "needs an HTTP service in the cluster",
@@ -41,7 +40,6 @@ _SCRIPTS: Final = {
     "other-tools": "runs programs that talk to services of the cluster",
 }
 _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
-    "background-generate": _NOT_RUN["background-generate"],
     "manifest-signature": _NOT_RUN["manifest-signature"],
     "image-validating": _NOT_RUN["image-registry"],
     "kyverno-config": _SCRIPTS["kyverno-config"],
