@@ -118,24 +118,22 @@ class TargetPermissions:
         for pattern in patterns:
             namespace = own_namespace or pattern.namespace
             for text in pattern.clone_list.kinds or (f"{pattern.api_version}/{pattern.kind}",):
-                api_version, _, kind = text.rpartition("/")
-                if kind in ("status", "scale") and "/" in api_version:  # `v1/Pod/status`
-                    api_version, _, parent = api_version.rpartition("/")
-                    kind = f"{parent}/{kind}"
-                wanted[api_version, kind, namespace] = None
+                *parts, kind = text.split("/")
+                if kind[:1].islower():  # a subresource (`v1/Pod/status`) is written with its object
+                    kind = parts.pop()
+                wanted["/".join(parts), kind, namespace] = None
         texts = [await self._lacks(*each, verbs) for each in wanted]
         return [text for text in texts if text]
 
     async def _lacks(self, api_version: str, kind: str, namespace: str, verbs: Sequence[str]) -> str:
         """Return which verbs an account lacks for a kind, "" where it lacks none."""
-        parent, _, subresource = kind.partition("/")
-        found = self._kinds().find(GVK(*parse_api_version(api_version), parent))
+        found = self._kinds().find(GVK(*parse_api_version(api_version), kind))
         if found is None:  # variables and wildcards are resolved only when the rule runs
             return ""
         if not _NAME.fullmatch(namespace):
             namespace = ""
-        gvr = found.gvr if not subresource else GVR(found.group, found.version, f"{found.plural}/{subresource}")
-        lacking = [verb for verb in verbs if await lacks(self._client, self._account, verb, gvr, namespace) is not None]
+        asking = (self._client, self._account)
+        lacking = [verb for verb in verbs if await lacks(*asking, verb, found.gvr, namespace) is not None]
         where = f" in namespace {namespace}" if namespace else ""
         what = f"{api_version}/{kind}{where}"
         return f"{self._account} requires permissions {','.join(lacking)} for resource {what}" if lacking else ""

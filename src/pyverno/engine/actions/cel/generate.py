@@ -85,8 +85,10 @@ class GeneratingAction:
             metadata.pop("namespace", None)
         elif namespace:
             metadata["namespace"] = namespace
-        for dropped in ("uid", "selfLink", "creationTimestamp", "managedFields", "resourceVersion", "ownerReferences"):
+        for dropped in ("uid", "selfLink", "creationTimestamp", "managedFields", "resourceVersion"):
             metadata.pop(dropped, None)
+        if is_copy and ref.namespace != metadata.get("namespace", ""):
+            metadata.pop("ownerReferences", None)  # an owner in another namespace would have the copy deleted
         labels = metadata.get("labels") or {}
         if not isinstance(labels, dict):
             raise EvaluationError("failed to generate resources: the labels of an object to generate must be a map")

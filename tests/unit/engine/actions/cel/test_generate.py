@@ -126,3 +126,12 @@ def test_what_an_exception_allows_is_seen_by_conditions():
     allowed = exception(kind="GeneratingPolicy", images=["busybox"])
     assert ["a"] == [document["metadata"]["name"] for document in documents(ask(policy, allowed))]
     assert [] == documents(ask(policy))
+
+
+def test_owners_are_those_that_the_policy_writes():
+    """A copy in another namespace has none: a cluster would delete it."""
+    owner = "'ownerReferences': [{'apiVersion': 'v1', 'kind': 'Pod', 'name': 'p', 'uid': '1'}]"
+    made = cm("a").replace("{'name'", f"{{{owner}, 'name'")
+    copy = cm("a").replace("{'name'", f"{{{owner}, 'uid': 'u', 'namespace': 'here', 'name'")
+    found = documents(generated(f"generator.Apply('there', [{made}, {copy}])"))
+    assert [True, False] == ["ownerReferences" in document["metadata"] for document in found]
