@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -34,7 +34,7 @@ from pyverno.engine.rule import CompiledPolicy, Family, PolicyInfo
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
-from pyverno.kube.kinds import KindInfo
+from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
 from pyverno.policy.cel.policies import GeneratingPolicy
@@ -58,6 +58,14 @@ _KINDS: Final = frozenset(
 log = logging.getLogger("pyverno.background")
 
 
+class _Done(NamedTuple):
+    """In which state of a policy, for which kinds and when what exists was generated for."""
+
+    compiled: Compiled
+    kinds: tuple[KindInfo, ...]
+    at: float
+
+
 class GeneratingPolicies:
     """Reconciles one policy at a time; `controller` runs it."""
 
@@ -75,7 +83,8 @@ class GeneratingPolicies:
         self._downstreams = downstreams
         self._keep = keep
         self._seen: dict[Identity, Compiled] = {}
-        self._done: dict[Identity, tuple[Compiled, float]] = {}
+        self._done: dict[Identity, _Done] = {}
+        self._kinds: KindTable | None = None
         self._before: dict[Identity, Compiled] = {}
         self.controller: Controller[Identity] = Controller(
             "generate-policies",
@@ -88,6 +97,7 @@ class GeneratingPolicies:
             metrics=context.metrics,
         )
         context.state.store.listen(self._note)
+        context.state.listen(self._note_kinds)
 
     def _keys(self) -> Iterable[Identity]:
         """Return all policies that generate, and those that are gone and whose objects are still there."""
@@ -105,6 +115,12 @@ class GeneratingPolicies:
         for identity in now.keys() | before.keys():
             if now.get(identity) is not before.get(identity):
                 self.controller.add(identity)
+
+    def _note_kinds(self) -> None:
+        """Have all policies reconciled when the cluster serves other kinds: rules may be about them."""
+        if self._state.kinds is not self._kinds:
+            self._kinds = self._state.kinds
+            self.controller.add_all()
 
     # ----------------------------------------------------------------------------------------------------- preparation
 
@@ -164,17 +180,19 @@ class GeneratingPolicies:
             self._done.pop(identity, None)
             return None
         self._before[identity] = compiled
-        if self._is_due(identity, compiled):
-            await self._generate_existing(identity, compiled, facts)
-            self._done[identity] = compiled, time.monotonic()
+        rules = {name: False for name, rule in facts.items() if rule.on_existing}
+        kinds = tuple(dict.fromkeys(self._kinds_of(compiled, rules))) if rules else ()
+        if rules and self._is_due(identity, compiled, kinds):
+            await self._generate_existing(identity, compiled, rules, kinds)
+            self._done[identity] = _Done(compiled, kinds, time.monotonic())
         return None
 
-    def _is_due(self, identity: Identity, compiled: Compiled) -> bool:
+    def _is_due(self, identity: Identity, compiled: Compiled, kinds: tuple[KindInfo, ...]) -> bool:
         """Tell whether what exists is to be generated for: after a change, and once in an interval."""
         done = self._done.get(identity)
-        return (
-            done is None or done[0] is not compiled or time.monotonic() - done[1] >= self._context.settings.scan_seconds
-        )
+        if done is None or done.compiled is not compiled or done.kinds != kinds:
+            return True
+        return time.monotonic() - done.at >= self._context.settings.scan_seconds
 
     async def _follow_change(
         self, known: Downstream, rule: RuleFacts, earlier: RuleFacts | None, compiled: Compiled | None
@@ -220,10 +238,11 @@ class GeneratingPolicies:
 
     # -------------------------------------------------------------------------------------------------- what exists
 
-    async def _generate_existing(self, identity: Identity, compiled: Compiled, facts: Mapping[str, RuleFacts]) -> None:
+    async def _generate_existing(
+        self, identity: Identity, compiled: Compiled, rules: Mapping[str, bool], kinds: Iterable[KindInfo]
+    ) -> None:
         """Generate for all triggers that exist; those that fail are retried by themselves."""
-        rules = {name: False for name, rule in facts.items() if rule.on_existing}
-        if not rules or compiled.policy is None:
+        if compiled.policy is None:
             return
         limit = asyncio.Semaphore(_AT_ONCE)
 
@@ -240,20 +259,17 @@ class GeneratingPolicies:
                     self._keep.add(GenerationKey(identity, name, trigger), after=1.0)
 
         async with asyncio.TaskGroup() as group:
-            async for info, body in self._triggers(compiled, rules):
+            async for info, body in self._triggers(compiled, kinds):
                 names = await self._matching(compiled.policy, body, rules)
                 if names:
                     group.create_task(generate(info, body, names))
 
     async def _triggers(
-        self, compiled: Compiled, rules: Mapping[str, bool]
+        self, compiled: Compiled, kinds: Iterable[KindInfo]
     ) -> AsyncIterator[tuple[KindInfo, JSONObject]]:
-        """Yield the objects of the kinds that rules are about, each once."""
-        written = compiled.written
-        if not isinstance(written, ClusterPolicy | GeneratingPolicy):
-            return
-        namespace = written.namespace or ""
-        for info in dict.fromkeys(self._kinds_of(written, rules)):
+        """Yield the objects of some kinds that a policy may be about."""
+        namespace = (compiled.written.namespace if compiled.written is not None else "") or ""
+        for info in kinds:
             if namespace and not info.namespaced:
                 continue
             listed = await self._context.client.list(info.gvr, namespace)
@@ -261,25 +277,16 @@ class GeneratingPolicies:
                 if not item["metadata"].get("deletionTimestamp"):
                     yield info, {"apiVersion": info.api_version, "kind": info.kind, **item}
 
-    def _kinds_of(self, written: ClusterPolicy | GeneratingPolicy, rules: Mapping[str, bool]) -> Iterator[KindInfo]:
-        kinds = self._state.kinds
+    def _kinds_of(self, compiled: Compiled, rules: Mapping[str, bool]) -> Iterator[KindInfo]:
+        """Yield the kinds that rules match, as far as the cluster serves them."""
+        written, kinds = compiled.written, self._state.kinds
         if isinstance(written, ClusterPolicy):
             for rule in written.spec.rules:
                 if rule.name in rules and isinstance(rule.action, Generate):
-                    for text in rule.match.kinds():
-                        for target in targets_of(text, kinds):
-                            found = kinds.by_resource(GVR(target.group, target.version, target.resource))
-                            if found is not None and not target.subresource:
-                                yield found
-            return
-        for wanted in resources_of(written.spec.match_constraints):
-            for info in _preferred(kinds):
-                if (
-                    wanted.resource in ("*", info.plural)
-                    and wanted.group in ("*", info.group)
-                    and wanted.version in ("*", info.version)
-                ):
-                    yield info
+                    yield from (info for text in rule.match.kinds() for info in _selected(text, kinds))
+        elif isinstance(written, GeneratingPolicy):
+            for wanted in resources_of(written.spec.match_constraints):
+                yield from (info for info in _preferred(kinds) if _is_wanted(info, wanted))
 
     async def _matching(
         self, policy: CompiledPolicy, body: JSONObject, rules: Mapping[str, bool]
@@ -303,6 +310,20 @@ class GeneratingPolicies:
         ref = ResourceRef.of(body)
         filters = self._state.configuration.filters_of(kind, "")
         return any(each.takes(kind, ref.namespace, ref.name) for each in filters)
+
+
+def _selected(text: str, kinds: KindTable) -> Iterator[KindInfo]:
+    """Yield the kinds that a kind selector stands for."""
+    for target in targets_of(text, kinds):
+        found = kinds.by_resource(GVR(target.group, target.version, target.resource))
+        if found is not None and not target.subresource:
+            yield found
+
+
+def _is_wanted(info: KindInfo, wanted: GVR) -> bool:
+    """Tell whether the rule of a constraint is about a kind."""
+    pairs = ((wanted.group, info.group), (wanted.version, info.version), (wanted.resource, info.plural))
+    return all(text in ("*", name) for text, name in pairs)
 
 
 def _preferred(kinds: Iterable[KindInfo]) -> Iterator[KindInfo]:

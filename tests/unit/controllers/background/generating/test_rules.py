@@ -6,6 +6,7 @@ from typing import Any
 
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
 from tests.support.background import World, in_cluster
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
@@ -141,5 +142,43 @@ def test_what_exists_is_generated_for_when_the_policy_says_so() -> None:
         now = await world.get(CONFIG_MAPS, "zones", "team")
         assert now is not None
         assert made["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
+
+    in_cluster(act)
+
+
+def test_a_policy_waits_for_the_kind_that_it_is_about() -> None:
+    """What exists is generated for once the cluster serves the kind of the trigger."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"kind": "Tenant", "listKind": "TenantList", "plural": "tenants", "singular": "tenant"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition: JSONObject = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "tenants.example.com"},
+        "spec": {"group": "example.com", "names": names, "scope": "Cluster", "versions": [version]},
+    }
+    rule = {
+        "name": "tenant",
+        "match": {"any": [{"resources": {"kinds": ["example.com/v1/Tenant"]}}]},
+        "generate": {**MADE, "namespace": "default", "generateExisting": True},
+    }
+    body = policy()
+    body["spec"]["rules"] = [rule]
+
+    async def act(world: World) -> None:
+        await world.client.create(POLICIES, body)
+        await world.sandbox.settle()
+        await world.client.create(GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions"), definition)
+        tenant = {"apiVersion": "example.com/v1", "kind": "Tenant", "metadata": {"name": "a"}}
+
+        async def is_created() -> bool:
+            try:
+                await world.client.create(GVR("example.com", "v1", "tenants"), tenant)
+            except StatusError:
+                return False
+            return True
+
+        await world.until(is_created)
+        await world.appears(CONFIG_MAPS, "zones", "default")
 
     in_cluster(act)
