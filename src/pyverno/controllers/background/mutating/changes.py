@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from pyverno.controllers.applier import Applied, Cause, Change
 from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.writeguard import QuarantinedError
 from pyverno.engine.effects import Effect, PatchEffect
 from pyverno.engine.engine import Review
 from pyverno.engine.result import ResourceRef, RuleResult, Status
@@ -64,6 +65,9 @@ class Changes:
     done: set[Place] = field(default_factory=set)
     failures: list[Failed] = field(default_factory=list)
     written: int = 0
+    kept_back: list[Failed] = field(default_factory=list)
+    quarantine: float = 0.0
+    """Writes that the guard kept back, which tells of them itself, and the seconds of the longest quarantine."""
 
     async def perform(self, evaluate: Evaluate, trigger: ResourceRef | None, reason: str = "") -> None:
         """Evaluate and write; what another writer changed in between is evaluated again.
@@ -89,13 +93,18 @@ class Changes:
             self.failures.append(failed)
 
     def finish(self, known: str = "") -> None:
-        """Raise HostError when something failed; `known` is the error of the attempt before, which has its events."""
-        if not self.failures:
+        """Raise HostError when something failed; `known` is the error of the attempt before, which has its events.
+
+        When only the guard kept writes back, the error is a QuarantinedError.
+        """
+        if not self.failures and not self.kept_back:
             return
-        message = _summarize(self.failures)
+        message = _summarize((*self.failures, *self.kept_back))
         if message != known:
             for failed in self.failures:
                 self.emit(self._error_event(failed))
+        if not self.failures:
+            raise QuarantinedError(message, self.quarantine, is_new=False)
         raise HostError(message)
 
     async def _write(self, review: Review, trigger: ResourceRef | None, reason: str) -> list[Place]:
@@ -118,6 +127,9 @@ class Changes:
                     conflicts.append(place)
                 elif error.status != _NOT_FOUND:  # an object that is gone needs no change
                     self.fail(place.rule, error.message, effect.target)
+            except QuarantinedError as error:
+                self.quarantine = max(self.quarantine, error.seconds)
+                self.kept_back.append(Failed(place.rule, effect.target, error.message))
             except PyvernoError as error:
                 self.fail(place.rule, error.message, effect.target)
             else:

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final
 
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.runtime.reconcile import Again, Controller
 from pyverno.controllers.state.policystore import Identity
 from pyverno.kube.json import JSON
-from pyverno.kube.status import StatusError
 from pyverno.policy.cel.policies import MutatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.mutate import Mutate
-from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, UpdateRequestSpec
+from pyverno.policy.updaterequest import RequestType, UpdateRequestSpec
 
 __all__ = ["MutatingPolicies"]
-
-_ALREADY_EXISTS: Final = 409
 
 Written = ClusterPolicy | MutatingPolicy
 
@@ -76,16 +72,8 @@ class MutatingPolicies:
 
     async def _submit(self, spec: UpdateRequestSpec, parts: tuple[object, ...]) -> None:
         """Create a request, unless the same one is still being worked on."""
-        namespace = self._context.settings.namespace
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-        body = spec.to_json(namespace)
-        metadata = {**body["metadata"], "name": f"ur-{digest}"}
-        del metadata["generateName"]
-        try:
-            await self._context.client.create(UPDATE_REQUESTS, {**body, "metadata": metadata}, namespace)
-        except StatusError as error:
-            if error.status != _ALREADY_EXISTS or error.reason != "AlreadyExists":
-                raise
+        await self._context.submit(spec, name=f"ur-{digest}")
 
 
 def _wanted(policy: Written) -> Iterator[UpdateRequestSpec]:

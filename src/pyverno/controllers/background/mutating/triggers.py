@@ -120,7 +120,8 @@ class Triggers:
         if self._age(update.raw) > _CREATION_SECONDS:
             return Done(f"{info.kind} `{name}` was never created, or is gone")
         namespace = namespace if info.namespaced else ""
-        return Waiting(f"{info.kind} `{name}` is not created yet", (Awaited(info.gvr, namespace, name),))
+        awaited = (Awaited(info.gvr, namespace, name),)
+        return Waiting(f"{info.kind} `{name}` is not created yet", awaited, _CREATION_SECONDS)
 
     def _age(self, body: Mapping[str, object]) -> float:
         metadata = body.get("metadata")

@@ -288,3 +288,59 @@ def test_a_request_changes_the_targets_of_a_mutating_policy(cluster: BackgroundC
     cluster.apply(secret)
     cluster.until("v1", "ConfigMap", f"{own}/{own}", lambda body: labels(body).get("seen") == "user")
     cluster.no_requests()
+
+
+def test_a_stored_policy_works_for_the_triggers_that_exist(cluster: BackgroundCluster) -> None:
+    """An expression that names the targets is evaluated for each of them."""
+    own = "existing-triggers"
+    cluster.apply(namespace(own) + config_map(f"{own}/one") + config_map(f"{own}/two"))
+    for name in ("one", "none"):
+        cluster.apply(f"apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {own}}}\n")
+    expression = f"resource.get('v1', 'configmaps', '{own}', object.metadata.name)"
+    targets = f'\n  targetMatchConstraints: {{expression: "{expression}"}}'
+    spec = constraints("secrets", names="one") + targets
+    cluster.apply(mutating(own, spec))
+    cluster.until("v1", "ConfigMap", f"{own}/one", lambda body: labels(body).get("seen") == "none")
+    cluster.no_requests()
+    assert {} == labels(cluster.get("v1", "ConfigMap", f"{own}/two"))
+
+
+def test_filtered_objects_are_not_changed_by_mutating_policies(cluster: BackgroundCluster) -> None:
+    """`resourceFilters` name them; targets of rules are not asked for them."""
+    own = "filtered"
+    settings = cluster.get("v1", "ConfigMap", "kyverno/kyverno")
+    filters = f"{settings['data'].get('resourceFilters', '')} [ConfigMap,{own},kept]"
+    text = f"""---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: kyverno, namespace: kyverno}}
+data: {{resourceFilters: "{filters}"}}
+"""
+    cluster.apply(text + namespace(own) + config_map(f"{own}/kept") + config_map(f"{own}/settings"))
+    spec = constraints("configmaps", names="settings, kept")
+    cluster.apply(mutating(own, spec, kind="NamespacedMutatingPolicy", own=own))
+    cluster.until("v1", "ConfigMap", f"{own}/settings", lambda body: labels(body).get("seen"))
+    cluster.no_requests()
+    assert {} == labels(cluster.get("v1", "ConfigMap", f"{own}/kept"))
+
+
+def test_a_policy_that_is_gone_has_nothing_left_to_do(cluster: BackgroundCluster) -> None:
+    """Its requests are completed; so is one for a rule that the policy has no more."""
+    cluster.apply(
+        rule(
+            "left",
+            "left",
+            "      targets: [{apiVersion: v1, kind: ConfigMap, namespace: left, name: x}]\n"
+            "      patchStrategicMerge: {metadata: {labels: {a: b}}}",
+        )
+    )
+    for number, (policy, name, kind) in enumerate(
+        (("gone", "x", "mutate"), ("left", "gone", "mutate"), ("gone", "", "cel-mutate"))
+    ):
+        cluster.apply(f"""---
+apiVersion: kyverno.io/v2
+kind: UpdateRequest
+metadata: {{name: ur-left-{number}, namespace: kyverno}}
+spec: {{requestType: {kind}, policy: {policy}, rule: "{name}", resource: {{}}, context: {{}}, deleteDownstream: false}}
+""")
+    cluster.no_requests()

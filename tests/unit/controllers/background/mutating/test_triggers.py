@@ -1,0 +1,127 @@
+"""The requests of UpdateRequests: as they were, of live objects, or not any more."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pyverno.controllers.background.mutating.triggers import Triggers
+from pyverno.controllers.background.work import Done, Waiting, read_request
+from pyverno.engine.request import Request
+from pyverno.errors import HostError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.webhook.configuration import Configuration
+from tests.support.apiserver import serving, status
+
+CREATED = datetime(2026, 1, 1, tzinfo=UTC)
+SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "a"}}}
+
+
+class Facts:
+    """What is known of a cluster."""
+
+    kinds: KindTable = BUILTIN_KINDS
+    configuration = Configuration()
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Return the one namespace that there is."""
+        return SHOP if name == "shop" else None
+
+
+def body(name: str, *, uid: str = "1", **data: str) -> JSONObject:
+    """Return a ConfigMap."""
+    metadata = {"name": name, "namespace": "shop", "uid": uid}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def update(operation: str = "", *, resource: JSONObject | None = None, **admission: Any) -> JSONObject:
+    """Return an UpdateRequest for a request about a ConfigMap, or without one."""
+    context: JSONObject = {}
+    if operation:
+        request = {
+            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+            "operation": operation,
+            "namespace": "shop",
+            "name": "settings",
+            **admission,
+        }
+        context = {
+            "userInfo": {"userInfo": {"username": "alice"}, "roles": ["shop:admin"], "clusterRoles": ["view"]},
+            "admissionRequestInfo": {"admissionRequest": request, "operation": operation},
+        }
+    return {
+        "apiVersion": "kyverno.io/v2",
+        "kind": "UpdateRequest",
+        "metadata": {"name": "ur-1", "namespace": "kyverno", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"requestType": "mutate", "policy": "p", "rule": "r", "resource": resource or {}, "context": context},
+    }
+
+
+PATH = "GET /api/v1/namespaces/shop/configmaps/settings"
+REF = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings", "uid": "1"}
+
+
+def request(written: JSONObject, *answers: Any, seconds: float = 0.0) -> Request | Waiting | Done:
+    """Return the request of an UpdateRequest that is so old; the server answers so about the object."""
+
+    async def run() -> Request | Waiting | Done:
+        async with serving() as (script, client):
+            script.on(PATH, *(answers or (status(404, "NotFound"),)))
+            triggers = Triggers(client, Facts(), lambda: CREATED + timedelta(seconds=seconds))
+            return await triggers.request(read_request(written))
+
+    return asyncio.run(run())
+
+
+def test_a_request_comes_with_its_user_and_namespace() -> None:
+    """An update is taken as it was asked, whatever became of the object since."""
+    old, new = body("settings", a="1"), body("settings", a="2")
+    found = request(update("UPDATE", object=new, oldObject=old), body("settings", a="3"))
+    assert isinstance(found, Request)
+    assert (new, old, "shop") == (found.object, found.old, found.namespace)
+    assert ("alice", ("shop:admin",), ("view",)) == (found.user.username, found.user.roles, found.user.cluster_roles)
+    assert {"team": "a"} == found.namespace_labels
+
+
+def test_a_created_object_is_the_stored_one() -> None:
+    """Webhooks that come later may have changed it; it may come after its UpdateRequest."""
+    stored = body("settings", a="2")
+    late = (status(404, "NotFound"), status(404, "NotFound"), stored)
+    for answers in ((stored,), late):
+        found = request(update("CREATE", object=body("settings", a="1")), *answers)
+        assert isinstance(found, Request)
+        assert stored == found.object
+
+
+def test_an_object_that_is_not_created_yet_is_waited_for() -> None:
+    """A watch of it wakes the request; after as long as a creation may take it will not come."""
+    created = update("CREATE", object=body("settings"))
+    waiting = request(created, seconds=1)
+    assert isinstance(waiting, Waiting)
+    assert [("configmaps", "shop", "settings")] == [(on.resource.resource, on.namespace, on.name) for on in waiting.on]
+    assert isinstance(request(created, seconds=61), Done)
+
+
+def test_another_object_of_the_name_is_no_trigger() -> None:
+    """It has a request of its own."""
+    assert isinstance(request(update("CREATE", object=body("settings")), body("settings", uid="2")), Done)
+    assert isinstance(request(update(resource=REF), body("settings", uid="2")), Done)
+
+
+def test_a_trigger_without_a_request_is_read() -> None:
+    """Another version of Kyverno names triggers so when a policy changes."""
+    found = request(update(resource=REF), body("settings", a="1"))
+    assert isinstance(found, Request)
+    assert (True, {"a": "1"}) == (found.is_policy_event, found.object["data"])
+    assert isinstance(request(update(resource=REF)), Done)
+
+
+def test_what_cannot_be_read_is_an_error() -> None:
+    """It is never "gone"."""
+    with pytest.raises(HostError, match="does not serve Gadget"):
+        request(update(resource={**REF, "kind": "Gadget"}))
