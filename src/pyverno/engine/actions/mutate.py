@@ -15,6 +15,7 @@ from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Binding, Exemption, Run
 from pyverno.engine.rules.guards import Preconditions
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
+from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, equal
 from pyverno.kube.patch.mergedlists import MergeMemory
 from pyverno.kube.wildcard import has_wildcard
@@ -179,7 +180,9 @@ class Targets:
         kind, _, subresource = kind.partition("/")
         objects = ExistingObjects(run.broker, api_version, kind, subresource)
         namespace = namespace or run.rule.info.policy.namespace
-        if name and not has_wildcard(name) and not has_wildcard(namespace) and selector is None:
+        gvk = GVK(*parse_api_version(api_version), kind)
+        has_place = (namespace and not has_wildcard(namespace)) or run.broker.host.kinds.is_namespaced(gvk) is False
+        if name and not has_wildcard(name) and has_place and selector is None:
             found = objects.get(namespace, name)
             return () if found is None else (found,)
         listed = "" if has_wildcard(namespace) else namespace

@@ -48,6 +48,9 @@ class CelTargets:
         if self.expression is None:
             yield from self._selected(session.run)
             return
+        request = session.run.request
+        if request.object is None:  # Kyverno: of a deletion, `object` is the object that is deleted
+            session = session.with_bindings({"object": request.old})
         found = to_json(session.evaluate(self.expression))
         items = found.get("items") if isinstance(found, dict) else None
         for document in items if isinstance(items, list) else [found]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.effects import PatchEffect
+from pyverno.engine.request import Operation
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
 from tests.support.celpolicies import CONFIG_MAP, ERROR, ask, conditions, kyverno
@@ -21,19 +22,28 @@ def rule(*resources, **more):
     return {"resourceRules": rules}
 
 
-def existing(targets, *, kind="MutatingPolicy", expression=LABELLED, objects=(CONFIG_MAP, OTHER), **spec):
+def existing(
+    targets,
+    *,
+    kind="MutatingPolicy",
+    expression=LABELLED,
+    objects=(CONFIG_MAP, OTHER),
+    operations=("CREATE",),
+    operation=Operation.CREATE,
+    **spec,
+):
     """Review a Secret that triggers a change of ConfigMaps."""
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
     policy = kyverno(
         kind,
         mutations=[mutation],
         evaluation={"mutateExisting": {"enabled": True}},
-        matchConstraints={"resourceRules": [SECRETS]},
+        matchConstraints={"resourceRules": [{**SECRETS, "operations": list(operations)}]},
         targetMatchConstraints=targets,
         **spec,
     )
     host = OfflineHost(objects=ObjectStore(objects))
-    return ask(policy, resource=TRIGGER, host=host)
+    return ask(policy, resource=TRIGGER, host=host, operation=operation)
 
 
 def told(review):
@@ -58,6 +68,13 @@ def test_targets_are_selected_by_rules_or_returned_by_an_expression(kind, target
     assert [effect.target.name for effect in review.effects if isinstance(effect, PatchEffect)] == names
     assert all(effect.after["metadata"]["labels"] == {"seen": "true"} for effect in review.effects)
     assert review.resource == TRIGGER
+
+
+def test_the_object_of_a_deletion_is_the_deleted_one():
+    """An expression finds the targets by it."""
+    expression = "resource.Get('v1', 'configmaps', object.metadata.namespace, 'settings')"
+    review = existing({"expression": expression}, operations=["DELETE"], operation=Operation.DELETE)
+    assert ["settings"] == [effect.target.name for effect in review.effects]
 
 
 def test_conditions_leave_targets_out():
