@@ -56,7 +56,7 @@ INSTALLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 _USER: Final = f"system:serviceaccount:{_NAMESPACE}:kyverno-{{}}-controller"
 _CHANGED: Final = [
     *("configmaps", "networkpolicies", "resourcequotas", "secrets", "roles", "rolebindings", "limitranges"),
-    *("namespaces", "nodes", "nodes/status", "pods"),
+    *("clusterroles", "clusterrolebindings", "namespaces", "nodes", "nodes/status", "pods"),
 ]
 """What upstream's installation for its tests lets the background controller change."""
 _CHANGE: Final = ["create", "update", "patch", "delete", "get", "list", "watch"]
