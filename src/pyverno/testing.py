@@ -48,6 +48,9 @@ _LOOPBACK: Final = "127.0.0.1"
 _APPLIED: Final = ("Namespace", "ConfigMap")
 _READY_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
+_CLOCK_SECONDS: Final = 0.05
+"""How long a response tells the time: there is one API server, whose clock tests may move."""
+
 _ARRIVAL_SECONDS: Final = 0.2
 """How long a change needs at most to reach the watches of a controller in the same event loop."""
 
@@ -122,6 +125,7 @@ def _make_cleanup(access: Access, settings: AdmissionSettings) -> CleanupControl
             config_map=settings.config_map,
             metrics_config_map=settings.metrics_config_map,
             protects_managed=settings.protects_managed,
+            clock_seconds=_CLOCK_SECONDS,
             hosts=settings.hosts,
             lease_retry=settings.lease_retry,
             qps=0,

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -26,6 +27,7 @@ from kubesandbox.types.resources import ResourceType
 from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.controller import AdmissionSettings
+from pyverno.controllers.cleanup.controller import CleanupController
 from pyverno.controllers.reports.controller import ReportsController
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.kube.gvk import GVK, parse_api_version
@@ -50,6 +52,7 @@ INSTALLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "default": {"exceptions": ExceptionSettings(enabled=False, namespace="*")},
     "standard,generate-mutating-admission-policy": {**_STANDARD, "generates_mutating": True},
     _OPENREPORTS: _STANDARD,
+    "standard,ttl": _STANDARD,
     "standard,force-failure-policy-ignore": {**_STANDARD, "webhooks": Settings(forces_ignore=True)},
 }
 """Installations of upstream's runs that we can make, and the settings of the controller that they mean."""
@@ -60,6 +63,8 @@ _CHANGED: Final = [
 ]
 """What upstream's installation for its tests lets the background controller change."""
 _CHANGE: Final = ["create", "update", "patch", "delete", "get", "list", "watch"]
+_CLEANED: Final = ["list", "delete"]
+"""What it lets the cleanup controller do with Pods."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _OWN: Final = frozenset(
     {
@@ -79,6 +84,9 @@ _MOST_SECONDS: Final = 600.0
 _END_SECONDS: Final = 60.0
 """How long a scenario, and the end of a cluster, may take: far longer than any of them does."""
 _POLL: Final = 0.02
+_CLOCK_LOOKS: Final = 3
+_CLOCK_SECONDS: Final = 0.06
+_DUE_SECONDS: Final = 2.0
 
 
 class Cluster:
@@ -93,9 +101,14 @@ class Cluster:
             qps=0,
             reports_account=_USER.format("reports"),
             background_account=_USER.format("background"),
+            cleanup_account=_USER.format("cleanup"),
         )
         self._definitions = definitions
-        self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=False))
+        self._shift = timedelta()
+        self.moves_clock = False
+        """Whether time that a scenario waits for passes, rather than a fraction of it."""
+        self._has_ttl = "ttl" in installation
+        self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=False, clock=self._now))
         self._installed = PolicySandbox(
             self._sandbox, Observers(), settings, further=tuple(_controllers(installation)), as_installed=True
         )
@@ -126,6 +139,15 @@ class Cluster:
                 "labels": {"rbac.kyverno.io/aggregate-to-background-controller": "true"},
             },
             "rules": [{"apiGroups": ["*"], "resources": _CHANGED, "verbs": _CHANGE}],
+        }
+        yield {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": {
+                "name": "kyverno:cleanup-controller:tests",
+                "labels": {"rbac.kyverno.io/aggregate-to-cleanup-controller": "true"},
+            },
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [*_CLEANED, *["watch"] * self._has_ttl]}],
         }
         for path in sorted(self._definitions.glob("*.yaml") if self._definitions else ()):
             for document in expand_lists(load_documents(path.read_bytes(), file=path.name)):
@@ -173,6 +195,23 @@ class Cluster:
         version = "" if is_gone else metadata.get("resourceVersion", "")
         await self._until(lambda: self._installed.controller.has_seen(found.gvr, name, namespace, version))
         await self._until(lambda: self._installed.controller.is_settled)
+
+    def _now(self) -> datetime:
+        return datetime.now(UTC) + self._shift
+
+    async def pass_time(self, seconds: float) -> None:
+        """Move the clock of the cluster, and wait until what is due then is done, or is tried again later."""
+        self._shift += timedelta(seconds=seconds)
+        controller = self._installed.running["cleanup"]
+        assert isinstance(controller, CleanupController)
+        for _ in range(_CLOCK_LOOKS):
+            await asyncio.sleep(_CLOCK_SECONDS)  # what was read before is forgotten
+            await controller.look_at_clock()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DUE_SECONDS):
+                await asyncio.sleep(_CLOCK_SECONDS)
+                while not controller.is_idle:
+                    await asyncio.sleep(_POLL / 4)
 
     async def _unchanged(self) -> None:
         """Wait until the controllers of the cluster have made what belongs to its first objects."""

@@ -31,6 +31,8 @@ __all__ = ["OPERATIONS", "Context", "located", "perform", "seconds"]
 
 _POLL: Final = 0.05
 _SLEEP_SCALE: Final = 0.02
+_ERROR_TIMEOUT: Final = "90s"
+_STEP_SECONDS: Final = 10.0
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SCRIPT_SECONDS: Final = 60.0
 _STRICT: Final = {"fieldValidation": "Strict"}
@@ -263,7 +265,11 @@ async def _assert(context: Context, detail: JSONObject) -> None:
 
 
 async def _error(context: Context, detail: JSONObject) -> None:
+    cluster, left = context.cluster, seconds(str(detail.get("timeout", _ERROR_TIMEOUT)))
     for body in _documents(context, detail):
+        while cluster.moves_clock and left > 0 and await _present(context, body):
+            await cluster.pass_time(_STEP_SECONDS)
+            left -= _STEP_SECONDS
         await _until_done(context, lambda body=body: _present(context, body))  # type: ignore[misc]
 
 
@@ -356,9 +362,12 @@ async def _run(context: Context, arguments: list[str], detail: JSONObject) -> No
 # ------------------------------------------------------------------------------------------------------------- the time
 
 
-async def _sleep(_context: Context, detail: JSONObject) -> None:
+async def _sleep(context: Context, detail: JSONObject) -> None:
     """Wait a fraction of the time: what a scenario gives the controller time for has happened when a write returns."""
-    await asyncio.sleep(seconds(detail["duration"]) * _SLEEP_SCALE)
+    waited = seconds(detail["duration"])
+    await asyncio.sleep(waited * _SLEEP_SCALE)
+    if context.cluster.moves_clock:
+        await context.cluster.pass_time(waited)
 
 
 def seconds(text: str) -> float:
