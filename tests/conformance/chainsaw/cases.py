@@ -56,6 +56,8 @@ _CONFIGURES: Final = tuple(f"{each}/cleanup-empty-replicasets/.chainsaw-test" fo
 _OF_OTHERS: Final[Mapping[str, str]] = {
     "chainsaw/lease/admission-controller": "asserts on the pods of Kyverno",
     "chainsaw/lease/cleanup-controller": "asserts on the pods of Kyverno",
+    "chainsaw/ttl/propagation-policy/foreground": _SCRIPTS["kubectl-needs-kubelet"],
+    "chainsaw/ttl/propagation-policy/orphan": _SCRIPTS["kubectl-needs-kubelet"],
 }
 """Scenarios of classes that are run which need what is not there, by the ends of their ids."""
 

@@ -265,8 +265,9 @@ class Cluster:
             body = {**state.body, "metadata": {**state.body["metadata"], "resourceVersion": ""}}
             await local.create(key.resource, body)
         elif _essence(now.body) != _essence(state.body):
-            version = now.body["metadata"]["resourceVersion"]
-            body = {**state.body, "metadata": {**state.body["metadata"], "resourceVersion": version}}
+            # it may have been deleted and made again
+            present = {key: now.body["metadata"][key] for key in ("uid", "resourceVersion")}
+            body = {**state.body, "metadata": {**state.body["metadata"], **present}}
             await local.update(key.resource, body)
 
 

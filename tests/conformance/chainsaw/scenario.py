@@ -62,8 +62,16 @@ async def _run(cluster: Cluster, folder: Path, scratch: Path, scenario: JSONObje
     context = Context(cluster, folder, namespace, bindings, copy, kubeconfig, templates=spec.get("template", True))
     context = context.with_bindings(spec.get("bindings") or [])
     await _make_namespace(cluster, namespace, spec.get("namespaceTemplate") or {})
-    for number, step in enumerate(spec["steps"], 1):
-        await _step(context, step, f"step {step.get('name') or number}")
+    last: list[tuple[Context, list[JSONObject]]] = []
+    try:
+        for number, step in enumerate(spec["steps"], 1):
+            await _step(context, step, f"step {step.get('name') or number}", last)
+    finally:
+        # a step cleans up at the end of the scenario, the last step first
+        for where, operations in reversed(last):
+            for operation in operations:
+                with suppress(ScenarioFailure):
+                    await perform(where, operation)
 
 
 def _runs_programs(steps: list[JSONObject]) -> bool:
@@ -81,11 +89,12 @@ async def _make_namespace(cluster: Cluster, name: str, template: JSONObject) -> 
         await cluster.settled(cluster.type_of(body), stored)
 
 
-async def _step(context: Context, step: JSONObject, name: str) -> None:
+async def _step(context: Context, step: JSONObject, name: str, last: list[tuple[Context, list[JSONObject]]]) -> None:
     if "template" in step:
         context = replace(context, templates=step["template"])
     context = context.with_bindings(step.get("bindings") or [])
     step, context = _used(context, step)
+    last.append((context, step.get("cleanup") or []))
     try:
         for number, operation in enumerate(step.get("try") or (), 1):
             try:
@@ -93,7 +102,7 @@ async def _step(context: Context, step: JSONObject, name: str) -> None:
             except ScenarioFailure as failure:
                 raise ScenarioFailure(f"{name}, {number}. {failure}") from None
     finally:
-        for operation in (*(step.get("finally") or ()), *(step.get("cleanup") or ())):
+        for operation in step.get("finally") or ():
             with suppress(ScenarioFailure):
                 await perform(context, operation)
 
