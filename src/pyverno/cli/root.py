@@ -62,6 +62,12 @@ def _create() -> click.Command:
     return create
 
 
+def _report() -> click.Command:
+    from pyverno.cli.report.command import report
+
+    return report
+
+
 def _controller() -> click.Command:
     from pyverno.cli.controller.command import controller
 
@@ -113,6 +119,7 @@ def _migrate() -> click.Command:
 COMMANDS: Mapping[str, Row] = {
     "apply": Row(_apply, "Apply policies on resources."),
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
+    "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
     "sandbox": Row(_sandbox, "Run a Kubernetes API server in this process, for kubectl."),
     "jp": Row(_jp, "Work with JMESPath expressions: query, parse, function."),
     "cel": Row(_cel, "Work with CEL expressions: eval, check, functions."),

@@ -1,0 +1,118 @@
+"""Where results come from: files, stdin, or the reports that a cluster serves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.errors import HostError, UsageError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import expand_lists
+from pyverno.offline.files import load_files, read_stdin
+from pyverno.report.collected import Collected, is_report, read_report
+from pyverno.value import dataclass
+
+__all__ = ["Source", "read_cluster", "read_files"]
+
+_RESOURCES: Final = (
+    (GVR("wgpolicyk8s.io", "v1alpha2", "policyreports"), True, "PolicyReport"),
+    (GVR("wgpolicyk8s.io", "v1alpha2", "clusterpolicyreports"), False, "ClusterPolicyReport"),
+    (GVR("openreports.io", "v1alpha1", "reports"), True, "Report"),
+    (GVR("openreports.io", "v1alpha1", "clusterreports"), False, "ClusterReport"),
+)
+_NOT_FOUND: Final = 404
+_STDIN: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Results, where they are from, and what could not be read."""
+
+    results: Sequence[Collected]
+    name: str
+    problems: Sequence[str] = ()
+
+
+def read_files(paths: Sequence[str]) -> Source:
+    """Read reports out of files, folders and stdin (`-`); raises UsageError when there is no report at all."""
+    stdin = read_stdin() if _STDIN in paths else None
+    loaded = load_files(tuple(paths), stdin=stdin)
+    found: list[Collected] = []
+    reports = 0
+    for document in expand_lists(loaded.documents):
+        body = document.value
+        if is_report(body):
+            reports += 1
+            found.extend(read_report(body))
+        elif _is_overview(body):
+            reports += 1
+            found.extend(_read_overview(body))
+    problems = [str(error) for error in loaded.errors]
+    if not reports and not problems:
+        raise UsageError(f"{', '.join(paths)} holds no PolicyReport, ClusterPolicyReport, Report or ClusterReport")
+    return Source(found, ", ".join(paths), problems)
+
+
+def read_cluster(kubeconfig: str, context: str, namespaces: Sequence[str]) -> Source:
+    """Read the reports of a cluster, of some namespaces or of all; raises HostError, UsageError.
+
+    A kind of report that the cluster does not serve is left out; one that may not be read is a problem.
+    """
+    access = load_kubeconfig(kubeconfig, context, os.environ)
+    return asyncio.run(_read_cluster(Client(access, qps=0), namespaces))
+
+
+async def _read_cluster(client: Client, namespaces: Sequence[str]) -> Source:
+    found: list[Collected] = []
+    problems: list[str] = []
+    served = 0
+    async with client:
+        for gvr, is_namespaced, kind in _RESOURCES:
+            places = namespaces if is_namespaced and namespaces else ("",)
+            if namespaces and not is_namespaced:
+                continue
+            for namespace in places:
+                try:
+                    listed = await client.list(gvr, namespace)
+                except StatusError as error:
+                    if error.status != _NOT_FOUND:
+                        served += 1
+                        problems.append(f"{gvr.resource} cannot be read: {error.message}")
+                    continue
+                served += 1
+                found.extend(_of_items(listed["items"], kind, gvr))
+    if not served:
+        raise HostError("the cluster serves no reports: install a reports controller, or give files")
+    return Source(found, "the cluster", problems)
+
+
+def _of_items(items: Iterable[JSONObject], kind: str, gvr: GVR) -> Iterable[Collected]:
+    for item in items:
+        yield from read_report({"apiVersion": f"{gvr.group}/{gvr.version}", "kind": kind, **item})
+
+
+def _is_overview(body: JSON) -> bool:
+    """Tell whether a document is what `pyverno report -o json` (or yaml) wrote."""
+    return isinstance(body, dict) and isinstance(body.get("results"), list) and "groupedBy" in body
+
+
+def _read_overview(body: JSONObject) -> Iterable[Collected]:
+    for item in body["results"]:
+        if isinstance(item, dict):
+            resource = item.get("resource")
+            source = item.get("source")
+            seconds = item.get("timestamp")
+            written = {
+                **{key: value for key, value in item.items() if key not in ("resource", "source", "timestamp")},
+                "result": item.get("status"),
+                "source": source if isinstance(source, str) else "",
+                "resources": [resource] if isinstance(resource, dict) else [],
+                "timestamp": {"seconds": seconds},
+            }
+            yield from read_report({"results": [written]})

@@ -1,0 +1,128 @@
+"""Results out of reports that exist already: PolicyReports of a cluster or of files, of any tool that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pyverno.engine.result import ResourceRef
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.report.finding import Finding
+from pyverno.value import dataclass
+
+__all__ = ["SEVERITIES", "STATUSES", "Collected", "is_report", "read_report", "worst_first"]
+
+STATUSES: Final = ("fail", "error", "warn", "skip", "pass")
+"""From the worst to the best."""
+
+SEVERITIES: Final = ("critical", "high", "medium", "low", "info", "")
+"""From the worst to the least; the last is that of policies without one."""
+
+_KINDS: Final = frozenset({"PolicyReport", "ClusterPolicyReport", "Report", "ClusterReport"})
+_GROUPS: Final = frozenset({"wgpolicyk8s.io", "openreports.io", "reports.x-k8s.io"})
+_NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """One result of a report: the finding, the tool that it comes from, and when it was made (seconds, 0 = unknown)."""
+
+    finding: Finding
+    source: str = ""
+    seconds: int = 0
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What stays the same while a result lasts; it tells new results from known ones."""
+        found, ref = self.finding, self.finding.resource
+        return (self.source, found.policy, found.rule, ref.kind, ref.namespace, ref.name, found.status)
+
+    def to_json(self) -> JSONObject:
+        """Return the result as an object; empty parts are left out."""
+        item = self.finding.to_json()
+        if self.source:
+            item["source"] = self.source
+        if self.seconds:
+            item["timestamp"] = self.seconds
+        return item
+
+
+def is_report(body: JSON) -> bool:
+    """Tell whether a document is a report.
+
+    >>> is_report({"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "PolicyReport"})
+    True
+    """
+    if not isinstance(body, dict):
+        return False
+    group = str(body.get("apiVersion")).rpartition("/")[0]
+    return body.get("kind") in _KINDS and group in _GROUPS
+
+
+def read_report(body: JSONObject) -> Iterator[Collected]:
+    """Yield the results of a report; parts of a wrong type are as if they were missing."""
+    scope = _object(body.get("scope"))
+    own = _object(body.get("metadata"))
+    for item in _objects(body.get("results")):
+        resources = _objects(item.get("resources")) or _objects(item.get("subjects")) or ([scope] if scope else [{}])
+        for resource in resources:
+            yield _collected(item, _reference(resource, own), _text(body, "source"))
+
+
+def _collected(item: JSONObject, resource: ResourceRef, source: str) -> Collected:
+    status = _text(item, "result") or _text(item, "status")
+    properties = {key: value for key, value in _object(item.get("properties")).items() if isinstance(value, str)}
+    finding = Finding(
+        policy=_text(item, "policy"),
+        rule=_text(item, "rule"),
+        resource=resource,
+        status=status if status in STATUSES else "error",
+        message=_text(item, "message") or _text(item, "description"),
+        severity=_text(item, "severity") if _text(item, "severity") in SEVERITIES else "",
+        category=_text(item, "category"),
+        exceptions=tuple(filter(None, properties.get("exceptions", "").split(","))),
+        properties=properties,
+    )
+    return Collected(finding, _text(item, "source") or source, _seconds(item.get("timestamp")))
+
+
+def worst_first(results: Iterable[Collected]) -> Sequence[Collected]:
+    """Return results from the worst to the best, then by place, so that two runs have one order."""
+    return sorted(results, key=_rank)
+
+
+def _rank(result: Collected) -> tuple[object, ...]:
+    found, ref = result.finding, result.finding.resource
+    return (
+        STATUSES.index(found.status),
+        SEVERITIES.index(found.severity),
+        found.policy,
+        found.rule,
+        ref.namespace,
+        ref.kind,
+        ref.name,
+        result.source,
+    )
+
+
+def _reference(body: JSONObject, owner: JSONObject) -> ResourceRef:
+    namespace = _text(body, "namespace") or (_text(owner, "namespace") if body else "")
+    return ResourceRef(_text(body, "apiVersion"), _text(body, "kind"), namespace, _text(body, "name"))
+
+
+def _seconds(value: JSON) -> int:
+    found = value.get("seconds") if isinstance(value, dict) else None
+    return found if isinstance(found, int) else 0
+
+
+def _text(source: Mapping[str, JSON], key: str) -> str:
+    found = source.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _object(value: JSON) -> JSONObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: JSON) -> list[JSONObject]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

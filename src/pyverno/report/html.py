@@ -1,0 +1,122 @@
+"""An overview as one self-contained HTML page: no script, no font, no picture from elsewhere.
+
+All text of policies, resources and messages is escaped; a content security policy forbids everything but the page's own
+style, should an escape ever be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Final
+
+from pyverno.report.collected import STATUSES, Collected
+from pyverno.report.overview import Group, Overview
+
+__all__ = ["html_page"]
+
+_MAX_ROWS: Final = 5000
+_MAX_GROUPS: Final = 30
+_COLORS: Final = {"fail": "#c62828", "error": "#6a1b9a", "warn": "#ef6c00", "skip": "#607d8b", "pass": "#2e7d32"}
+_STYLE: Final = """
+:root { color-scheme: light dark; --line: #8884; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .5rem; text-align: left; vertical-align: top; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.message { white-space: pre-wrap; overflow-wrap: anywhere; }
+.status { border-radius: .25rem; color: #fff; display: inline-block; min-width: 3.2rem; padding: 0 .4rem; }
+.status { text-align: center; }
+.tiles { display: flex; flex-wrap: wrap; gap: .75rem; padding: 0; }
+.tiles li { border: 1px solid var(--line); border-radius: .5rem; list-style: none; }
+.tiles li { min-width: 6rem; padding: .5rem 1rem; }
+.tiles strong { display: block; font-size: 1.6rem; }
+svg { display: block; } .note { opacity: .75; }
+@media print { body { margin: 0; max-width: none; } details { display: block; } }
+"""
+
+
+def html_page(overview: Overview, title: str = "Policy report", made: str = "") -> str:
+    """Return the page; `made` says when and from where the results are."""
+    return "\n".join(_page(overview, title, made)) + "\n"
+
+
+def _page(overview: Overview, title: str, made: str) -> Iterator[str]:
+    yield "<!DOCTYPE html>"
+    yield '<html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<h1>{escape(title)}</h1>"
+    if made:
+        yield f'<p class="note">{escape(made)}</p>'
+    for problem in overview.problems:
+        yield f'<p role="alert"><strong>Not complete:</strong> {escape(problem)}</p>'
+    yield '<ul class="tiles">'
+    for status in STATUSES:
+        yield f"<li><strong>{overview.counts[status]}</strong>{_badge(status)}</li>"
+    yield "</ul>"
+    yield from _groups(overview)
+    if overview.has_baseline:
+        yield from _rows(f"New problems ({len(overview.new)})", overview.new)
+        yield from _rows(f"Resolved since ({len(overview.resolved)})", overview.resolved)
+    problems = [each for each in overview.results if each.finding.is_problem]
+    yield from _rows(f"Problems ({len(problems)})", problems)
+    yield "</body></html>"
+
+
+def _groups(overview: Overview) -> Iterator[str]:
+    shown = overview.groups[:_MAX_GROUPS]
+    most = max((sum(group.counts.values()) for group in shown), default=0)
+    name = overview.grouping
+    yield f"<h2>By {escape(name)}</h2><table><thead><tr>"
+    yield f"<th scope=col>{escape(name.title())}</th><th scope=col>Severity</th>"
+    yield "".join(f'<th scope=col class="number">{status.title()}</th>' for status in STATUSES)
+    yield "<th scope=col>Share</th></tr></thead><tbody>"
+    for group in shown:
+        cells = "".join(f'<td class="number">{group.counts[status]}</td>' for status in STATUSES)
+        yield f"<tr><td>{escape(group.name)}</td><td>{escape(group.severity)}</td>{cells}"
+        yield f"<td>{_bar(group, most)}</td></tr>"
+    yield "</tbody></table>"
+    if len(overview.groups) > len(shown):
+        yield f'<p class="note">{len(overview.groups) - len(shown)} more are not shown.</p>'
+
+
+def _bar(group: Group, most: int) -> str:
+    """Draw the counts of a group as one bar, as long as its share of the largest group."""
+    parts: list[str] = []
+    x = 0.0
+    for status in STATUSES:
+        width = 160 * group.counts[status] / most if most else 0
+        if width:
+            parts.append(f'<rect x="{x:.1f}" y="2" width="{width:.1f}" height="12" fill="{_COLORS[status]}"/>')
+        x += width
+    label = ", ".join(f"{group.counts[status]} {status}" for status in STATUSES if group.counts[status])
+    return f'<svg width="160" height="16" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
+
+def _rows(title: str, results: Sequence[Collected]) -> Iterator[str]:
+    yield f"<h2>{escape(title)}</h2>"
+    if not results:
+        yield '<p class="note">None.</p>'
+        return
+    heads = ("Status", "Severity", "Policy", "Rule", "Namespace", "Resource", "Message")
+    yield f"<table><thead><tr>{''.join(f'<th scope=col>{head}</th>' for head in heads)}</tr></thead><tbody>"
+    yield from _cells(results[:_MAX_ROWS])
+    yield "</tbody></table>"
+    if len(results) > _MAX_ROWS:
+        yield f'<p class="note">{len(results) - _MAX_ROWS} more are not shown.</p>'
+
+
+def _cells(results: Iterable[Collected]) -> Iterator[str]:
+    for each in results:
+        found, ref = each.finding, each.finding.resource
+        texts = (found.severity, found.policy, found.rule, ref.namespace, f"{ref.kind}/{ref.name}".strip("/"))
+        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        yield f'<tr><td>{_badge(found.status)}</td>{cells}<td class="message">{escape(found.message)}</td></tr>'
+
+
+def _badge(status: str) -> str:
+    return f'<span class="status" style="background:{_COLORS[status]}">{status}</span>'

@@ -1,0 +1,71 @@
+"""Counts, groups, and the comparison with an earlier collection."""
+
+from __future__ import annotations
+
+import json
+
+from pyverno.report.collected import read_report
+from pyverno.report.csvtext import csv_text
+from pyverno.report.html import html_page
+from pyverno.report.overview import GROUPINGS, overview_of
+from tests.unit.report.test_collected import report
+
+FAIL = {"policy": "p", "rule": "r", "result": "fail", "severity": "high", "message": "no"}
+PASS = {"policy": "q", "rule": "r", "result": "pass"}
+
+
+def test_groups_with_failures_come_first() -> None:
+    """Each group has its counts and the worst severity of its problems."""
+    overview = overview_of(read_report(report(PASS, FAIL)))
+    assert [("p", "high", 1), ("q", "", 0)] == [(each.name, each.severity, each.problems) for each in overview.groups]
+
+
+def test_results_can_be_grouped_by_everything_that_they_say() -> None:
+    """Each grouping keeps every result."""
+    for grouping in GROUPINGS:
+        overview = overview_of(read_report(report(PASS, FAIL)), grouping)
+        assert 2 == sum(sum(group.counts.values()) for group in overview.groups)
+
+
+def test_new_and_resolved_problems_are_told_from_known_ones() -> None:
+    """Against an earlier collection; results that pass are neither."""
+    before = list(read_report(report(FAIL, {**FAIL, "policy": "old"}, PASS)))
+    now = list(read_report(report(FAIL, {**FAIL, "policy": "fresh"})))
+    overview = overview_of(now, baseline=before)
+    assert (["fresh"], ["old"]) == (
+        [each.finding.policy for each in overview.new],
+        [each.finding.policy for each in overview.resolved],
+    )
+
+
+def test_an_empty_baseline_makes_all_problems_new() -> None:
+    """Empty is not the same as none."""
+    now = list(read_report(report(FAIL)))
+    assert (1, 0) == (len(overview_of(now, baseline=[]).new), len(overview_of(now).new))
+
+
+def test_a_page_has_no_markup_of_its_results() -> None:
+    """Names and messages are data: nothing in them becomes an element or an attribute."""
+    hostile = '"><script>alert(1)</script><img src=x onerror=y>'
+    results = report({**FAIL, "message": hostile, "policy": hostile, "rule": hostile})
+    page = html_page(overview_of(read_report(results)), made=hostile, title=hostile)
+    assert "<script" not in page and "<img" not in page
+    assert "default-src 'none'" in page
+
+
+def test_a_page_says_what_could_not_be_read() -> None:
+    """Missing reports are not a clean result."""
+    page = html_page(overview_of([], problems=["policyreports cannot be read: forbidden"]))
+    assert "Not complete:</strong> policyreports cannot be read: forbidden" in page
+
+
+def test_cells_of_a_spreadsheet_are_no_formulas() -> None:
+    """A message that begins with `=` is text."""
+    text = csv_text(read_report(report({**FAIL, "message": '=HYPERLINK("x")'})))
+    assert ',"\'=HYPERLINK(""x"")",' in text
+
+
+def test_an_overview_is_json() -> None:
+    """With new and resolved only where there was a comparison."""
+    found = json.loads(json.dumps(overview_of(read_report(report(FAIL))).to_json()))
+    assert (["groupedBy", "groups", "results", "summary"], 1) == (sorted(found), found["summary"]["fail"])
