@@ -20,14 +20,20 @@ from pyverno.kube.apply.serverside import apply, track
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.patch.strategicpatch import strategic_patch
+from pyverno.kube.reportapis import POLICY_REPORTS
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.yaml.documents import Document
+from pyverno.report.collected import Collected, read_report, worst_first
+from pyverno.report.csvtext import csv_text
 from pyverno.report.ephemeral import Reported, admission_report
 from pyverno.report.exceptions import exception_for
 from pyverno.report.finding import Finding, finding
 from pyverno.report.github import github
+from pyverno.report.html import html_page
 from pyverno.report.junit import Case, junit
 from pyverno.report.markdown import markdown_table
+from pyverno.report.objectreport import ReportSubject, merge_results, reports_of, results_digest
+from pyverno.report.overview import overview_of
 from pyverno.report.policyreport import ReportEntry, build_report, merged_reports
 from pyverno.report.sarif import sarif
 from pyverno.report.table import draw_table
@@ -39,12 +45,15 @@ _ROW_BYTES: Final = 64
 _REF: Final = ResourceRef("v1", "Pod", "n", "p")
 _ABOUT: Final = Reported(_REF, "u", GVK("", "v1", "Pod"), GVR("", "v1", "pods"), "r")
 _DOCUMENT: Final = Document({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}, "")
+_SUBJECT: Final = ReportSubject(_REF, "u")
+_API: Final = POLICY_REPORTS
 _WRITE: Final = {"schema": schema_tree_for(schema_set(), GVK("", "v1", "Pod")), "version": "v1"}
 
 REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
     (
         "ephemeral.policy_label", "policyreport.plain_result", "policyreport.result_object",
-        "policyreport.result_order", "summary.reported_status",
+        "policyreport.result_order", "summary.reported_status", "objectreport.report_name", "objectreport.subject_of",
+        "collected.is_report",
     ),
     "writes one result, as part of a function that has a row",
 )  # fmt: skip
@@ -157,6 +166,26 @@ def _entry(text: str) -> ReportEntry:
     return ReportEntry(_result(0, text), _REF, 1)
 
 
+def _item(number: int, message: str) -> JSONObject:
+    resource = {"kind": "Pod", "namespace": f"n{number % 7}", "name": f"p{number}"}
+    return {
+        "policy": f"p{number}",
+        "rule": "r",
+        "result": ("fail", "pass", "error")[number % 3],
+        "message": message,
+        "resources": [resource],
+        "timestamp": {"seconds": number},
+    }
+
+
+def _items(size: int) -> list[JSONObject]:
+    return [_item(number, "m" * (_ROW_BYTES // 2)) for number in range(max(1, size // _ROW_BYTES))][::-1]
+
+
+def _collected(size: int) -> list[Collected]:
+    return [*read_report({"results": _items(size)})]
+
+
 REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
     "ephemeral.admission_report": _both(
         lambda results: admission_report(_ABOUT, results, 1), _results, lambda text: [_result(0, text)]
@@ -184,6 +213,28 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
         lambda text: [_entry(text)],
     ),
     "policyreport.merged_reports": _both(merged_reports, _entries, lambda text: [_entry(text)]),
+    "objectreport.merge_results": _both(
+        lambda items: merge_results(items, items[::-1], items), _items, lambda text: [_item(0, text)]
+    ),
+    "objectreport.results_digest": _both(results_digest, _items, lambda text: [_item(0, text)]),
+    "objectreport.reports_of": _both(
+        lambda items: [*reports_of(_SUBJECT, items, _API)], _items, lambda text: [_item(0, text)]
+    ),
+    "collected.read_report": _both(
+        lambda items: [*read_report({"results": items})], _items, lambda text: [_item(0, text)]
+    ),
+    "collected.worst_first": _both(worst_first, _collected, lambda text: [*read_report({"results": [_item(0, text)]})]),
+    "overview.overview_of": _both(
+        lambda found: overview_of(found, "resource", found[::2]),
+        _collected,
+        lambda text: [*read_report({"results": [_item(0, text)]})],
+    ),
+    "csvtext.csv_text": _both(csv_text, _collected, lambda text: [*read_report({"results": [_item(0, text)]})]),
+    "html.html_page": _both(
+        lambda found: html_page(overview_of(found, "resource", [])),
+        _collected,
+        lambda text: [*read_report({"results": [_item(0, text)]})],
+    ),
     "sarif.sarif": _both(sarif, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
     "table.draw_table": _both(lambda rows: draw_table(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]),
 }  # fmt: skip

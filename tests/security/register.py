@@ -117,8 +117,8 @@ REGISTER: Final[Mapping[str, Mapping[str, str]]] = {
 _VERIFIER = "waits for the verifier of signatures: rules that verify images give ERROR, which denies"
 _BACKGROUND = "waits for the controller that works on UpdateRequests"
 NOT_APPLICABLE: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("CVE-2022-47633", "CVE-2023-47630"), _VERIFIER),
-    **dict.fromkeys(("CVE-2023-42813", "CVE-2023-42814", "CVE-2023-42815", "CVE-2023-42816"), _VERIFIER),
+    "CVE-2022-47633": _VERIFIER,
+    **dict.fromkeys(("CVE-2023-42814", "CVE-2023-42815", "CVE-2023-42816"), _VERIFIER),
     **dict.fromkeys(("CVE-2025-29778", "8b7f4b72", "5cb31abd", "d70926cd", "f1a96376"), _VERIFIER),
     **dict.fromkeys(("0b8c53a4", "68130831"), _BACKGROUND),
     "ef64527e": "waits for background scans: there is no audit path beside that of admission",

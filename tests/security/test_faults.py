@@ -380,6 +380,13 @@ UNREACHED: Mapping[str, str] = {
             "cel.constraints._for_any",
         )
     },
+    **{
+        f"pyverno.engine.imagesource.NoImages.{name}": "asked by rules that verify images"
+        for name in ("public_key", "resolve", "signatures", "trust_root")
+    },
+    "pyverno.offline.host.OfflineHost.image_source": "asked by rules that verify images",
+    **{f"pyverno.engine.origin.Origin.{name}": "read by controllers" for name in ("is_copy", "of")},
+    "pyverno.kube.gvk.join_api_version": "for subresources that are kinds of their own",
     "pyverno.engine.actions.cel.authorize._envoy": _TABLE,
     "pyverno.engine.actions.cel.authorize._http": _TABLE,
     **{

@@ -55,6 +55,7 @@ EXPECTED = {
     ),
     *(
         "NotFoundError",
+        "NullArgumentError",
         "HostError",
         "HostUnavailableError",
         "PatchError",
@@ -62,7 +63,7 @@ EXPECTED = {
         "PyvernoError",
         "SubstitutionError",
     ),
-    *("NotFoundError", "UnknownKeyError", "UsageError", "ValueSyntaxError", "VerificationError"),
+    *("NotFoundError", "NullArgumentError", "UnknownKeyError", "UsageError", "ValueSyntaxError", "VerificationError"),
     *("__version__", "compile_documents", "compile_policies", "load_documents", "load_policies", "review"),
 }
 

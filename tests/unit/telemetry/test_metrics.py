@@ -6,6 +6,7 @@ import pytest
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
+from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.certificates.serving import ServingCertificates
 from pyverno.controllers.cleanup.metrics import CleanupMetrics
@@ -113,7 +114,9 @@ def test_every_metric_of_the_table_has_an_instrument() -> None:
     ServingCertificates(Client(Access("https://192.0.2.1")), CertificateSettings(), _nothing, metrics)
     scanning = Metrics()
     ReportsController(Access("https://192.0.2.1"), ReportsSettings(), scanning)
-    found = {**readings(scanning), **readings(metrics)}
+    working = Metrics()
+    BackgroundController(Access("https://192.0.2.1"), BackgroundSettings(), working)
+    found = {**readings(working), **readings(scanning), **readings(metrics)}
     assert {name: reading.kind for name, reading in found.items()} | CACHES == {
         metric.name: metric.kind for metric in METRICS.values()
     }

@@ -21,6 +21,7 @@ POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 VALIDATING = GVR("policies.kyverno.io", "v1", "validatingpolicies")
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")
+BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 WORK = GVR("kyverno.io", "v2", "updaterequests")
 REPORTS = GVR("reports.kyverno.io", "v1", "ephemeralreports")
 EVENTS = GVR("events.k8s.io", "v1", "events")
@@ -291,6 +292,15 @@ def test_the_account_that_does_the_work_sets_nothing_in_motion() -> None:
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
     async def act(world: World) -> None:
+        namespace, name = BACKGROUND.split(":")[2:]
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "background"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
+        }
+        await world.client.create(BINDINGS, binding)
         always = {**rule("always", generate=made), "skipBackgroundRequests": False}
         await world.make(POLICIES, policy("make", rule("usual", generate=made), always))
         access = load_kubeconfig(world.sandbox.sandbox.kubeconfig)
