@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import cel, commands, engine, sandbox, server, worst
+from tests.bench import background, cel, commands, engine, sandbox, server, worst
 from tests.bench.machine import described
 
 __all__ = ["BENCHMARKS", "main"]
@@ -79,6 +79,9 @@ BENCHMARKS = (
     Benchmark("B14.pods", "POST of pods per second of one core", sandbox.pods_per_second),
     Benchmark("B14.patch", "merge PATCH of a pod per second of one core", sandbox.patches_per_second),
     Benchmark("B14.webhooks", "POST with two webhooks per second of one core", sandbox.webhook_posts_per_second),
+    Benchmark("B16", "controller that generates 5,000 objects / writing them", background.processor_ratio, 3.0),
+    Benchmark("B16.requests", "its requests to the API server / objects", background.request_ratio, 1.5),
+    Benchmark("B16.again", "objects that a re-apply of the policy writes", background.writes_of_another_apply, 0),
 )
 
 
