@@ -21,7 +21,7 @@ from tests.bench.child import Child
 
 __all__ = ["processor_ratio", "request_ratio", "writes_of_another_apply"]
 
-_COUNT: Final = 100
+_COUNT: Final = 1000
 _MODULE: Final = "tests.bench.backgrounding"
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _POLICIES: Final = GVR("kyverno.io", "v1", "clusterpolicies")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from enum import Enum
 
 from aiohttp import web
@@ -26,6 +26,7 @@ class Trouble(Enum):
 
     REFUSED = (403, "Forbidden")
     GONE = (404, "NotFound")
+    CONFLICT = (409, "Conflict")
     EXPIRED = (410, "Expired")
     AWAY = (503, "ServiceUnavailable")
     SILENT = (0, "takes the request and never answers")
@@ -78,7 +79,8 @@ class FaultyProxy:
         async def forward() -> None:
             await response.prepare(request)
             async for event in self._upstream.stream(request.path, query=dict(request.query)):
-                await response.write(json.dumps(event).encode() + b"\n")
+                with suppress(ConnectionResetError):  # the client has gone, and the watch with it
+                    await response.write(json.dumps(event).encode() + b"\n")
 
         forwarding = asyncio.create_task(forward())
         self._watches.setdefault(request.path, set()).add(forwarding)

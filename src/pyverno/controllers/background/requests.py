@@ -36,7 +36,6 @@ LEADER: Final = -1
 """The lane of the leader; the others are the numbers of shards."""
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
-_GONE: Final = (404, 409)
 _NOT_FOUND: Final = 404
 _QUARANTINE_SHARE: Final = 1.1
 """How long after its quarantine a request is tried again, so that it finds the guard quiet."""
@@ -211,7 +210,7 @@ class UpdateRequests:
         try:
             await self._client.delete(UPDATE_REQUESTS, key.name, key.namespace, options={"preconditions": {"uid": uid}})
         except StatusError as error:
-            if error.status not in _GONE:  # else another replica has deleted it
+            if error.status != _NOT_FOUND:  # else another replica has deleted it
                 raise
         if self.informer.get(key.name, key.namespace) is not None:
             self._finished.add(uid)  # the watch has not brought its end yet
@@ -238,7 +237,7 @@ class UpdateRequests:
         try:
             await self._client.patch(UPDATE_REQUESTS, key.name, patch, key.namespace, subresource="status")
         except StatusError as error:
-            if error.status not in _GONE:
+            if error.status != _NOT_FOUND:
                 raise
 
 

@@ -253,8 +253,10 @@ class Events:
                     await self._client.create(_EVENTS, body, body["metadata"]["namespace"])
                     break
                 except (StatusError, HostError) as error:
-                    if isinstance(error, StatusError) and error.status == _NOT_FOUND:
-                        break  # the namespace of the object was deleted
+                    if isinstance(error, StatusError) and (
+                        error.status == _NOT_FOUND or (attempt and error.reason == "AlreadyExists")
+                    ):
+                        break  # the namespace of the object was deleted, or the response to the last attempt was lost
                     if attempt == _ATTEMPTS - 1:
                         self._drop(error)
 

@@ -25,6 +25,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, Trigger, UpdateRequest, UpdateRequestSpec
+from tests.support.faultyproxy import Trouble, proxied
 
 MAPS = GVR("", "v1", "configmaps")
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -331,6 +332,26 @@ def test_a_deleted_request_leaves_nothing_to_do() -> None:
         assert 0 == len(stage.requests)
 
     run(scenario, HostError("no"), backoff=SLOW)
+
+
+def test_a_deletion_that_is_refused_is_tried_again() -> None:
+    """The request is done, and must not stay for ever."""
+
+    async def scenario(stage: Stage) -> None:
+        path = "/apis/kyverno.io/v2/namespaces/kyverno/updaterequests/a"
+        async with proxied(stage.client) as (proxy, client):
+            requests = UpdateRequests(client, BackgroundSettings(backoff=QUICK), {RequestType.GENERATE: stage.script})
+            proxy.trouble(path, Trouble.CONFLICT)
+            tasks = [asyncio.create_task(each) for each in (requests.informer.run(), requests.leading.run())]
+            await stage.create("a")
+            await stage.until_handled(2)
+            proxy.mend(path)
+            await stage.until_gone("a")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(scenario, works=False)
 
 
 def test_a_quarantined_request_is_tried_when_its_quarantine_ends() -> None:

@@ -8,8 +8,8 @@ was read again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final, TypeVar
 
 import orjson
 
@@ -37,9 +37,13 @@ _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "generation")
 _DIGEST: Final = "digest"
 """Where the informer keeps the digest of the annotations that it drops."""
 
-
 Place = tuple[GVR, str, str]
 """Resource, namespace and name."""
+
+_Cause = tuple[Identity, str, str]
+"""Policy, rule, and uid of the trigger."""
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ class Downstreams:
         self._known: dict[Place, Downstream] = {}
         self._by_policy: dict[Identity, set[Place]] = {}
         self._by_source: dict[Place, set[Place]] = {}
+        self._by_trigger: dict[_Cause, set[Place]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -176,6 +181,11 @@ class Downstreams:
     def of_policy(self, policy: Identity) -> Iterator[Downstream]:
         """Yield the objects that a policy generated."""
         yield from (self._known[place] for place in tuple(self._by_policy.get(policy, ())) if place in self._known)
+
+    def of_trigger(self, policy: Identity, rule: str, trigger_uid: str) -> Iterator[Downstream]:
+        """Yield the objects that a rule generated for a trigger."""
+        places = tuple(self._by_trigger.get((policy, rule, trigger_uid), ()))
+        yield from (self._known[place] for place in places if place in self._known)
 
     def of_source(self, source: Place) -> Iterator[Downstream]:
         """Yield the copies of an object."""
@@ -254,10 +264,11 @@ class Downstreams:
     def _remember(self, found: Downstream) -> None:
         place = found.place
         known = self._known.get(place)
-        if known is not None and (known.policy, known.source) != (found.policy, found.source):
+        if known is not None and (_cause(known), known.source) != (_cause(found), found.source):
             self._forget(place)
         self._known[place] = found
         self._by_policy.setdefault(found.policy, set()).add(place)
+        self._by_trigger.setdefault(_cause(found), set()).add(place)
         if found.source is not None:
             self._by_source.setdefault(found.source, set()).add(place)
 
@@ -266,16 +277,21 @@ class Downstreams:
         if known is None:
             return
         _drop(self._by_policy, known.policy, place)
+        _drop(self._by_trigger, _cause(known), place)
         if known.source is not None:
             _drop(self._by_source, known.source, place)
 
 
-def _drop(index: dict[Identity, set[Place]] | dict[Place, set[Place]], key: object, place: Place) -> None:
-    places = index.get(key)  # type: ignore[call-overload]
+def _cause(found: Downstream) -> _Cause:
+    return found.policy, found.origin.rule, found.trigger.uid
+
+
+def _drop(index: dict[_Key, set[Place]], key: _Key, place: Place) -> None:
+    places = index.get(key)
     if places is not None:
         places.discard(place)
         if not places:
-            del index[key]  # type: ignore[arg-type]
+            del index[key]
 
 
 def _essence(body: JSONObject) -> JSONObject:

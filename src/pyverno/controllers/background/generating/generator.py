@@ -280,11 +280,7 @@ class Generator:
 
     def _own(self, run: _Run, facts: RuleFacts) -> tuple[Downstream, ...]:
         """Return what a rule generated for the trigger."""
-        return tuple(
-            known
-            for known in self._downstreams.of_policy(run.work.policy)
-            if (known.origin.rule, known.trigger.uid) == (facts.name, run.work.trigger.uid)
-        )
+        return tuple(self._downstreams.of_trigger(run.work.policy, facts.name, run.work.trigger.uid))
 
     async def _delete(self, run: _Run, known: Downstream, reason: str) -> None:
         await self.writer.delete(known.gvr, known.target, known.origin, run.policy.info, reason)

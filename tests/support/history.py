@@ -1,0 +1,71 @@
+"""The history of objects, read from a watch: every creation, change and deletion, in order.
+
+A checker compares it with what should have happened: nothing lost, nothing written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pyverno.cluster.client import Client, resource_path
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+
+__all__ = ["History", "following"]
+
+
+class History:
+    """What happened to the objects of a resource that carry some labels, since it began to follow them."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+        """What happened (ADDED, MODIFIED, DELETED), and namespace and name of the object."""
+
+    def writes(self) -> Counter[tuple[str, str]]:
+        """Return how often each object was written."""
+        return Counter((namespace, name) for kind, namespace, name in self.events if kind != "DELETED")
+
+    def problems(self, expected: set[tuple[str, str]]) -> list[str]:
+        """Return what was lost, and what was written more than once."""
+        writes = self.writes()
+        lost = [f"lost: {namespace}/{name}" for namespace, name in sorted(expected - set(writes))]
+        strange = [f"not expected: {namespace}/{name}" for namespace, name in sorted(set(writes) - expected)]
+        twice = [f"written {times} times: {place[0]}/{place[1]}" for place, times in writes.items() if times > 1]
+        return [*lost, *strange, *twice]
+
+    def take(self, event: JSONObject) -> None:
+        """Note one event of the watch."""
+        metadata = (event.get("object") or {}).get("metadata") or {}
+        if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+            self.events.append((event["type"], metadata.get("namespace") or "", metadata["name"]))
+
+
+@asynccontextmanager
+async def following(client: Client, gvr: GVR, selector: str) -> AsyncIterator[History]:
+    """Follow objects by their labels; a watch that breaks is an error of the test."""
+    history = History()
+    listed = await client.list(gvr, query={"labelSelector": selector})
+    query = {
+        "watch": "1",
+        "labelSelector": selector,
+        "resourceVersion": listed["metadata"]["resourceVersion"],
+        "timeoutSeconds": "3600",
+    }
+
+    async def follow() -> None:
+        async for event in client.stream(resource_path(gvr), query=query):
+            history.take(event)
+        raise RuntimeError("the watch of the history ended")
+
+    running = asyncio.create_task(follow())
+    try:
+        yield history
+        await asyncio.sleep(0.2)  # what was written last arrives
+        if running.done():
+            running.result()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
