@@ -19,7 +19,7 @@ PAGES = sorted(
     )
 )
 ROOMS = (ROOT, ROOT / "src/pyverno", ROOT / "src")
-WALKS = 3
+WALKS = 4
 STOPS = 10
 
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
