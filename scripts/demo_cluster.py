@@ -21,16 +21,22 @@ from scripts.kubectl_stand_in import run as stand_in
 ROOT = Path(__file__).resolve().parent.parent
 MANIFESTS = "docs/guide/demo/cluster"
 POLICIES = "docs/guide/demo/policies"
+_WAIT_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One command, whether it must succeed, and what it must print; `settles` waits until the policy is at work."""
+    """One command, whether it must succeed, and what it must print.
+
+    `settles` waits until the policy is at work. One that `waits` is given until it prints what it must: what follows
+    from a request takes a moment.
+    """
 
     arguments: tuple[str, ...]
     succeeds: bool = True
     prints: tuple[str, ...] = ()
     settles: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,10 @@ _DENIAL = (
     "  autogen-check-team: 'validation error: label ''team'' is required. "
     "rule autogen-check-team failed at path /spec/template/metadata/labels/team/'"
 )
+
+_ONE = "eyJhdXRocyI6eyJyZWdpc3RyeS5leGFtcGxlLmNvbSI6eyJhdXRoIjoib25lIn19fQ=="
+_TWO = "eyJhdXRocyI6eyJyZWdpc3RyeS5leGFtcGxlLmNvbSI6eyJhdXRoIjoidHdvIn19fQ=="
+_DIGEST = "settings: 819cceaa52adb92b320363b3cad8e884d97a27d14150bbf2d6167880717b9a89"
 
 SCENES = (
     Scene(
@@ -93,6 +103,28 @@ SCENES = (
         ),
     ),
     Scene(
+        "A secret for every new namespace",
+        "The namespace gets its copy of the pull secret, and the copy follows an edit of its source.",
+        (
+            Act(("create", "-f", f"{MANIFESTS}/regcred.yaml"), prints=("secret/regcred created",)),
+            Act(("create", "-f", f"{POLICIES}/sync-secrets.yaml"), prints=("sync-secrets created",), settles=True),
+            Act(("create", "-f", f"{MANIFESTS}/mytestns.yaml"), prints=("namespace/mytestns created",)),
+            Act(("get", "secret", "regcred", "-n", "mytestns", "-o", "yaml"), prints=(_ONE,), waits=True),
+            Act(("replace", "-f", f"{MANIFESTS}/regcred-changed.yaml"), prints=("secret/regcred replaced",)),
+            Act(("get", "secret", "regcred", "-n", "mytestns", "-o", "yaml"), prints=(_TWO,), waits=True),
+        ),
+    ),
+    Scene(
+        "A restart when the configuration changes",
+        "The policy changes an existing Deployment; its ConfigMap triggers that.",
+        (
+            Act(("create", "-f", f"{MANIFESTS}/web.yaml"), prints=("deployment.apps/web created",)),
+            Act(("create", "-f", f"{POLICIES}/restart.yaml"), prints=("restart created",), settles=True),
+            Act(("replace", "-f", f"{MANIFESTS}/web-settings.yaml"), prints=("configmap/web-settings replaced",)),
+            Act(("get", "deployment", "web", "-o", "yaml"), prints=(_DIGEST,), waits=True),
+        ),
+    ),
+    Scene(
         "A policy of a wrong form",
         "The cluster refuses it and names the field; `pyverno apply` names file, line and column.",
         (
@@ -114,12 +146,12 @@ def play(heading: Callable[[str], None]) -> list[str]:
 async def _play(heading: Callable[[str], None]) -> list[str]:
     from kubesandbox.sandbox import Sandbox
     from pyverno.telemetry.observer import Observers
-    from pyverno.testing import PolicySandbox
+    from pyverno.testing import CONTROLLERS, PolicySandbox
 
     heading("A cluster with policies at work")
     began = time.perf_counter()
-    async with PolicySandbox(Sandbox(), Observers()) as cluster:
-        print(f"API server and admission controller are ready after {time.perf_counter() - began:.1f} s.")
+    async with PolicySandbox(Sandbox(), Observers(), further=CONTROLLERS) as cluster:
+        print(f"API server and controllers are ready after {time.perf_counter() - began:.1f} s.")
         person = shutil.which("kubectl") or ""
         print("The commands are run by kubectl." if person else "There is no kubectl: a stand-in speaks for it.")
         wrong: list[str] = []
@@ -136,7 +168,12 @@ async def _play(heading: Callable[[str], None]) -> list[str]:
 async def _perform(act: Act, person: str, kubeconfig: str) -> list[str]:
     shown = f"kubectl {shlex.join(act.arguments)}"
     print(f"$ {shown}", flush=True)
-    code, output = await asyncio.to_thread(_run, act.arguments, person, kubeconfig)
+    end = time.monotonic() + (_WAIT_SECONDS if act.waits else 0.0)
+    while True:
+        code, output = await asyncio.to_thread(_run, act.arguments, person, kubeconfig)
+        if all(text in output for text in act.prints) or time.monotonic() >= end:
+            break
+        await asyncio.sleep(0.2)
     print(output.strip("\n") + "\n")
     wrong = [f"`{shown}` does not print `{text}`" for text in act.prints if text not in output]
     if act.succeeds != (code == 0):

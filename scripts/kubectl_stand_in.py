@@ -18,8 +18,10 @@ from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.writer import dump_yaml
 
 PODS, DEPLOYMENTS = GVR("", "v1", "pods"), GVR("apps", "v1", "deployments")
+SHOWN = {"pod": PODS, "deployment": DEPLOYMENTS, "secret": GVR("", "v1", "secrets")}
 
 
 def run(arguments: Sequence[str], kubeconfig: str, folder: Path) -> tuple[int, str]:
@@ -40,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     """Return what reads the commands; it raises SystemExit for one that it does not know."""
     found = argparse.ArgumentParser(prog="kubectl")
     verbs = found.add_subparsers(dest="verb", required=True)
-    for verb in ("create", "delete"):
+    for verb in ("create", "delete", "replace"):
         each = verbs.add_parser(verb)
         each.add_argument("words", nargs="*")
         each.add_argument("-f", dest="file", default="")
@@ -51,8 +53,10 @@ def parser() -> argparse.ArgumentParser:
     pod.add_argument("--image", required=True)
     pod.add_argument("-l", "--labels", default="")
     shown = verbs.add_parser("get")
-    shown.add_argument("kind", choices=["pod"])
+    shown.add_argument("kind", choices=sorted(SHOWN))
     shown.add_argument("name")
+    shown.add_argument("-n", dest="namespace", default="default")
+    shown.add_argument("-o", dest="output", default="", choices=["yaml"])
     shown.add_argument("--show-labels", action="store_true")
     return found
 
@@ -64,7 +68,8 @@ async def _run(options: argparse.Namespace, kubeconfig: str, folder: Path) -> st
                 await client.create(PODS, _pod(options.name, options.image, options.labels), "default")
                 return f"pod/{options.name} created\n"
             case "get":
-                return _row(await client.get(PODS, options.name, "default"))
+                found = await client.get(SHOWN[options.kind], options.name, options.namespace)
+                return dump_yaml(found) if options.output else _row(found)
             case "create" if options.words[:1] == ["deployment"]:
                 await client.create(DEPLOYMENTS, _deployment(options.words[1], options.image), "default")
                 return f"deployment.apps/{options.words[1]} created\n"
@@ -85,6 +90,9 @@ async def _file(client: Client, options: argparse.Namespace, folder: Path) -> st
         if options.verb == "create":
             await client.create(info.gvr, body, namespace)
             told += f"{shown}/{name} created\n"
+        elif options.verb == "replace":
+            await client.update(info.gvr, body, namespace)
+            told += f"{shown}/{name} replaced\n"
         else:
             await client.delete(info.gvr, name, namespace)
             told += f'{shown} "{name}" deleted\n'
