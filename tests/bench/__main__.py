@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import background, cel, commands, engine, sandbox, server, worst
+from tests.bench import background, cel, cleanup, commands, engine, sandbox, server, worst
 from tests.bench.machine import described
 
 __all__ = ["BENCHMARKS", "main"]
@@ -72,6 +72,8 @@ BENCHMARKS = (
     Benchmark("B12.version", "pyverno --version / python -c pass", commands.version_ratio, 1.3),
     Benchmark("B12.one", "apply of one policy on one resource / python -c pass", commands.one_ratio, 7.0),
     Benchmark("B22", "worst review of 64 KiB by the whole library / the median", worst.worst_ratio, 50),
+    Benchmark("B17", "bytes for each of 10,000 objects with a time to live", cleanup.bytes_for_each_object, 2048),
+    Benchmark("B17.late", "most seconds that a deletion comes after it is due", cleanup.worst_lateness, 2.0),
     Benchmark("B14.start", "sandbox started and stopped / python -c pass", sandbox.start_ratio),
     Benchmark("B14.list", "list of 2,000 pods from the sandbox / orjson.dumps", sandbox.list_ratio, 5.0),
     Benchmark("B14.get", "GET of a pod per second of one core", sandbox.reads_per_second),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -294,3 +295,23 @@ def test_readers_never_see_half_of_a_list() -> None:
 
     asyncio.run(run())
     assert [3, 3, 3] == seen
+
+
+def test_an_object_in_memory_takes_little_more_than_its_bytes() -> None:
+    """Caches hold tens of thousands of them."""
+    items = [_map(f"n{number}", "1") for number in range(2000)]
+
+    async def held() -> int:
+        async with serving() as (script, client):
+            script.on(LIST, _list("1", *items))
+            informer = Informer(client, MAPS)
+            tracemalloc.start()
+            running = asyncio.create_task(informer.run())
+            await informer.synced.wait()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            found = tracemalloc.take_snapshot().statistics("filename")
+            tracemalloc.stop()
+            return sum(each.size for each in found if each.traceback[0].filename.endswith("informer.py"))
+
+    assert asyncio.run(held()) / len(items) < 1000
