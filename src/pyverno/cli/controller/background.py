@@ -15,12 +15,14 @@ from pyverno.cli.controller.services import (
     begin_log,
     host_settings,
     identity_of,
+    known_words,
     metrics_services,
     namespace_of,
     profiling_services,
     tracing_services,
 )
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
+from pyverno.controllers.background.resultreports import ResultReportSettings
 from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.runtime.healthport import HealthPort
 from pyverno.controllers.runtime.process import Service, run_process
@@ -82,6 +84,11 @@ def background_settings(flags: BackgroundFlags, environment: Mapping[str, str]) 
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         events=EventSettings(flags.events.max_queued, flags.events.omitted),
         hosts=host_settings(flags, environment),
+        reports=ResultReportSettings(
+            known_words(flags.reports.types, ResultReportSettings().types, "--enableReporting"),
+            known_words(flags.reports.statuses, ResultReportSettings().statuses, "--allowedResults"),
+            flags.reports.max_reports,
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyverno.cli.args.records import group_of, number, switch, text
+from pyverno.cli.args.records import group_of, listed, number, switch, text
 from pyverno.cli.controller.groups import (
     CallFlags,
     ClusterFlags,
@@ -79,21 +79,6 @@ class BackgroundIgnoredFlags:
     definitions: bool = switch(
         "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
     )
-    report_types: str = text(
-        "--enableReporting",
-        "Kinds of rules in reports; the background controller writes none yet.",
-        default="validate,mutate,mutateExisting,generate,imageVerify",
-        metavar="KINDS",
-        has_effect=False,
-    )
-    report_results: str = text(
-        "--allowedResults",
-        "Results in these reports.",
-        default="pass,fail,error,warn,skip",
-        metavar="RESULTS",
-        has_effect=False,
-    )
-    max_reports: int = number("--maxBackgroundReports", "Limit of these reports.", default=10_000, has_effect=False)
     insecure: bool = switch("--allowInsecureRegistry", "Allow registries without TLS.", has_effect=False)
     pull_secrets: str = text(
         "--imagePullSecrets", "Secrets with credentials for registries.", metavar="NAMES", has_effect=False
@@ -105,6 +90,25 @@ class BackgroundIgnoredFlags:
         "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
     )
     cleanup_port: int = number("--cleanupServerPort", "Port of the cleanup controller.", default=9443, has_effect=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundReportFlags:
+    """Which results become EphemeralReports."""
+
+    types: tuple[str, ...] = listed(
+        "--enableReporting",
+        "Kinds of rules in reports; this controller evaluates generate and mutateExisting.",
+        default="validate,mutate,mutateExisting,generate,imageVerify",
+        metavar="KINDS",
+    )
+    statuses: tuple[str, ...] = listed(
+        "--allowedResults",
+        "Results in reports: pass, fail, error, warn, skip.",
+        default="pass,fail,error,warn,skip",
+        metavar="RESULTS",
+    )
+    max_reports: int = number("--maxBackgroundReports", "Limit of EphemeralReports in the cluster.", default=10_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class BackgroundFlags:
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
     calls: BackgroundCallFlags = group_of("Calls of rules", BackgroundCallFlags)
     events: EventFlags = group_of("Events", EventFlags)
+    reports: BackgroundReportFlags = group_of("Reports", BackgroundReportFlags)
     health: HealthFlags = group_of("Health", HealthFlags)
     logs: LogFlags = group_of("Logs", LogFlags)
     metrics: MetricFlags = group_of("Metrics", MetricFlags)

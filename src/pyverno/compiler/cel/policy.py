@@ -108,7 +108,7 @@ def _info(policy: CelPolicy) -> PolicyInfo:
         annotations=policy.annotations,
         failure_policy=policy.spec.failure_policy.value,
         admission=evaluation.admission,
-        background=evaluation.background,
+        background=evaluation.background and not isinstance(policy, GeneratingPolicy),
         emit_warning=isinstance(policy, (ValidatingPolicy, ImageValidatingPolicy))
         and ValidationAction.WARN in policy.spec.validation_actions,
         source=row.source if row is not None else policy.kind,
@@ -204,9 +204,14 @@ def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> C
     return replace(rule, report_properties=check.properties) if check.annotations else rule
 
 
-def lower_annotations(annotations: Sequence[AuditAnnotation], compiler: CelCompiler) -> tuple[tuple[str, Program], ...]:
-    """Compile audit annotations: key and an expression that gives a text or null."""
-    expected = (types.STRING, types.NULL)
+def lower_annotations(
+    annotations: Sequence[AuditAnnotation], compiler: CelCompiler, *, accepts_dyn: bool = False
+) -> tuple[tuple[str, Program], ...]:
+    """Compile audit annotations: key and an expression that gives a text or null.
+
+    Kyverno: policies that mutate or generate may leave the type open, those that validate may not.
+    """
+    expected = (types.STRING, types.NULL, types.DYN) if accepts_dyn else (types.STRING, types.NULL)
     compiled = (
         (each.key, compiler.compile(each.value_expression, (*each.path, "valueExpression"), expected=expected))
         for each in annotations
@@ -236,7 +241,7 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
     variables = compiler.variables(spec.variables)
     conditions = compiler.conditions(spec.match_conditions)
     mutations = lower_mutations(spec.mutations, compiler)
-    annotations = lower_annotations(spec.audit_annotations, compiler)
+    annotations = lower_annotations(spec.audit_annotations, compiler, accepts_dyn=True)
     refuses_atomics = not spec.evaluation.use_server_side_apply
     if spec.target_match_constraints is not None:
         written = spec.target_match_constraints
@@ -291,7 +296,7 @@ def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> C
             template = lower_template(each.template, each.template_path, compiler, is_interpolated=each.is_interpolated)
             if template is not None:
                 entries.append(template)
-    annotations = lower_annotations(spec.audit_annotations, compiler)
+    annotations = lower_annotations(spec.audit_annotations, compiler, accepts_dyn=True)
     evaluation = spec.evaluation
     action = GeneratingAction(
         tuple(entries),

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pyverno.cluster.client import Client
 from pyverno.cluster.host import ClusterHost, Reads
 from pyverno.controllers.applier import EffectApplier
+from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.clusterstate import ClusterState
@@ -39,6 +40,7 @@ class BackgroundContext:
     applier: EffectApplier
     notify: Callable[[Event], None]
     metrics: Metrics
+    reports: ResultReports
     pool: ThreadPoolExecutor
     has_room: Callable[[], Awaitable[None]]
     """Returns once there is room for one more UpdateRequest."""

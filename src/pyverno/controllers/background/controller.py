@@ -18,6 +18,7 @@ from pyverno.controllers.applier import EffectApplier
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS, PARTS, SHARDED
 from pyverno.controllers.background.requests import UpdateRequests
+from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.background.shards import Shards
 from pyverno.controllers.runtime.events import Event, Events
@@ -62,6 +63,13 @@ class BackgroundController:
         )
         self._pool = ThreadPoolExecutor(max(settings.workers, 1), thread_name_prefix="background")
         guard = WriteGuard(settings.guard)
+        self._reports = ResultReports(
+            self._client,
+            settings.reports,
+            kinds=lambda: self._state.kinds,
+            version_of=self._state.store.version_of,
+            metrics=metrics,
+        )
         context = BackgroundContext(
             client=self._client,
             settings=settings,
@@ -72,6 +80,7 @@ class BackgroundController:
             ),
             notify=self._notify,
             metrics=metrics,
+            reports=self._reports,
             pool=self._pool,
             has_room=self._has_room,
         )
@@ -117,7 +126,7 @@ class BackgroundController:
     @property
     def is_idle(self) -> bool:
         """Tell whether this replica works and has nothing left to do; what waits or is retried later is left."""
-        return self._requests.is_idle and all(part.is_idle for part in self._working)
+        return self._requests.is_idle and self._reports.is_idle and all(part.is_idle for part in self._working)
 
     def problem(self) -> str:
         """Return why the controller cannot work: caches that are missing or stale; the empty text when it can."""
@@ -145,6 +154,7 @@ class BackgroundController:
             sharing = self._parts.start(self._shards.run())
             self._parts.start(self._state.follow_definitions())
             self._parts.start(self._events.run())
+            self._parts.start(self._reports.run())
             if self._metrics.settings.refresh_seconds:
                 self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
             await self._parts.wait(stop)

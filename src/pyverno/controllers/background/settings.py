@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from pyverno.controllers.background.resultreports import ResultReportSettings
 from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.controllers.state.clusterstate import StateSettings
@@ -45,6 +46,7 @@ class BackgroundSettings:
     exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
     events: EventSettings = field(default_factory=EventSettings)
     hosts: HostSettings = field(default_factory=HostSettings)
+    reports: ResultReportSettings = field(default_factory=ResultReportSettings)
 
     @property
     def state(self) -> StateSettings:

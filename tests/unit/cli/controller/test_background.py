@@ -59,7 +59,7 @@ def test_kyvernos_flags_have_its_names_and_defaults(name: str) -> None:
 def test_flags_without_effect_are_named_when_they_are_given() -> None:
     """Giving one its default changes nothing, here or there."""
     assert () == ineffective(read("--enableReporting=validate,mutate,mutateExisting,generate,imageVerify"))
-    assert ("--maxBackgroundReports",) == ineffective(read("--maxBackgroundReports=5", "--genWorkers=3"))
+    assert ("--cleanupServerPort",) == ineffective(read("--cleanupServerPort=5", "--genWorkers=3"))
 
 
 def test_settings_come_from_flags_and_the_environment() -> None:

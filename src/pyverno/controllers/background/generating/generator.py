@@ -28,6 +28,7 @@ from pyverno.engine.rule import CompiledPolicy, CompiledRule, Stage
 from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
+from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
 from pyverno.value import dataclass, field, replace
 
@@ -163,7 +164,7 @@ class Generator:
         request = await self.triggers.admission_request(context, body)
         is_named = any(rule.matcher.names_operation(context.operation) for rule in _rules(run))
         names_any = any(rule.matcher.names_operation(each.value) for rule in _rules(run) for each in Operation)
-        return replace(request, operation=operation) if names_any and not is_named else request
+        return replace(request, operation=operation, old=None) if names_any and not is_named else request
 
     async def _without_trigger(self, run: _Run) -> None:
         """Generate by rules that are about deletions; delete what the others keep in step."""
@@ -195,8 +196,11 @@ class Generator:
         policies = PolicySet([replace(run.policy, rules=kept)], exceptions, asks_all=True)
         review = await self._context.review(policies, request, GENERATING, reads=notes)
         results = {rule_key(result.rule): result for result in review.results}
+        if run.work.is_reported:
+            self._context.reports.note(request, review.results)
+        lapsed = {rule_key(rule.info) for rule in kept if _has_lapsed(rule, request)}
         for name, facts in rules.items():
-            result = results.get(name)
+            result = None if name in lapsed else results.get(name)
             if result is None or (result.status is Status.SKIP and not result.exceptions):
                 if facts.synchronize and (run.work.rules[name] or not name):
                     await self._delete_all(run, facts, "the rule no longer applies")
@@ -310,6 +314,17 @@ class Generator:
 def _rules(run: _Run) -> tuple[CompiledRule, ...]:
     """Return the compiled rules that the work is about."""
     return tuple(rule for rule in run.policy.rules if rule.stage is Stage.GENERATE and rule_key(rule.info) in run.rules)
+
+
+def _has_lapsed(rule: CompiledRule, request: Request) -> bool:
+    """Tell whether a policy in CEL is only about the object as it was before an update.
+
+    Its selectors match an update by either object, and what it generated is to follow the object as it is.
+    """
+    if rule_key(rule.info) or request.object is None or request.old is None:
+        return False
+    now = replace(request, old=None)
+    return rule.matcher.mismatch(now, Resource(request.object)) is not None
 
 
 def _created(result: RuleResult) -> tuple[CreateEffect, ...]:

@@ -102,7 +102,7 @@ def works_of(request: UpdateRequest, *, is_late: bool = False) -> Iterator[Work]
         rules[spec.resource] = {spec.rule: spec.delete_downstream}
     context = None if spec.context == _NO_CONTEXT or spec.context.request is None else spec.context
     for trigger, names in rules.items():
-        yield Work(identity, trigger, names, context, _reason(context), is_late)
+        yield Work(identity, trigger, names, context, _reason(context), is_late, is_reported=True)
 
 
 def _identity(request_type: RequestType, policy: str) -> Identity:

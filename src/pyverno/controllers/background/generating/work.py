@@ -33,7 +33,7 @@ class Work:
     `rules` are their names, each with whether the rule is said to apply no longer: then what it generated is deleted,
     unless it applies after all. `context` is the admission request that triggered them, None for work that no request
     asked for. `reason` is shown on generated objects. Work that `is_late` does not wait for a change that the request
-    announced: it may never come.
+    announced: it may never come. What rules did is reported if the work `is_reported`.
     """
 
     policy: Identity
@@ -42,6 +42,7 @@ class Work:
     context: AdmissionContext | None = None
     reason: str = ""
     is_late: bool = False
+    is_reported: bool = False
 
 
 def rule_key(rule: RuleInfo) -> str:
