@@ -73,15 +73,15 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         switch("--registry", help="Read image registries for imageRegistry context entries."),
     ),
     "Cluster": (
-        switch("-c", "--cluster", help="Review the resources of a cluster (not available in this version)."),
-        value("-n", "--namespace", help="Namespace of the cluster.", metavar="NAME", has_effect=False),
-        switch("--cluster-wide-resources", help="Include cluster-scoped resources.", has_effect=False),
+        switch("-c", "--cluster", help="Review the objects of a cluster, of every kind that the policies match."),
+        value("-n", "--namespace", help="Only objects of this namespace of the cluster.", metavar="NAME"),
+        switch("--cluster-wide-resources", help="With -n: also cluster-scoped objects.", key="cluster_wide"),
         value("--kubeconfig", help="Kubeconfig file.", metavar="FILE"),
         value("--context", help="Context of the kubeconfig.", metavar="NAME"),
-        number("--concurrent", help="Number of concurrent lists.", default=1, has_effect=False),
-        number("--batch-size", help="Page size of lists.", default=100, has_effect=False),
-        switch("--continue-on-error", help="Continue when a kind cannot be listed.", default=True, has_effect=False),
-        switch("--show-performance", help="Show how long loading took.", has_effect=False),
+        number("--concurrent", help="Number of kinds that are listed at a time.", default=1),
+        number("--batch-size", help="Page size of lists.", default=100, least=1),
+        switch("--continue-on-error", help="Check the other kinds when one may not be listed.", default=True),
+        switch("--show-performance", help="Show how long loading took.", key="shows_performance"),
     ),
 }
 """All flags, in the order of the help."""

@@ -36,6 +36,12 @@ class ApplyOptions:
     context_file: str = ""
     crd_paths: tuple[str, ...] = ()
     cluster: bool = False
+    namespace: str = ""
+    cluster_wide: bool = False
+    concurrent: int = 1
+    batch_size: int = 100
+    continue_on_error: bool = True
+    shows_performance: bool = False
     kubeconfig: str = ""
     context: str = ""
     policy_report: bool = False
@@ -93,7 +99,6 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
             bool(options.crd_paths and options.kubeconfig),
             "crd-paths and kubeconfig flags are mutually exclusive, please use only one of them",
         ),
-        (options.cluster, "cluster mode is not available in this version of pyverno"),
         (options.workers < 1, f"--workers must be at least 1, got {options.workers}"),
         (bool(options.output and options.stdin), "--output and --stdin cannot be used together, use one or the other"),
     )

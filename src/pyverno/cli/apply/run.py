@@ -22,6 +22,11 @@ def run_apply(options: ApplyOptions) -> int:
     for text in check_options(options):
         report_warning(text)
     inputs = load_inputs(options)
+    if options.cluster:
+        from pyverno.cli.apply.cluster import cluster_session
+
+        with cluster_session(options, inputs) as (live, session):
+            return _run(options, live, session)
     return _run(options, inputs, open_session(inputs))
 
 

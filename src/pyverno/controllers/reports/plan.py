@@ -6,7 +6,7 @@ those that are not to be reported are left out, and so are exceptions that are n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -140,12 +140,16 @@ def _order(policy: CompiledPolicy) -> tuple[str, str, str]:
     return policy.info.name, policy.info.namespace, policy.info.kind
 
 
-def matched_kinds(policies: Iterable[CompiledPolicy], kinds: KindTable) -> Iterator[KindInfo]:
-    """Yield the kinds that policies match, in the version that each rule finds first."""
+def matched_kinds(
+    policies: Iterable[CompiledPolicy],
+    kinds: KindTable,
+    rules: Callable[[CompiledPolicy], Iterable[CompiledRule]] = scanned_rules,
+) -> Iterator[KindInfo]:
+    """Yield the kinds that some rules of policies match, in the version that each rule finds first."""
     reportable = _reportable(kinds)
     seen: set[GVR] = set()
     for policy in policies:
-        for rule in scanned_rules(policy):
+        for rule in rules(policy):
             for info in _kinds_of_rule(rule, reportable):
                 if info.gvr not in seen:
                     seen.add(info.gvr)

@@ -92,10 +92,10 @@ def test_both_names_of_a_flag_fill_one_list(cli: Run) -> None:
             ["apply", "latest.yaml", "-r", "good.yaml", "--crd-paths", "a", "--kubeconfig", "b"],
             "crd-paths and kubeconfig flags are mutually exclusive, please use only one of them",
         ),
-        (["apply", "latest.yaml", "-c"], "cluster mode is not available in this version of pyverno"),
+        (["apply", "latest.yaml", "-c", "--kubeconfig", "none"], "kubeconfig `none` cannot be read"),
         (
-            ["apply", "latest.yaml", "--cluster", "-n", "a", "--cluster-wide-resources", "--context", "b"],
-            "cluster mode is not available in this version of pyverno",
+            ["apply", "latest.yaml", "--cluster", "-n", "a", "--cluster-wide-resources", "--kubeconfig", "none"],
+            "kubeconfig `none` cannot be read",
         ),
         (
             ["apply", "latest.yaml", "--http-payload", "a.json"],

@@ -1,0 +1,283 @@
+"""`pyverno apply --cluster`: the objects of a live cluster, and what the cluster knows for their reviews.
+
+Objects of every kind that the policies match are listed; ConfigMaps, API calls, the global context, parameters and
+namespaces are read from the cluster when a rule needs them. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from pyverno.cli.apply.load import Inputs
+from pyverno.cli.apply.options import ApplyOptions
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.cluster.discovery import discover
+from pyverno.cluster.informer import Notice
+from pyverno.compiler import Compilation, compile_documents
+from pyverno.controllers.reports.plan import matched_kinds
+from pyverno.controllers.state.hosts import HostFactory, HostSettings
+from pyverno.engine.rule import CompiledPolicy, CompiledRule
+from pyverno.errors import HostError, PyvernoError, UsageError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.resource import Resource
+from pyverno.kube.status import StatusError
+from pyverno.kube.yaml.documents import Document
+from pyverno.offline.session import Session
+from pyverno.policy.kinds import WATCHED_EXCEPTIONS
+from pyverno.value import dataclass, field, replace
+
+__all__ = ["cluster_session"]
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
+_BINDINGS: Final = (
+    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+)
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_ADMISSION_POLICIES: Final = frozenset({"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
+_MAX_CONCURRENT: Final = 32
+_ENTRY_SECONDS: Final = 15.0
+_REFUSED: Final = frozenset({401, 403, 404, 405})
+_FILE: Final = "cluster"
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Live:
+    """What was read of a cluster before the reviews; `problems` are kinds that could not be listed."""
+
+    objects: list[JSONObject] = field(default_factory=list)
+    namespaces: dict[str, JSONObject] = field(default_factory=dict)
+    exceptions: list[JSONObject] = field(default_factory=list)
+    bindings: list[JSONObject] = field(default_factory=list)
+    problems: list[PyvernoError] = field(default_factory=list)
+
+
+class _Loop:
+    """An event loop in a thread of its own: rules ask the cluster from the thread that reviews."""
+
+    def __init__(self) -> None:
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="cluster", daemon=True)
+        self._thread.start()
+        self._begun.wait()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._begun.set()
+        await self._stop.wait()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """End what still runs on the loop, and its thread."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+
+@contextmanager
+def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inputs, Session]]:
+    """Yield the inputs with the objects of the cluster, and a session whose rules read the cluster.
+
+    Raises UsageError for flags that cannot be combined, HostError when the cluster cannot be reached.
+    """
+    _check(options, inputs)
+    access = load_kubeconfig(options.kubeconfig, options.context, os.environ)
+    loop = _Loop()
+    client = Client(access, qps=0)
+    hosts: HostFactory | None = None
+    try:
+        kinds = loop.run(_connected(client))
+        compilation = compile_documents(inputs.policies)
+        started = time.perf_counter()
+        live = loop.run(_read(client, kinds, compilation, options))
+        if options.shows_performance:
+            seconds = time.perf_counter() - started
+            sys.stderr.write(f"loaded {len(live.objects)} objects in {seconds:.2f} s\n")
+        if live.bindings:
+            bindings = [Document(body, _FILE, index) for index, body in enumerate(live.bindings)]
+            compilation = compile_documents([*inputs.policies, *bindings])
+        hosts = HostFactory(client, HostSettings(caches_config_maps=False), lambda: kinds)
+        loop.run(_load_entries(client, kinds, hosts))
+        found = replace(inputs, resources=[*inputs.resources], manifests=[*inputs.manifests])
+        for index, body in enumerate(live.objects):
+            found.resources.append(Document(body, _FILE, index))
+            found.manifests.append(body)
+        found.errors = [*inputs.errors, *live.problems]
+        yield found, loop.run(_session(found, compilation, hosts, kinds, live))
+    finally:
+        if hosts is not None:
+            loop.run(hosts.close())
+        loop.run(client.close())
+        loop.close()
+
+
+def _check(options: ApplyOptions, inputs: Inputs) -> None:
+    if options.values_file or options.variables:
+        raise UsageError("--values-file and --set cannot be used with --cluster: values are read from the cluster")
+    if options.workers > 1:
+        raise UsageError("--workers cannot be used with --cluster")
+    if inputs.has_payloads or inputs.checks:
+        raise UsageError("payloads cannot be used with --cluster")
+    if not 1 <= options.concurrent <= _MAX_CONCURRENT:
+        raise UsageError(f"--concurrent must be 1 to {_MAX_CONCURRENT}, got {options.concurrent}")
+
+
+async def _connected(client: Client) -> KindTable:
+    try:
+        return await discover(client)
+    except StatusError as error:
+        raise HostError(f"the kinds of the cluster cannot be read: {error.message}") from None
+
+
+async def _session(
+    inputs: Inputs, compilation: Compilation, hosts: HostFactory, kinds: KindTable, live: _Live
+) -> Session:
+    exceptions = compile_documents(
+        [*inputs.exceptions, *(Document(body, _FILE, index) for index, body in enumerate(live.exceptions))]
+    )
+    own = compilation.exceptions if inputs.exceptions_within_policies else ()
+    return Session(
+        policies=compilation.policies,
+        host=hosts.host(),
+        exceptions=(*own, *exceptions.exceptions),
+        user=inputs.user,
+        kinds=kinds,
+        namespaces=live.namespaces,
+        compilation=compilation,
+        errors=(*compilation.errors, *exceptions.errors),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- reading
+
+
+async def _read(client: Client, kinds: KindTable, compilation: Compilation, options: ApplyOptions) -> _Live:
+    live = _Live()
+    await _read_all(client, kinds, _NAMESPACES, live, into=lambda items: live.namespaces.update(_by_name(items)))
+    for gvr in WATCHED_EXCEPTIONS:
+        if kinds.by_resource(gvr) is not None and not _is_older(gvr, kinds):
+            await _read_all(client, kinds, gvr, live, into=live.exceptions.extend)
+    if any(policy.info.kind in _ADMISSION_POLICIES for policy in compilation.policies):
+        await _read_bindings(client, kinds, compilation, live)
+    limit = asyncio.Semaphore(options.concurrent)
+
+    async def read(info: KindInfo) -> list[JSONObject]:
+        async with limit:
+            return await _list(client, info, options, live)
+
+    wanted = [
+        info for info in matched_kinds(compilation.policies, kinds, rules=_all_rules) if _is_wanted(info, options)
+    ]
+    for items in await asyncio.gather(*(read(info) for info in wanted)):
+        live.objects.extend(items)
+    return live
+
+
+def _is_wanted(info: KindInfo, options: ApplyOptions) -> bool:
+    """Tell whether objects of a kind are reviewed: with a namespace, cluster-scoped ones only where asked for."""
+    if "list" not in (info.verbs or ("list",)):
+        return False
+    return info.namespaced or not options.namespace or options.cluster_wide
+
+
+async def _list(client: Client, info: KindInfo, options: ApplyOptions, live: _Live) -> list[JSONObject]:
+    namespace = options.namespace if info.namespaced else ""
+    try:
+        found = await client.list(info.gvr, namespace, page=max(options.batch_size, 1))
+    except (StatusError, HostError) as error:
+        if not options.continue_on_error or not isinstance(error, StatusError) or error.status not in _REFUSED:
+            raise
+        live.problems.append(UsageError(f"{info.plural} cannot be listed, and are not checked: {error.message}"))
+        return []
+    return [_complete(item, info) for item in found["items"]]
+
+
+async def _read_all(client: Client, kinds: KindTable, gvr: GVR, live: _Live, *, into: Any) -> None:
+    info = kinds.by_resource(gvr)
+    if info is None:
+        return
+    try:
+        found = await client.list(gvr)
+    except StatusError as error:
+        # without them an answer could be wrong, which is told and makes the run fail
+        live.problems.append(UsageError(f"{gvr.resource} cannot be listed: {error.message}"))
+        return
+    into([_complete(item, info) for item in found["items"]])
+
+
+async def _read_bindings(client: Client, kinds: KindTable, compilation: Compilation, live: _Live) -> None:
+    """Read the bindings of the given admission policies; the files may bring bindings of their own."""
+    given = {policy.info.name for policy in compilation.policies if policy.info.kind in _ADMISSION_POLICIES}
+    written = {
+        (item.document.value.get("kind"), (item.document.value.get("metadata") or {}).get("name"))
+        for item in compilation.items
+        if isinstance(item.document.value, dict)
+    }
+    for kind, plural in _BINDINGS:
+        info = next((each for each in kinds if (each.group, each.plural) == (_ADMISSION, plural)), None)
+        if info is None:
+            continue
+        found: list[JSONObject] = []
+        await _read_all(client, kinds, info.gvr, live, into=found.extend)
+        live.bindings.extend(
+            each
+            for each in found
+            if each["spec"].get("policyName") in given and (kind, each["metadata"]["name"]) not in written
+        )
+
+
+async def _load_entries(client: Client, kinds: KindTable, hosts: HostFactory) -> None:
+    """Load the global context, and wait until its entries have data, or a reason why not."""
+    gvr = hosts.entry_resource()
+    if gvr is None:
+        return
+    listed = await client.list(gvr)
+    names = []
+    for body in listed["items"]:
+        hosts.entries.take(Notice.ADDED, body)
+        names.append(body["metadata"]["name"])
+    end = time.monotonic() + _ENTRY_SECONDS
+    while names and time.monotonic() < end:
+        names = [name for name in names if not _has_answer(hosts, name)]
+        await asyncio.sleep(0.05)
+
+
+def _has_answer(hosts: HostFactory, name: str) -> bool:
+    try:
+        hosts.entries.get(name)
+    except HostError:
+        return False
+    return True
+
+
+def _all_rules(policy: CompiledPolicy) -> Iterable[CompiledRule]:
+    return policy.rules
+
+
+def _is_older(gvr: GVR, kinds: KindTable) -> bool:
+    """Tell whether a newer version of the same resource is served, which is read instead."""
+    versions = [each for each in WATCHED_EXCEPTIONS if (each.group, each.resource) == (gvr.group, gvr.resource)]
+    first = next((each for each in versions if kinds.by_resource(each) is not None), None)
+    return first != gvr
+
+
+def _complete(item: JSONObject, info: KindInfo) -> JSONObject:
+    return {"apiVersion": info.api_version, "kind": info.kind, **item}
+
+
+def _by_name(items: Sequence[JSONObject]) -> Mapping[str, JSONObject]:
+    return {Resource(each).name: each for each in items}
