@@ -125,8 +125,9 @@ class WriteGuard:
     def note_written(self, key: WriteKey) -> None:
         """Note that a write changed its target, which may trigger further ones."""
         now = self._clock()
+        link = _Link(self._depth(key.trigger, now) + 1, now)
         self._links.pop(key.target, None)  # the dict stays in order of the last writes
-        self._links[key.target] = _Link(self._depth(key.trigger, now) + 1, now)
+        self._links[key.target] = link
         if len(self._links) > _MAX_LINKS:
             del self._links[next(iter(self._links))]
 

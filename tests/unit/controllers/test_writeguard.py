@@ -105,6 +105,15 @@ def test_policies_that_write_each_others_triggers_share_a_chain() -> None:
     assert 10 == done
 
 
+def test_rules_that_change_their_own_trigger_share_a_chain() -> None:
+    """Each wakes the other by its change."""
+    guard = WriteGuard(clock=Time())
+    left = WriteKey(thing("a"), POLICY, "left", thing("a"))
+    done, error = write(guard, [left, left._replace(rule="right")] * 50)
+    assert error is not None
+    assert 10 == done
+
+
 def test_a_quarantine_ends_when_it_is_quiet_and_doubles_when_it_is_not() -> None:
     """One write tells; what is refused meanwhile keeps the quarantine up."""
     clock = Time()

@@ -14,8 +14,9 @@ _HELP = """Run a Kubernetes API server in one process and print how to reach it.
 
 kubectl and Helm reach it over HTTPS. It has namespaces, RBAC, custom resources, admission webhooks and policies, the
 controllers of workloads, and one emulated node whose pods become ready without running anything. With
---with-controllers it also has the CustomResourceDefinitions of policies, and the admission controller reviews every
-request. Ctrl+C stops it; with --exec it runs one command and ends with its exit code.
+--with-controllers it also has the CustomResourceDefinitions of policies; the admission controller reviews every
+request, and the background controller works on what requests trigger. Ctrl+C stops it; with --exec it runs one command
+and ends with its exit code.
 """
 
 

@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
     "Policies": (
         switch(
             "--with-controllers",
-            help="Install the CustomResourceDefinitions of policies and run the admission controller.",
+            help="Install the CustomResourceDefinitions of policies and run the controllers.",
         ),
         switch("--enablePolicyException", help="With --with-controllers: use PolicyExceptions."),
         value(

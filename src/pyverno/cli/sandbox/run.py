@@ -1,6 +1,6 @@
 """The work of `pyverno sandbox`: settings from flags, start, wait or run a command, stop.
 
-With `--with-controllers` the admission controller runs beside the server and logs to stderr.
+With `--with-controllers` the controllers run beside the server and log to stderr.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _log(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """A started sandbox, a function that waits until a part of it fails, and whether the admission controller runs."""
+    """A started sandbox, a function that waits until a part of it fails, and whether the controllers run."""
 
     sandbox: Sandbox
     wait: Callable[[], Awaitable[object]]
@@ -151,7 +151,7 @@ _POLICIES = (
 
 def _greeting(cluster: _Cluster, path: str) -> str:
     settings = cluster.sandbox.settings
-    is_ready = "is ready, with the admission controller," if cluster.has_policies else "is ready"
+    is_ready = "is ready, with the controllers," if cluster.has_policies else "is ready"
     lines = (f"export KUBECONFIG={path}", *(_POLICIES if cluster.has_policies else _WORKLOADS))
     commands = "".join(f"  {line}\n" for line in lines)
     return f"Kubernetes {settings.kube_version} {is_ready} at {cluster.sandbox.url}\n\n{commands}\nCtrl+C stops it.\n"
