@@ -25,6 +25,9 @@ class ConfigMapWatches:
         self._client = client
         self._on_change = on_change
         self._watches: dict[ConfigMapKey, asyncio.Task[None]] = {}
+        self._changed: dict[ConfigMapKey, int] = {}
+        self.changes = 0
+        """How many changes have been seen."""
 
     def is_followed(self, key: ConfigMapKey) -> bool:
         """Tell whether changes of a ConfigMap are noticed at once."""
@@ -39,5 +42,14 @@ class ConfigMapWatches:
             self._client, _CONFIG_MAPS, namespace=namespace, fields=f"metadata.name={name}", only_metadata=True
         )
         # the first list counts as a change as well: the object may have changed since it was read
-        informer.listen(lambda _notice, _body: self._on_change(key))
+        informer.listen(lambda _notice, _body: self._note(key))
         self._watches[key] = group.create_task(informer.run())
+
+    def changed_since(self, key: ConfigMapKey, changes: int) -> bool:
+        """Tell whether a ConfigMap has changed since there were so many changes: it may have been read before that."""
+        return self._changed.get(key, 0) > changes
+
+    def _note(self, key: ConfigMapKey) -> None:
+        self.changes += 1
+        self._changed[key] = self.changes
+        self._on_change(key)

@@ -37,7 +37,7 @@ class ReportsController:
     def __init__(self, access: Access, settings: ReportsSettings, metrics: Metrics | None = None) -> None:
         """Take the access to the cluster, the settings, and the metrics to count in."""
         self._settings = settings
-        self._metrics = metrics = metrics or Metrics()
+        self.metrics = metrics = metrics or Metrics()
         on_query = count_queries(metrics)
         self._client = Client(access, qps=settings.qps, burst=settings.burst, on_request=on_query)
         self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=on_query)
@@ -86,14 +86,14 @@ class ReportsController:
         """
         settings = self._settings
         try:
-            await begin_metrics(self._client, settings.metrics_config_map, settings.namespace, self._metrics)
+            await begin_metrics(self._client, settings.metrics_config_map, settings.namespace, self.metrics)
             await self._state.start()
             self._check_definitions()
             leading = self._parts.start(self._leader.campaign())
             self._parts.start(self._state.follow_definitions())
             self._parts.start(self._events.run())
-            if self._metrics.settings.refresh_seconds:
-                self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
+            if self.metrics.settings.refresh_seconds:
+                self._parts.start(refresh_metrics(self.metrics, self.metrics.settings.refresh_seconds))
             await self._parts.wait(stop)
             leading.cancel()
             await asyncio.gather(leading, return_exceptions=True)
@@ -115,7 +115,7 @@ class ReportsController:
                 self._api(),
                 self._hosts.host,
                 self._emit,
-                self._metrics,
+                self.metrics,
             )
         )
         self._work = work

@@ -17,6 +17,7 @@ from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.objects import Entry
 from pyverno.controllers.reports.reportindex import ReportIndex
 from pyverno.controllers.reports.scanner import Scanner
+from pyverno.controllers.reports.unreadable import UNREADABLE
 from pyverno.controllers.runtime.reconcile import Again
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.kube.gvk import GVK, parse_api_version
@@ -162,7 +163,7 @@ class ReportReconciler:
             _first_of_each(scanned),
             (item for each in found.waiting for item in each.results),
             is_scanned=lambda item: bool(evaluated) and info is not None and decides(item, info, id.namespace),
-            is_current=lambda item: self._is_current(item) and not (further is not None and not item.get("rule")),
+            is_current=lambda item: self._is_current(item) and UNREADABLE not in (item.get("properties") or {}),
         )
         reports = list(reports_of(subject, items, self._api))
         await self._write(id, reports, found.existing)

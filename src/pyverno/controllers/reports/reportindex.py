@@ -97,6 +97,12 @@ class ReportIndex:
             note.is_settled = False
         return bool(found)
 
+    def unsettle(self, id: ObjectId) -> None:
+        """Have the reports of an object looked at again."""
+        note = self.note(id.uid)
+        if note is not None:
+            note.is_settled = False
+
     def settle(self, id: ObjectId, reports: Iterable[JSONObject], scanned: bytes | None) -> None:
         """Note the reports of an object as just written; `scanned` is the digest of the scan if it is scanned."""
         bodies = list(reports)

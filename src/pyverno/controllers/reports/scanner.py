@@ -250,14 +250,14 @@ class Scanner:
             if fresh is not None and fresh[0] is entry and fresh[1] is context and fresh[2] is entry.blob:
                 found.append((entry, fresh[3]))
                 continue
-            blob = entry.blob
+            blob, began = entry.blob, self._config_maps.changes
             body = await self._body(bucket, entry)
             if body is None:
                 continue
             evaluation, seconds = await self._slices.evaluate_one(body, context)
             self._world.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
             if entry.blob is blob:
-                self._keep(context, entry, evaluation)
+                self._keep(context, entry, evaluation, began)
             found.append((entry, evaluation))
         return found
 
@@ -279,9 +279,13 @@ class Scanner:
                 return None
             raise
 
-    def _keep(self, context: ScanContext, entry: Entry, evaluation: Evaluation) -> None:
+    def _keep(self, context: ScanContext, entry: Entry, evaluation: Evaluation, began: int) -> None:
+        """Keep what came of an evaluation; `began` is how many changes of ConfigMaps had been seen before it."""
         entry.context, entry.outcome = context, evaluation.outcome
         for key in evaluation.outcome.config_maps:
+            if self._config_maps.changed_since(key, began):
+                entry.context = None
+                self._dirty.set()
             if self._group is not None:
                 self._config_maps.follow(key, self._group)
 
@@ -338,11 +342,12 @@ class Scanner:
                 self._add(_id(bucket, uid))
 
     async def _evaluate_all(self, bucket: Bucket, context: ScanContext, work: list[Work]) -> None:
+        began = self._config_maps.changes
         try:
             async for (uid, entry, blob), evaluation, seconds in self._slices.evaluate(bucket, context, work):
                 if entry.blob is not blob:
                     continue  # it changed meanwhile, and is evaluated again
-                self._keep(context, entry, evaluation)
+                self._keep(context, entry, evaluation, began)
                 self._world.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
                 if evaluation.outcome.digest != entry.reported:
                     id = _id(bucket, uid)

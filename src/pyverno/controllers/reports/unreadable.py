@@ -6,7 +6,7 @@ an error, one event, and the resource is a series of a metric.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pyverno.controllers.reports.identity import ObjectId
@@ -20,7 +20,10 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 
-__all__ = ["Unreadable"]
+__all__ = ["UNREADABLE", "Unreadable"]
+
+UNREADABLE: Final = "unreadable"
+"""The property of such an error that names the resources."""
 
 _FORBIDDEN: Final = 403
 _SOURCE: Final = "kyverno-scan"
@@ -70,6 +73,10 @@ class Unreadable:
         """Return a policy that needs what cannot be listed, and the errors for its report."""
         return self._reports.get(id)
 
+    def waiting(self) -> tuple[ObjectId, ...]:
+        """Return the policies that need what cannot be listed."""
+        return tuple(self._reports)
+
     def readings(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Yield a series for each resource that is refused."""
         for gvr in sorted(self._refused):
@@ -89,7 +96,7 @@ class Unreadable:
                 id = ObjectId(group, resource, ref.namespace, uid)
                 yield id, (ref, list(self._items(policy, ref, missing)))
 
-    def _items(self, policy: CompiledPolicy, ref: ResourceRef, missing: Iterable[GVR]) -> Iterator[JSONObject]:
+    def _items(self, policy: CompiledPolicy, ref: ResourceRef, missing: Sequence[GVR]) -> Iterator[JSONObject]:
         texts = [f"{gvr.resource} cannot be listed: {self._refused[gvr]}" for gvr in missing]
         for gvr, text in zip(missing, texts, strict=True):
             if (ref, gvr) not in self._told:
@@ -101,5 +108,5 @@ class Unreadable:
             "result": "error",
             "scored": True,
             "message": "; ".join(texts),
-            "properties": {"process": "background scan"},
+            "properties": {"process": "background scan", UNREADABLE: ", ".join(gvr.resource for gvr in missing)},
         }

@@ -66,7 +66,9 @@ class ReportsWork:
             client, self._changed.set, validating=settings.validating, mutating=settings.mutating
         )
         self.violations = Violations(context.emit)
-        self.unreadable = Unreadable(lambda: state.kinds, state.store.uid_of, notify=context.emit, on_change=self._add)
+        self.unreadable = Unreadable(
+            lambda: state.kinds, state.store.uid_of, notify=context.emit, on_change=self._look_again
+        )
         scan = replace(settings.scan, takes=self._takes)
         self.scanner = Scanner(
             client,
@@ -172,9 +174,14 @@ class ReportsWork:
                 self._add(id)
 
     def _waiting(self) -> Sequence[ObjectId]:
-        return tuple(dict.fromkeys((*self._index.unsettled(), *self._ephemerals.waiting(), *self.scanner.pending)))
+        known = (self._index.unsettled(), self._ephemerals.waiting(), self.scanner.pending, self.unreadable.waiting())
+        return tuple(dict.fromkeys(id for ids in known for id in ids))
 
     def _add(self, id: ObjectId) -> None:
+        self._controller.add(id)
+
+    def _look_again(self, id: ObjectId) -> None:
+        self._index.unsettle(id)
         self._controller.add(id)
 
     def _takes(self, kind: GVK, namespace: str, name: str) -> bool:

@@ -1,0 +1,1 @@
+"""The reports controller with an API server: convergence under changes, kills and leader changes."""

@@ -1,0 +1,363 @@
+"""The reports controller with an API server: what it writes, when it writes nothing, and what it may not read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
+from pyverno.controllers.reports.settings import ScanSettings
+from pyverno.install.component import component_identity
+from pyverno.install.reports import REPORTS
+from pyverno.install.settings import InstallSettings
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS
+from pyverno.telemetry.metrics import Metrics
+from pyverno.testing import install_definitions
+from pyverno.value import replace
+from tests.unit.controllers.reports.policies import policy, validating
+
+PODS = GVR("", "v1", "pods")
+NAMESPACES = GVR("", "v1", "namespaces")
+CLUSTER_POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
+VALIDATING_POLICIES = GVR("policies.kyverno.io", "v1", "validatingpolicies")
+ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
+_RBAC = "rbac.authorization.k8s.io"
+_IDENTITY = {
+    "ServiceAccount": GVR("", "v1", "serviceaccounts"),
+    "ClusterRole": ROLES,
+    "ClusterRoleBinding": GVR(_RBAC, "v1", "clusterrolebindings"),
+    "Role": GVR(_RBAC, "v1", "roles"),
+    "RoleBinding": GVR(_RBAC, "v1", "rolebindings"),
+}
+EVENTS = GVR("events.k8s.io", "v1", "events")
+SETTINGS = ReportsSettings(qps=0, settle_seconds=0.05)
+_SECONDS = 20.0
+
+
+@dataclass
+class Stage:
+    """A cluster in which a reports controller runs."""
+
+    sandbox: Sandbox
+    client: Client
+    controller: ReportsController
+
+    async def settle(self) -> None:
+        """Wait until the reports follow from everything that was written."""
+        await asyncio.sleep(0.3)
+        async with asyncio.timeout(_SECONDS):
+            while not self.controller.is_idle:
+                await asyncio.sleep(0.02)
+
+    async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
+        """Wait until something holds, and return it."""
+        async with asyncio.timeout(_SECONDS):
+            while not (found := await holds()):
+                await asyncio.sleep(0.05)
+        return found
+
+    async def reports(self, gvr: GVR = POLICY_REPORTS.namespaced) -> dict[str, JSONObject]:
+        """Return the reports by the name of their object."""
+        return {each["scope"]["name"]: each for each in (await self.client.list(gvr))["items"]}
+
+
+@asynccontextmanager
+async def stage(settings: ReportsSettings = SETTINGS, account: str = "") -> AsyncIterator[Stage]:
+    """Run a cluster, and a controller in it, as a user that may do everything or as a service account."""
+    async with Sandbox(Settings(kubelet=False)) as sandbox:
+        access = load_kubeconfig(sandbox.kubeconfig, environment={})
+        async with Client(access, qps=0) as client:
+            await install_definitions(client)
+            for name in ("kyverno", "team"):
+                await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            if account:
+                for body in component_identity(REPORTS, InstallSettings()):
+                    await client.create(_IDENTITY[body["kind"]], body, body["metadata"].get("namespace", ""))
+            own = replace(access, impersonate={"as": account}) if account else access
+            stop = asyncio.Event()
+            controller = ReportsController(own, settings, Metrics())
+            running = asyncio.create_task(controller.run(stop))
+            made = Stage(sandbox, client, controller)
+            try:
+                if not account:
+                    await made.settle()
+                yield made
+            finally:
+                stop.set()
+                await running
+
+
+def pod(name: str, image: str = "nginx:1") -> JSONObject:
+    """Return a pod to create."""
+    spec = {"containers": [{"name": "c", "image": image}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "team"}, "spec": spec}
+
+
+def ephemeral(subject: JSONObject, uid: str, *items: JSONObject) -> JSONObject:
+    """Return an ephemeral report of a Kyverno-compatible writer about a pod."""
+    labels = {"uid": uid, "group": "", "version": "v1", "kind": "Pod"}
+    name = subject["metadata"]["name"]
+    return {
+        "apiVersion": "reports.kyverno.io/v1",
+        "kind": "EphemeralReport",
+        "metadata": {
+            "generateName": "request-",
+            "namespace": "team",
+            "labels": {
+                **{f"audit.kyverno.io/resource.{key}": value for key, value in labels.items()},
+                "app.kubernetes.io/managed-by": "kyverno",
+            },
+            "annotations": {"audit.kyverno.io/resource.name": name, "audit.kyverno.io/resource.namespace": "team"},
+        },
+        "spec": {"owner": {"apiVersion": "", "kind": "", "name": "", "uid": ""}, "results": list(items)},
+    }
+
+
+def item(name: str, result: str = "fail", rule: str = "tag", seconds: int = 1) -> JSONObject:
+    """Return a result of a request."""
+    timestamp = {"seconds": seconds, "nanos": 0}
+    return {"source": "kyverno", "policy": name, "rule": rule, "result": result, "scored": True, "timestamp": timestamp}
+
+
+def results(report: JSONObject) -> list[tuple[str, str]]:
+    """Return policies and results."""
+    return [(each["policy"], each["result"]) for each in report["results"]]
+
+
+@pytest.mark.parametrize("memory", [0, 1])
+def test_objects_that_exist_are_reported(memory: int) -> None:
+    """With their bodies in memory, and with bodies that are read again when they are needed."""
+
+    async def check() -> None:
+        settings = replace(SETTINGS, scan=ScanSettings(memory_bytes=memory))
+        async with stage(settings) as made:
+            for name, image in (("good", "nginx:1"), ("bad", "nginx:latest"), ("other", "nginx:2")):
+                await made.client.create(PODS, pod(name, image), "team")
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.settle()
+            found = await made.reports()
+            assert {"good": "pass", "bad": "fail", "other": "pass"} == {
+                name: report["results"][0]["result"] for name, report in found.items()
+            }
+            body = await made.client.get(PODS, "good", "team")
+            body["spec"]["containers"][0]["image"] = "nginx:latest"
+            await made.client.update(PODS, body, "team")
+            await made.settle()
+            assert [("latest", "fail")] == results((await made.reports())["good"])
+
+    asyncio.run(check())
+
+
+def test_a_scan_that_finds_nothing_new_writes_nothing() -> None:
+    """Not after a policy that is about something else, and not in a new term."""
+
+    async def check() -> None:
+        async with stage() as made:
+            for name in ("a", "b"):
+                await made.client.create(PODS, pod(name), "team")
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.settle()
+            before = {name: each["metadata"]["resourceVersion"] for name, each in (await made.reports()).items()}
+            await made.client.create(VALIDATING_POLICIES, validating("maps", "configmaps"))
+            await made.settle()
+            access = load_kubeconfig(made.sandbox.kubeconfig, environment={})
+            stop = asyncio.Event()
+            again = ReportsController(access, replace(SETTINGS, namespace="team"), Metrics())
+            running = asyncio.create_task(again.run(stop))
+            other = Stage(made.sandbox, made.client, again)
+            await asyncio.sleep(0.5)
+            await other.settle()
+            stop.set()
+            await running
+            after = {name: each["metadata"]["resourceVersion"] for name, each in (await made.reports()).items()}
+            assert before == {name: after[name] for name in before}
+
+    asyncio.run(check())
+
+
+def test_ephemeral_reports_are_merged_and_deleted() -> None:
+    """Those of policies for admission only stay; the scan knows better about the others; other tools' are kept."""
+
+    async def check() -> None:
+        async with stage() as made:
+            body = await made.client.create(PODS, pod("web"), "team")
+            uid = body["metadata"]["uid"]
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.client.create(CLUSTER_POLICIES, policy("requests", background=False))
+            await made.settle()
+            falco = {**item("shell", rule=""), "source": "falco"}
+            report = ephemeral(body, uid, item("requests"), item("latest", seconds=9**10), item("gone"), falco)
+            await made.client.create(EPHEMERAL_REPORTS[0], report, "team")
+            await made.settle()
+            found = (await made.reports())["web"]
+            assert [("latest", "pass"), ("requests", "fail"), ("shell", "fail")] == results(found)
+            assert [] == (await made.client.list(EPHEMERAL_REPORTS[0]))["items"]
+            await made.client.delete(CLUSTER_POLICIES, "requests")
+            await made.settle()
+            assert [("latest", "pass"), ("shell", "fail")] == results((await made.reports())["web"])
+
+    asyncio.run(check())
+
+
+def test_a_report_about_a_request_finds_an_object_without_a_uid() -> None:
+    """Requests that create objects have none yet when they are mutated."""
+
+    async def check() -> None:
+        async with stage() as made:
+            await made.client.create(CLUSTER_POLICIES, policy("requests", background=False))
+            body = await made.client.create(PODS, pod("web"), "team")
+            await made.settle()
+            await made.client.create(EPHEMERAL_REPORTS[0], ephemeral(body, "", item("requests")), "team")
+            await made.settle()
+            found = (await made.reports())["web"]
+            assert (body["metadata"]["uid"], [("requests", "fail")]) == (found["metadata"]["name"], results(found))
+            assert [] == (await made.client.list(EPHEMERAL_REPORTS[0]))["items"]
+
+    asyncio.run(check())
+
+
+def test_reports_of_other_tools_are_left_alone() -> None:
+    """Also one that has the name of a report of ours."""
+
+    async def check() -> None:
+        async with stage() as made:
+            body = await made.client.create(PODS, pod("web"), "team")
+            reference = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": body["metadata"]["uid"]}
+            other = {
+                "apiVersion": POLICY_REPORTS.api_version,
+                "kind": "PolicyReport",
+                "metadata": {"name": "trivy", "namespace": "team", "labels": {"app.kubernetes.io/managed-by": "trivy"}},
+                "scope": reference,
+                "results": [item("latest")],
+            }
+            await made.client.create(POLICY_REPORTS.namespaced, other, "team")
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.settle()
+            listed = (await made.client.list(POLICY_REPORTS.namespaced))["items"]
+            found = {each["metadata"]["name"]: each for each in listed}
+            assert {"trivy", body["metadata"]["uid"]} == set(found)
+            assert [item("latest")] == found["trivy"]["results"]
+
+    asyncio.run(check())
+
+
+def test_a_report_that_somebody_changed_or_deleted_is_written_again() -> None:
+    """The watch of reports brings it."""
+
+    async def check() -> None:
+        async with stage() as made:
+            body = await made.client.create(PODS, pod("web"), "team")
+            name = body["metadata"]["uid"]
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.settle()
+            patch = {"results": [item("latest")]}
+            await made.client.patch(POLICY_REPORTS.namespaced, name, patch, "team")
+            await made.settle()
+            assert [("latest", "pass")] == results((await made.reports())["web"])
+            await made.client.delete(POLICY_REPORTS.namespaced, name, "team")
+            await made.settle()
+            assert [("latest", "pass")] == results((await made.reports())["web"])
+
+    asyncio.run(check())
+
+
+def test_reports_go_with_their_object_and_with_their_policy() -> None:
+    """Nothing is left of either."""
+
+    async def check() -> None:
+        async with stage() as made:
+            for name in ("a", "b"):
+                await made.client.create(PODS, pod(name), "team")
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.settle()
+            await made.client.delete(PODS, "a", "team", options={"gracePeriodSeconds": 0})
+            await made.settle()
+            assert {"b"} == set(await made.reports())
+            await made.client.delete(CLUSTER_POLICIES, "latest")
+            await made.settle()
+            assert {} == await made.reports()
+
+    asyncio.run(check())
+
+
+def test_reports_are_openreports_by_flag() -> None:
+    """And then there are no PolicyReports."""
+
+    async def check() -> None:
+        async with stage(replace(SETTINGS, uses_openreports=True)) as made:
+            await made.client.create(PODS, pod("web"), "team")
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.settle()
+            assert ({"web"}, set()) == (set(await made.reports(OPENREPORTS.namespaced)), set(await made.reports()))
+
+    asyncio.run(check())
+
+
+def test_without_scans_only_requests_are_reported() -> None:
+    """`--backgroundScan=false`; and without aggregation ephemeral reports stay."""
+
+    async def check() -> None:
+        async with stage(replace(SETTINGS, scans=False)) as made:
+            body = await made.client.create(PODS, pod("web"), "team")
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            await made.settle()
+            assert {} == await made.reports()
+            report = ephemeral(body, body["metadata"]["uid"], item("latest"))
+            await made.client.create(EPHEMERAL_REPORTS[0], report, "team")
+            await made.settle()
+            assert [("latest", "fail")] == results((await made.reports())["web"])
+
+    asyncio.run(check())
+
+
+def test_a_kind_that_may_not_be_listed_is_an_error_of_its_policies() -> None:
+    """In a report about the policy, as one event and as a metric: never "no violations". It goes with its reason."""
+    user = "system:serviceaccount:kyverno:kyverno-reports-controller"
+
+    async def check() -> None:
+        async with stage(account=user) as made:
+            await made.client.create(PODS, pod("web"), "team")
+            await made.client.create(CLUSTER_POLICIES, policy("latest", "Secret"))
+
+            async def error() -> JSONObject | None:
+                return (await made.reports(POLICY_REPORTS.cluster)).get("latest")
+
+            found = await made.until(error)
+            assert ([("latest", "error")], 1) == (results(found), found["summary"]["error"])
+            assert found["results"][0]["message"].startswith("secrets cannot be listed: ")
+
+            async def events() -> list[JSONObject]:
+                listed = (await made.client.list(EVENTS))["items"]
+                return [each for each in listed if each["reason"] == "PolicyError"]
+
+            [event] = await made.until(events)
+            assert "secrets cannot be listed" in event["note"]
+            readings = {each.name: each for each in made.controller.metrics.read()}
+            assert [("secrets",)] == [tuple(labels) for labels in readings["kyverno_scan_unreadable_resources"].numbers]
+            label = {"rbac.kyverno.io/aggregate-to-reports-controller": "true"}
+            rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
+            role = {
+                "apiVersion": f"{_RBAC}/v1",
+                "kind": "ClusterRole",
+                "metadata": {"name": "more", "labels": label},
+                "rules": [rule],
+            }
+            await made.client.create(ROLES, role)
+
+            async def is_gone() -> bool:
+                return not await error()
+
+            await made.until(is_gone)
+
+    asyncio.run(check())

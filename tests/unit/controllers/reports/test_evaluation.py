@@ -1,0 +1,144 @@
+"""One object evaluated: what is reported, what it depends on, and which outcomes are shared."""
+
+from __future__ import annotations
+
+from pyverno.controllers.reports.contexts import Contexts
+from pyverno.controllers.reports.evaluation import Evaluation, Evaluator, ReportFilter
+from pyverno.controllers.reports.objects import BucketKey
+from pyverno.controllers.reports.plan import make_plan
+from pyverno.engine.host import NO_HOST, Host
+from pyverno.kube.gvk import GVK, GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.offline.host import OfflineHost
+from pyverno.offline.objects import ObjectStore
+from tests.unit.controllers.reports.policies import compiled, pod, policy, validating
+
+PODS = BucketKey(GVR("", "v1", "pods"), "team")
+POD = GVK("", "v1", "Pod")
+
+
+def contexts(*bodies: JSONObject, namespaces: dict[str, JSONObject] | None = None) -> Contexts:
+    """Return contexts that follow the plan for documents."""
+    found = compiled(*bodies)
+    made = Contexts((namespaces or {}).get)
+    made.follow(make_plan(found.policies, found.exceptions, BUILTIN_KINDS))
+    return made
+
+
+def evaluate(body: JSONObject, made: Contexts, evaluator: Evaluator | None = None, host: Host = NO_HOST) -> Evaluation:
+    """Evaluate a pod."""
+    return (evaluator or Evaluator(ReportFilter())).evaluate(body, made.find(PODS, POD), host)
+
+
+def statuses(found: Evaluation) -> list[tuple[str, str]]:
+    """Return policies and results."""
+    return [(item["policy"], item["result"]) for item in found.items(1)]
+
+
+def test_objects_with_the_same_results_share_an_outcome() -> None:
+    """Passing and failing ones: that is what makes the memory of a scan small."""
+    made, evaluator = contexts(policy("a")), Evaluator(ReportFilter())
+    found = [
+        evaluate(pod(name, image), made, evaluator).outcome
+        for name, image in (("a", "nginx:1"), ("b", "nginx:1"), ("c", "nginx:latest"), ("d", "nginx:latest"))
+    ]
+    assert found[0] is found[1]
+    assert found[2] is found[3]
+    assert found[0].digest != found[2].digest
+
+
+def test_what_is_not_to_be_shown_is_not_reported() -> None:
+    """By status and by kind of rule."""
+    made = contexts(policy("a"))
+    assert [("a", "pass")] == statuses(evaluate(pod(), made))
+    assert [] == statuses(evaluate(pod(), made, Evaluator(ReportFilter(statuses=frozenset({"fail"})))))
+    none = evaluate(pod(), made, Evaluator(ReportFilter(types=frozenset({"mutate"}))))
+    assert ([], b"", True) == (statuses(none), none.outcome.digest, none.outcome.is_empty)
+
+
+def test_a_config_map_that_is_read_is_remembered() -> None:
+    """The object is evaluated again when it changes."""
+    body = policy("a")
+    rule = body["spec"]["rules"][0]
+    rule["context"] = [{"name": "settings", "configMap": {"name": "settings", "namespace": "team"}}]
+    rule["preconditions"] = {"all": [{"key": "{{ settings.data.on }}", "operator": "Equals", "value": "yes"}]}
+    metadata = {"name": "settings", "namespace": "team"}
+    config: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"on": "yes"}}
+    host = OfflineHost(objects=ObjectStore([config]))
+    found = evaluate(pod(), contexts(body), host=host)
+    assert [("a", "pass")] == statuses(found)
+    assert (frozenset({("team", "settings")}), False) == (found.outcome.config_maps, found.outcome.reads_world)
+
+
+def test_an_evaluation_that_reads_more_varies_with_time() -> None:
+    """An API call, here one that fails, which is an error and never no result."""
+    body = policy("a")
+    rule = body["spec"]["rules"][0]
+    rule["context"] = [{"name": "all", "apiCall": {"urlPath": "/api/v1/namespaces/team/pods"}}]
+    rule["preconditions"] = {"all": [{"key": "{{ length(all.items) }}", "operator": "Equals", "value": 1}]}
+    found = evaluate(pod(), contexts(body))
+    assert [("a", "error")] == statuses(found)
+    assert (True, True) == (found.outcome.reads_world, found.outcome.has_errors)
+
+
+def test_an_object_without_a_mutation_fails_its_policy() -> None:
+    """And one that has it passes."""
+    body = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "MutatingPolicy",
+        "metadata": {"name": "labelled"},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                ]
+            },
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {
+                        "expression": 'Object{metadata: Object.metadata{labels: Object.metadata.labels{a: "b"}}}'
+                    },
+                }
+            ],
+        },
+    }
+    made = contexts(body)
+    [item] = evaluate(pod(), made).items(1)
+    assert ("fail", "mutation is not applied") == (item["result"], item["message"])
+    labelled = pod()
+    labelled["metadata"]["labels"] = {"a": "b"}
+    assert [("labelled", "pass")] == statuses(evaluate(labelled, made))
+
+
+def test_match_conditions_that_leave_an_object_out_give_no_result() -> None:
+    """Of a ValidatingPolicy, as in Kyverno."""
+    body = validating("a", "pods")
+    body["spec"]["matchConditions"] = [{"name": "none", "expression": "false"}]
+    assert [] == statuses(evaluate(pod(), contexts(body)))
+
+
+def test_a_change_of_policies_replaces_only_the_contexts_that_it_concerns() -> None:
+    """Objects of other kinds stay up to date."""
+    made = contexts(policy("a"))
+    maps = BucketKey(GVR("", "v1", "configmaps"), "team")
+    before = made.find(PODS, POD), made.find(maps, GVK("", "v1", "ConfigMap"))
+    kept = made.plan.policies
+    assert made.follow(make_plan((*kept, *compiled(validating("b", "configmaps")).policies), (), BUILTIN_KINDS))
+    after = made.find(PODS, POD), made.find(maps, GVK("", "v1", "ConfigMap"))
+    assert (True, False) == (before[0] is after[0], before[1] is after[1])
+    assert not made.follow(made.plan)
+
+
+def test_a_change_of_a_namespace_replaces_the_contexts_of_its_objects() -> None:
+    """Unless it is one that says nothing about it."""
+    namespaces: dict[str, JSONObject] = {"team": {"metadata": {"name": "team", "labels": {"tier": "a"}}}}
+    made = contexts(policy("a"), namespaces=namespaces)
+    before = made.find(PODS, POD)
+    namespaces["team"] = {"metadata": {"name": "team", "labels": {"tier": "a"}, "resourceVersion": "9"}}
+    assert not made.follow_namespace("team")
+    namespaces["team"] = {"metadata": {"name": "team", "labels": {"tier": "b"}}}
+    assert made.follow_namespace("team")
+    assert made.find(PODS, POD) is not before
+    assert not made.follow_namespace("other")

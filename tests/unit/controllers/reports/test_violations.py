@@ -1,0 +1,50 @@
+"""Events about violations: one when a result is new, and never a flood."""
+
+from __future__ import annotations
+
+from pyverno.controllers.reports.violations import Violations
+from pyverno.controllers.runtime.events import Event
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
+
+POD = ResourceRef("v1", "Pod", "team", "web")
+RULE = RuleInfo(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "latest", Family.RULES), "tag", RuleType.VALIDATION)
+
+
+def result(status: Status) -> RuleResult:
+    """Return a result of the rule."""
+    return RuleResult(RULE, FailureAction.AUDIT, status, "no latest")
+
+
+def test_a_failure_is_an_event_on_its_policy() -> None:
+    """Related to the object; what passes or is skipped is none."""
+    sent: list[Event] = []
+    Violations(sent.append).note(POD, [result(status) for status in (Status.PASS, Status.SKIP, Status.FAIL)])
+    [event] = sent
+    assert ("PolicyViolation", "Pod team/web: [tag] fail; no latest") == (event.reason, event.note)
+    assert ("ClusterPolicy", POD, "kyverno-scan") == (event.regarding.kind, event.related, event.source)
+
+
+def test_a_rule_that_errs_on_every_object_has_one_event_in_ten_minutes() -> None:
+    """What is held back is counted."""
+    now, sent = [0.0], list[Event]()
+    violations = Violations(sent.append, clock=lambda: now[0])
+    for _ in range(500):
+        violations.note(POD, [result(Status.ERROR)])
+    assert (1, 499) == (len(sent), violations.held_back)
+    now[0] = 601
+    violations.note(POD, [result(Status.ERROR)])
+    assert 2 == len(sent)
+
+
+def test_a_policy_that_everything_violates_has_a_bounded_number_of_events() -> None:
+    """A burst, and then one every few seconds."""
+    now, sent = [0.0], list[Event]()
+    violations = Violations(sent.append, clock=lambda: now[0])
+    for _ in range(1000):
+        violations.note(POD, [result(Status.FAIL)])
+    assert 50 == len(sent)
+    now[0] = 10
+    for _ in range(1000):
+        violations.note(POD, [result(Status.FAIL)])
+    assert 52 == len(sent)
