@@ -1,4 +1,4 @@
-"""EphemeralReports (`reports.kyverno.io/v1`): the results for one object in one admission request.
+"""EphemeralReports (`reports.kyverno.io/v1`): the results for one object, at admission or in the background.
 
 Aggregation finds them by labels and collects them into PolicyReports. (Kyverno: pkg/utils/report)
 """
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.engine.rule import PolicyInfo
-from pyverno.kube.gvk import GVK, GVR
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import find_kind
 from pyverno.report.policyreport import ReportEntry, plain_result, result_order
 from pyverno.report.summary import Summary
 from pyverno.value import dataclass
 
-__all__ = ["EPHEMERAL_REPORTS", "REPORT_GROUP", "Reported", "admission_report", "policy_label"]
+__all__ = ["EPHEMERAL_REPORTS", "REPORT_GROUP", "Reported", "admission_report", "background_report", "policy_label"]
 
 REPORT_GROUP = "reports.kyverno.io"
 EPHEMERAL_REPORTS = (
@@ -67,11 +67,42 @@ def admission_report(
 
     `version_of` gives the resource version of a policy, "" when it is not known.
     """
-    resource = about.resource
-    ordered = sorted((ReportEntry(result, resource, seconds) for result in results), key=result_order)
+    labels = {**_labels(about.uid, about.gvk, "admission"), **_resource_label(about.gvr)}
+    metadata: JSONObject = {"generateName": f"{about.request_uid}-", "labels": labels}
+    return _report(about.resource, metadata, results, seconds, version_of)
+
+
+def background_report(
+    resource: ResourceRef,
+    uid: str,
+    results: Sequence[RuleResult],
+    seconds: int,
+    *,
+    version_of: Callable[[PolicyInfo], str] = lambda _: "",
+) -> JSONObject:
+    """Return the report on results for an object that rules worked on in the background; the object owns it."""
+    gvk = GVK(*parse_api_version(resource.api_version), resource.kind)
+    owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": resource.name, "uid": uid}
     metadata: JSONObject = {
-        "generateName": f"{about.request_uid}-",
-        "labels": {**_labels(about), **_policy_labels((result.rule.policy for result in results), version_of)},
+        "generateName": f"{uid}-",
+        "labels": _labels(uid, gvk, "background-scan"),
+        "ownerReferences": [owner],
+    }
+    return _report(resource, metadata, results, seconds, version_of)
+
+
+def _report(
+    resource: ResourceRef,
+    metadata: JSONObject,
+    results: Sequence[RuleResult],
+    seconds: int,
+    version_of: Callable[[PolicyInfo], str],
+) -> JSONObject:
+    ordered = sorted((ReportEntry(result, resource, seconds) for result in results), key=result_order)
+    policies = _policy_labels((result.rule.policy for result in results), version_of)
+    metadata = {
+        **metadata,
+        "labels": {**metadata["labels"], **policies},
         "annotations": {
             f"{_PREFIX}resource.namespace": resource.namespace,
             f"{_PREFIX}resource.name": resource.name,
@@ -92,22 +123,22 @@ def admission_report(
     }
 
 
-def _labels(about: Reported) -> JSONObject:
-    gvk, gvr = about.gvk, about.gvr
-    labels: JSONObject = {
-        f"{_PREFIX}resource.uid": about.uid,
+def _labels(uid: str, gvk: GVK, source: str) -> JSONObject:
+    return {
+        f"{_PREFIX}resource.uid": uid,
         f"{_PREFIX}resource.group": gvk.group,
         f"{_PREFIX}resource.version": gvk.version,
         f"{_PREFIX}resource.kind": gvk.kind,
-        f"{_PREFIX}source": "admission",
+        f"{_PREFIX}source": source,
         "app.kubernetes.io/managed-by": "kyverno",
     }
+
+
+def _resource_label(gvr: GVR) -> JSONObject:
     if len(f"{gvr.resource}.{gvr.version}.{gvr.group}") > _LABEL_LENGTH:
         # COMPAT: Kyverno puts the plural where the name of the object would be looked for
-        labels[f"{_PREFIX}resource.name"] = gvr.resource
-    else:
-        labels[f"{_PREFIX}resource.gvr"] = ".".join(part for part in (gvr.resource, gvr.version, gvr.group) if part)
-    return labels
+        return {f"{_PREFIX}resource.name": gvr.resource}
+    return {f"{_PREFIX}resource.gvr": ".".join(part for part in (gvr.resource, gvr.version, gvr.group) if part)}
 
 
 def _policy_labels(policies: Iterable[PolicyInfo], version_of: Callable[[PolicyInfo], str]) -> JSONObject:

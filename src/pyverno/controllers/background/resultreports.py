@@ -22,7 +22,7 @@ from pyverno.engine.result import ResourceRef, RuleResult, RuleType
 from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
-from pyverno.report.ephemeral import EPHEMERAL_REPORTS, Reported, admission_report
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS, Reported, background_report
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class ResultReports:
         return not len(self._outbox)
 
     def note(self, request: Request, results: Sequence[RuleResult]) -> None:
-        """Queue the report on what rules did for the object of a request."""
+        """Queue the report on what rules did for the object of a request; one that is deleted has none."""
+        if request.object is None:
+            return
         kept = tuple(result for result in results if self._is_reported(result))
         ref, uid = ResourceRef.of(request.subject), uid_of(request.subject)
         is_event = request.gvk.kind == "Event" and request.gvk.group in _EVENT_GROUPS
@@ -125,7 +127,8 @@ class ResultReports:
     async def _write(self, noted: _Noted) -> None:
         if not self._breaker.passes():
             return
-        body = admission_report(noted.about, noted.results, noted.seconds, version_of=self._version_of)
+        about = noted.about
+        body = background_report(about.resource, about.uid, noted.results, noted.seconds, version_of=self._version_of)
         namespace = noted.about.resource.namespace
         try:
             await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)

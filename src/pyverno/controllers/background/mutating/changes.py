@@ -56,12 +56,14 @@ class Changes:
     """The changes of one UpdateRequest, for one policy.
 
     `done` are the places that earlier attempts wrote. `selects` tells of an object whether it may be changed at all.
+    `report` receives each evaluation whose changes are written.
     """
 
     policy: PolicyInfo
     apply: Apply
     emit: Callable[[Event], None]
     selects: Callable[[PatchEffect], bool] = lambda _effect: True
+    report: Callable[[Review], None] = lambda _review: None
     done: set[Place] = field(default_factory=set)
     failures: list[Failed] = field(default_factory=list)
     written: int = 0
@@ -81,6 +83,7 @@ class Changes:
             conflicts = await self._write(review, trigger, reason)
             if not conflicts:
                 self._note_errors(review.results, trigger)
+                self.report(review)
                 return
         for place in conflicts:
             text = f"{place.target} changed {_ATTEMPTS} times while it was written"

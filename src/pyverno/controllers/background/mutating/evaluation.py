@@ -75,7 +75,7 @@ class MutatingHandler:
         """Return what collects the changes of one request, and knows those of earlier attempts."""
         context = self.context
         done = self._attempts_of(request).done
-        return Changes(policy.info, context.applier.apply, context.notify, self.is_selected, done)
+        return Changes(policy.info, context.applier.apply, context.notify, self.is_selected, self.report, done)
 
     def _attempts_of(self, request: UpdateRequest) -> _Attempts:
         if request.uid not in self._attempts and len(self._attempts) >= _MAX_REMEMBERED:
@@ -83,6 +83,10 @@ class MutatingHandler:
         status = request.raw.get("status")
         message = str(status.get("message") or "") if isinstance(status, dict) else ""
         return self._attempts.setdefault(request.uid, _Attempts(message))
+
+    def report(self, review: Review) -> None:
+        """Report the results of rules on the trigger."""
+        self.context.reports.note(review.request, review.results)
 
     def is_selected(self, effect: PatchEffect) -> bool:
         """Tell whether an object may be changed at all; Kyverno: targets of rules are not asked the resourceFilters."""

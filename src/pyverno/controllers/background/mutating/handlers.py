@@ -18,8 +18,10 @@ from pyverno.controllers.background.mutating.evaluation import MutatingHandler
 from pyverno.controllers.background.mutating.subjects import Subject
 from pyverno.controllers.background.work import Done, Waiting
 from pyverno.engine.effects import PatchEffect
+from pyverno.engine.engine import Review
 from pyverno.engine.inplace import in_place
 from pyverno.engine.request import Operation, Request
+from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import CompiledPolicy, CompiledRule, Stage
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.policy.kinds import Family, PolicyKind, kind_of
@@ -136,6 +138,19 @@ class CelMutateHandler(MutatingHandler):
         if key not in self._passes and len(self._passes) >= _MAX_PASSES:
             self._passes = {each: one for each, one in self._passes.items() if one.lock.locked()}
         return self._passes.setdefault(key, _Pass())
+
+    def report(self, review: Review) -> None:
+        """Report each result on its target; of one that did not change, the identity is known where it was listed."""
+        request = review.request
+        for result in review.results:
+            effect = next(iter(result.effects), None)
+            if isinstance(effect, PatchEffect) and isinstance(effect.before, dict):
+                target = effect.target
+                info = self.context.state.kinds.find(GVK(*parse_api_version(target.api_version), target.kind))
+                if info is not None:
+                    self.context.reports.note(request.for_existing(effect.before, gvr=info.gvr), (result,))
+            elif result.target == ResourceRef.of(request.object):
+                self.context.reports.note(request, (result,))
 
     def is_selected(self, effect: PatchEffect) -> bool:
         """Leave out the objects that the resourceFilters of the ConfigMap name."""
