@@ -110,7 +110,11 @@ class BackgroundCluster:
 
     def events(self, namespace: str = "default") -> list[JSONObject]:
         """Return the events of a namespace."""
-        info = self._info("events.k8s.io/v1", "Event")
+        return self.list("events.k8s.io/v1", "Event", namespace)
+
+    def list(self, api_version: str, kind: str, namespace: str = "") -> list[JSONObject]:
+        """Return the objects of a kind."""
+        info = self._info(api_version, kind)
         items: list[JSONObject] = self.run(self.client.list(info.gvr, namespace))["items"]
         return items
 

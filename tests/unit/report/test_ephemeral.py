@@ -8,7 +8,7 @@ from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleTy
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.policy.kinds import POLICY_KINDS
-from pyverno.report.ephemeral import Reported, admission_report, policy_label
+from pyverno.report.ephemeral import Reported, admission_report, background_report, policy_label
 
 POD = Reported(ResourceRef("v1", "Pod", "shop", "web"), "7", GVK("", "v1", "Pod"), GVR("", "v1", "pods"), "r-1")
 NODE = Reported(ResourceRef("v1", "Node", "", "one"), "8", GVK("", "v1", "Node"), GVR("", "v1", "nodes"), "r-2")
@@ -38,6 +38,15 @@ def test_a_report_is_found_by_what_it_is_about():
         },
         "annotations": {"audit.kyverno.io/resource.namespace": "shop", "audit.kyverno.io/resource.name": "web"},
     } == found["metadata"]
+
+
+def test_an_object_owns_the_report_on_what_was_done_in_the_background():
+    """It is named after the object, and says where it comes from."""
+    found = background_report(POD.resource, "7", [said("a", "y")], 5)["metadata"]
+    assert [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "7"}] == found["ownerReferences"]
+    assert ("7-", "shop") == (found["generateName"], found["namespace"])
+    assert "background-scan" == found["labels"]["audit.kyverno.io/source"]
+    assert "audit.kyverno.io/resource.gvr" not in found["labels"]
 
 
 def test_results_are_in_order_and_do_not_name_the_object_again():

@@ -123,6 +123,28 @@ spec:
     cluster.no_requests()
 
 
+def test_changes_are_reported_on_the_trigger_or_on_the_target(cluster: BackgroundCluster) -> None:
+    """A rule reports on the object that triggered it, a MutatingPolicy on each object that it changes."""
+    own = "reported"
+    cluster.apply(namespace(own) + config_map(f"{own}/other"))
+    target = f"      targets: [{{apiVersion: v1, kind: ConfigMap, namespace: {own}, name: other}}]\n"
+    cluster.apply(rule(own, own, f"{target}      patchStrategicMerge: {{metadata: {{labels: {{a: b}}}}}}"))
+    cluster.apply(config_map(f"{own}/trigger"))
+    cluster.until("v1", "ConfigMap", f"{own}/other", lambda body: labels(body).get("a") == "b")
+    cluster.apply(mutating(own, constraints("configmaps", names="other")))
+    cluster.until("v1", "ConfigMap", f"{own}/other", lambda body: labels(body).get("seen"))
+    reports = cluster.wait_for(
+        lambda: len(found := cluster.list("reports.kyverno.io/v1", "EphemeralReport", own)) == 2 and found, "reports"
+    )
+    shown = {
+        (each["metadata"]["ownerReferences"][0]["name"], result["source"], result["properties"]["patched-target"])
+        for each in reports
+        for result in each["spec"]["results"]
+    }
+    other = f"/v1, Kind=ConfigMap Name=other Namespace={own}"
+    assert {("trigger", "kyverno", other), ("other", "KyvernoMutatingPolicy", other)} == shown
+
+
 def test_a_deletion_triggers_rules_that_list_it(cluster: BackgroundCluster) -> None:
     """`request.object` reads as the deleted object."""
     cluster.apply(namespace("deletion") + config_map("deletion/trigger") + config_map("deletion/other"))
