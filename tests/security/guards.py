@@ -80,6 +80,13 @@ _CONFINED: Final = (
         ("compiler/validation/spec.py", "if target.namespace and target.namespace != policy.namespace:", "if False:"),
     ),
     _guard(
+        "I1", "policies of a namespace read no cluster-scoped objects",
+        "confinement::test_a_namespaced_policy_patches_no_cluster_scoped_target",
+        (_BROKER,
+         "if self.namespace and self.host.kinds.is_namespaced(GVK(*parse_api_version(api_version), kind)) is False:",
+         "if False:"),
+    ),
+    _guard(
         "I1", "services are not for context entries of namespaced policies",
         "confinement::test_a_namespaced_policy_calls_no_service"
         " egress::test_policies_of_a_namespace_call_services_only_where_that_is_opened",

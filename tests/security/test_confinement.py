@@ -130,6 +130,25 @@ def test_a_namespaced_policy_patches_no_foreign_target() -> None:
     assert not [question for question in spy.asked if "other" in question]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "mutate:\n  targets:\n  - apiVersion: rbac.authorization.k8s.io/v1\n    kind: ClusterRole\n    name: NAME\n"
+        '  patchesJson6902: \'[{"op": "add", "path": "/rules", "value": []}]\''.replace("NAME", name)
+        for name in ("admin", "a*")
+    ],
+)
+def test_a_namespaced_policy_patches_no_cluster_scoped_target(rule: str) -> None:
+    """I1: the account that changes targets may change ClusterRoles, which the author of the policy may not."""
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "admin"}}
+    text = policy(rule, kind="Policy")
+    spy = Spy(role)
+    if not compiled(text).errors:
+        review = ask(text, host=spy)
+        assert (Status.ERROR, ()) == (only(review)[0], review.effects)
+    assert [] == spy.asked
+
+
 def test_a_namespaced_policy_matches_no_other_namespace() -> None:
     """f68ce315: the namespace of the object must be that of the policy, exactly."""
     text = policy("validate:\n  message: matched\n  deny: {}", kind="Policy")

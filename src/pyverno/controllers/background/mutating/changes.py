@@ -123,6 +123,9 @@ class Changes:
         for place, effect in wanted.items():
             if place in self.done or not self.selects(effect):
                 continue
+            if ResourceRef.of(effect.before) != ResourceRef.of(effect.after):
+                self.fail(place.rule, "a rule cannot change the kind, name or namespace of an object", effect.target)
+                continue
             try:
                 applied = await self.apply(effect, Cause(self._policy, place.rule, trigger, reason))
             except StatusError as error:

@@ -140,6 +140,17 @@ def test_the_last_effect_on_an_object_counts() -> None:
     assert [("one", "both")] == cluster.written
 
 
+def test_a_change_of_what_identifies_an_object_is_a_failure() -> None:
+    """It would be written to another object."""
+    cluster = Cluster()
+    changes = cluster.changes()
+    renamed = PatchEffect(target("one"), {"metadata": {"name": "one"}}, {"metadata": {"name": "two"}, "value": "x"})
+    perform(changes, review(Verdict(Status.PASS, "", None, {}, (renamed,), target("one"))))
+    assert [] == cluster.written
+    with pytest.raises(HostError, match="a rule cannot change the kind, name or namespace of an object"):
+        changes.finish()
+
+
 def test_objects_that_are_not_selected_are_left_alone() -> None:
     """Resource filters name them."""
     cluster = Cluster()
