@@ -58,6 +58,7 @@ _DENIAL = (
     "rule autogen-check-team failed at path /spec/template/metadata/labels/team/'"
 )
 
+_SERVER = "server: aHR0cHM6Ly9wcm9kLmV4YW1wbGUuY29tOjY0NDM="
 _ONE = "eyJhdXRocyI6eyJyZWdpc3RyeS5leGFtcGxlLmNvbSI6eyJhdXRoIjoib25lIn19fQ=="
 _TWO = "eyJhdXRocyI6eyJyZWdpc3RyeS5leGFtcGxlLmNvbSI6eyJhdXRoIjoidHdvIn19fQ=="
 _DIGEST = "settings: 819cceaa52adb92b320363b3cad8e884d97a27d14150bbf2d6167880717b9a89"
@@ -112,6 +113,31 @@ SCENES = (
             Act(("get", "secret", "regcred", "-n", "mytestns", "-o", "yaml"), prints=(_ONE,), waits=True),
             Act(("replace", "-f", f"{MANIFESTS}/regcred-changed.yaml"), prints=("secret/regcred replaced",)),
             Act(("get", "secret", "regcred", "-n", "mytestns", "-o", "yaml"), prints=(_TWO,), waits=True),
+        ),
+    ),
+    Scene(
+        "Defaults for every new namespace",
+        "A NetworkPolicy denies all traffic, and a RoleBinding makes the owner of the namespace its admin.",
+        (
+            Act(
+                ("create", "-f", f"{POLICIES}/namespace-defaults.yaml"),
+                prints=("namespace-defaults created",),
+                settles=True,
+            ),
+            Act(("create", "-f", f"{MANIFESTS}/team.yaml"), prints=("namespace/team created",)),
+            Act(("get", "networkpolicy", "default-deny", "-n", "team", "-o", "yaml"), prints=("- Egress",), waits=True),
+            Act(("get", "rolebinding", "owner-admin", "-n", "team", "-o", "yaml"), prints=("name: ann",), waits=True),
+        ),
+    ),
+    Scene(
+        "Argo CD learns of a new cluster",
+        "The Cluster comes first, its kubeconfig later; then the policy makes the Secret that Argo CD looks for.",
+        (
+            Act(("create", "-f", f"{MANIFESTS}/fleet.yaml"), prints=("namespace/fleet created",), settles=True),
+            Act(("create", "-f", f"{POLICIES}/argo-clusters.yaml"), prints=("argo-clusters created",), settles=True),
+            Act(("create", "-f", f"{MANIFESTS}/prod.yaml"), prints=("cluster.cluster.x-k8s.io/prod created",)),
+            Act(("create", "-f", f"{MANIFESTS}/prod-kubeconfig.yaml"), prints=("secret/prod-kubeconfig created",)),
+            Act(("get", "secret", "cluster-prod", "-n", "argocd", "-o", "yaml"), prints=(_SERVER,), waits=True),
         ),
     ),
     Scene(

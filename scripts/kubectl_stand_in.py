@@ -21,7 +21,13 @@ from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 
 PODS, DEPLOYMENTS = GVR("", "v1", "pods"), GVR("apps", "v1", "deployments")
-SHOWN = {"pod": PODS, "deployment": DEPLOYMENTS, "secret": GVR("", "v1", "secrets")}
+SHOWN = {
+    "pod": PODS,
+    "deployment": DEPLOYMENTS,
+    "secret": GVR("", "v1", "secrets"),
+    "networkpolicy": GVR("networking.k8s.io", "v1", "networkpolicies"),
+    "rolebinding": GVR("rbac.authorization.k8s.io", "v1", "rolebindings"),
+}
 
 
 def run(arguments: Sequence[str], kubeconfig: str, folder: Path) -> tuple[int, str]:
