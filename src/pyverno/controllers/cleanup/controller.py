@@ -107,6 +107,11 @@ class CleanupController:
         """Tell whether this replica works and nothing that is due is left."""
         return self.policies.controller.is_idle and self.times_to_live.is_idle
 
+    @property
+    def is_leader(self) -> bool:
+        """Tell whether this replica holds the lease: it alone deletes."""
+        return self._leader.is_leader
+
     def problem(self) -> str:
         """Return why the controller cannot work: caches that are missing or stale; the empty text when it can."""
         return self._state.problem() if self._has_begun else "the controller has not begun"

@@ -36,6 +36,7 @@ _POLICIES: Final = ("Foreground", "Background", "Orphan")
 _VERBS: Final = ("delete", "list", "watch")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
 _SETTLE_SECONDS: Final = 1.0
+_ASKED_AT_ONCE: Final = 4
 _CONFLICT: Final = 409
 _SECOND: Final = 1_000_000_000
 _LOOK: Final = "all"
@@ -119,14 +120,33 @@ class TimesToLive:
     # ------------------------------------------------------------------------------------------------------- the kinds
 
     async def _look(self, _key: str) -> Again:
-        """Watch the kinds that may be deleted, and leave those that may not be any more."""
+        """Watch the kinds that may be deleted, and leave those that may not be any more.
+
+        A kind of which that cannot be found out now stays as it is; raises HostError then, so that it is asked again.
+        """
+        waiting = iter(tuple(deletable_kinds(self._context.state.kinds)))
+        watched = {info.gvr for info in self._watches.watched}
         wanted: list[KindInfo] = []
-        for info in tuple(deletable_kinds(self._context.state.kinds)):
-            if await self._may_delete(info):
-                wanted.append(info)
+        problems: list[str] = []
+
+        async def work() -> None:
+            for info in waiting:
+                try:
+                    is_allowed = await self._may_delete(info)
+                except (HostError, StatusError) as error:
+                    problems.append(f"permissions for {info.gvr} are unknown: {error.message}")
+                    is_allowed = info.gvr in watched
+                if is_allowed:
+                    wanted.append(info)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_ASKED_AT_ONCE):
+                group.create_task(work())
         gone = await self._watches.follow(wanted)
         if gone:
             self._agenda.discard_all(lambda key: key.kind in gone)
+        if problems:
+            raise HostError(problems[0])
         return Again(self._context.settings.ttl_seconds)
 
     async def _may_delete(self, info: KindInfo) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -22,6 +23,7 @@ PROPAGATION: Final = "cleanup.kyverno.io/propagation-policy"
 _BOUND_SECONDS: Final = 300.0
 """How old metadata may be: a deletion names the version that it is meant for, so an old one deletes nothing."""
 
+_PATIENCE_SECONDS: Final = 1.0
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _KEPT_LABELS: Final = (TTL_LABEL, "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by")
 
@@ -76,10 +78,14 @@ class TtlWatches:
         return None if informer is None else informer.get(name, namespace)
 
     async def follow(self, wanted: Iterable[KindInfo]) -> frozenset[int]:
-        """Watch these kinds and no others; returns the numbers of those that were left."""
+        """Watch these kinds and no others; returns the numbers of those that were left.
+
+        Watches are opened one after the other: a hundred at once would keep the lease from being renewed.
+        """
         numbers = {self._number(info) for info in wanted}
         gone = frozenset(self._informers.keys() - numbers)
-        for number in numbers - self._informers.keys():
+        await self._leave(gone)
+        for number in sorted(numbers - self._informers.keys()):
             informer = Informer(
                 self._client,
                 self._kinds[number].gvr,
@@ -91,7 +97,7 @@ class TtlWatches:
             informer.listen(partial(self._take, number))
             self._informers[number] = informer
             self._tasks[number] = asyncio.create_task(informer.run())
-        await self._leave(gone)
+            await _wait_for(informer)
         return gone
 
     async def end(self) -> None:
@@ -111,3 +117,10 @@ class TtlWatches:
             self._numbers[info.gvr] = len(self._kinds)
             self._kinds.append(info)
         return self._numbers[info.gvr]
+
+
+async def _wait_for(informer: Informer) -> None:
+    """Wait until an informer has brought everything, but not long: one that cannot must not keep others waiting."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await informer.synced.wait()
