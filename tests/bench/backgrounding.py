@@ -19,6 +19,7 @@ from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.controller import AdmissionSettings
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
+from pyverno.controllers.background.resultreports import ResultReportSettings
 from pyverno.kube.gvk import GVR
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import Observers
@@ -85,7 +86,9 @@ async def _controller(access: Access) -> None:
             sent[f"{operation} {resource}"] += 1
 
     metrics.queried = queried  # type: ignore[method-assign]
-    controller = BackgroundController(access, BackgroundSettings(account=ACCOUNT, qps=0), metrics)
+    no_reports = ResultReportSettings(types=frozenset())
+    settings = BackgroundSettings(account=ACCOUNT, qps=0, reports=no_reports)
+    controller = BackgroundController(access, settings, metrics)
     stop = asyncio.Event()
     running = asyncio.create_task(controller.run(stop))
     while not controller.is_idle:
