@@ -176,6 +176,27 @@ def test_a_policy_changes_what_exists_when_it_is_stored(cluster: BackgroundClust
     cluster.no_requests()
 
 
+def test_a_policy_whose_spec_stays_does_nothing_again(cluster: BackgroundCluster) -> None:
+    """A label of the policy is no reason to change what exists."""
+    own = "labelled"
+    cluster.apply(namespace(own) + config_map(f"{own}/trigger") + config_map(f"{own}/target"))
+    text = rule(
+        own,
+        own,
+        f"""
+      mutateExistingOnPolicyUpdate: true
+      targets: [{{apiVersion: v1, kind: ConfigMap, namespace: {own}, name: target}}]
+      patchStrategicMerge: {{metadata: {{labels: {{seen: "true"}}}}}}""",
+    )
+    cluster.apply(text)
+    cluster.until("v1", "ConfigMap", f"{own}/target", lambda body: labels(body).get("seen"))
+    cluster.no_requests()
+    cluster.apply(config_map(f"{own}/target"))
+    cluster.apply(text.replace(f"metadata: {{name: {own}}}", f"metadata: {{name: {own}, labels: {{a: b}}}}"))
+    cluster.wait_for(lambda: not cluster.requests() and cluster.cluster.running["background"].is_idle, "it is idle")
+    assert {} == labels(cluster.get("v1", "ConfigMap", f"{own}/target"))
+
+
 def test_subresources_of_targets_are_written_through_them(cluster: BackgroundCluster) -> None:
     """A scale of its own kind, and the status of a node."""
     cluster.apply(
@@ -288,6 +309,25 @@ def test_a_mutating_policy_changes_what_it_matches_when_it_is_stored(cluster: Ba
     cluster.no_requests()
     assert {"pinned": "true"} == labels(cluster.get("v1", "ConfigMap", "cel-one/kept"))
     assert {} == labels(cluster.get("v1", "ConfigMap", "cel-two/settings"))
+
+
+def test_conditions_on_the_user_are_asked_about_the_user_of_the_request(cluster: BackgroundCluster) -> None:
+    """The rule runs later, as another account; roles and name are those of the request."""
+    own = "by-user"
+    cluster.apply(namespace(own) + config_map(f"{own}/admins") + config_map(f"{own}/nobody"))
+    for name, subject in (("admins", "kubernetes-admin"), ("nobody", "alice")):
+        mutate = f"""
+      targets: [{{apiVersion: v1, kind: ConfigMap, namespace: {own}, name: {name}}}]
+      patchStrategicMerge: {{metadata: {{labels: {{by: "{{{{ request.userInfo.username }}}}"}}}}}}"""
+        text = rule(f"{own}-{name}", own, mutate)
+        matched = f"namespaces: [{own}]}}, subjects: [{{kind: User, name: {subject}}}]}}]}}"
+        cluster.apply(
+            text.replace(f"namespaces: [{own}]}}}}]}}", matched).replace("spec:", "spec:\n  background: false")
+        )
+    cluster.apply(config_map(f"{own}/trigger"))
+    cluster.until("v1", "ConfigMap", f"{own}/admins", lambda body: labels(body).get("by") == "kubernetes-admin")
+    cluster.no_requests()
+    assert {} == labels(cluster.get("v1", "ConfigMap", f"{own}/nobody"))
 
 
 @pytest.mark.parametrize(
