@@ -172,18 +172,21 @@ class Egress:
             return ""
         return text if text.isprintable() else ""
 
+    def connector(self) -> aiohttp.TCPConnector:
+        """Return what makes guarded connections, for others that call by HTTP; call it on the loop."""
+        return aiohttp.TCPConnector(
+            resolver=_JudgingResolver(self._settings.rules, self._lookup),
+            use_dns_cache=False,
+            socket_factory=self._socket,
+            limit=100,
+            limit_per_host=20,
+            family=socket.AF_UNSPEC,
+        )
+
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(
-                resolver=_JudgingResolver(self._settings.rules, self._lookup),
-                use_dns_cache=False,
-                socket_factory=self._socket,
-                limit=100,
-                limit_per_host=20,
-                family=socket.AF_UNSPEC,
-            )
             self._session = aiohttp.ClientSession(
-                connector=connector,
+                connector=self.connector(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 trust_env=False,

@@ -20,7 +20,7 @@ from pyverno.cluster.client import Client, resource_path
 from pyverno.cluster.egress import Egress
 from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
-from pyverno.engine.imagesource import NO_IMAGES, ImageSource
+from pyverno.engine.imagesource import NO_IMAGES, ImageAccess, ImageSource
 from pyverno.engine.request import User
 from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError
 from pyverno.kube.apipath import ApiPath
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.world import AuthorizationCheck, Decision
 
-__all__ = ["ClusterHost", "GlobalEntries", "Reads", "WaitingThread"]
+__all__ = ["ClusterHost", "GlobalEntries", "Reads", "Registries", "WaitingThread"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
@@ -44,6 +44,9 @@ _CALL_SECONDS: Final = 3600.0
 _MAX_ANSWER_BYTES: Final = 32 * 1024 * 1024
 """Bytes of what the API server answers to a rule, inflated; it may be any server behind an aggregated API."""
 _T = TypeVar("_T")
+
+Registries = Callable[[Callable[[Coroutine[Any, Any, Any], str], Any], float | None], ImageSource]
+"""Makes the image source of a host: takes what runs a coroutine on the loop, and the deadline of the request."""
 
 
 class GlobalEntries(Protocol):
@@ -105,6 +108,7 @@ class ClusterHost:
         allows_http_in_namespaces: bool = False,
         global_entries: GlobalEntries | None = None,
         config_maps: Informer | None = None,
+        registries: Registries | None = None,
         seconds: float = 10.0,
     ) -> None:
         """Take the client and the loop that it lives on; `world` is clock, randomness and name service."""
@@ -121,7 +125,7 @@ class ClusterHost:
         self._deadline: float | None = None
         self._decisions: dict[tuple[object, ...], Decision] = {}
         self._reads: Reads | None = None
-        self._images: ImageSource = NO_IMAGES
+        self._registries = registries
 
     def noting(self, reads: Reads) -> Self:
         """Return the same world for one evaluation whose reads are noted."""
@@ -205,11 +209,11 @@ class ClusterHost:
     @property
     def image_source(self) -> ImageSource:
         """What registries hold; nothing where the installation has no registry client."""
-        return self._images
+        return NO_IMAGES if self._registries is None else self._registries(self._ask_registry, self._deadline)
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
-        """Raise HostUnavailableError: registries are not asked yet."""
-        raise HostUnavailableError(f"no registry is available to read image `{image}`")
+        """Return what a registry says about an image."""
+        return self.image_source.data(image, ImageAccess(credentials))
 
     def global_entry(self, name: str) -> JSON:
         """Return the data of a GlobalContextEntry, which is always in memory."""
@@ -291,6 +295,9 @@ class ClusterHost:
         if self._egress is None:
             raise HostUnavailableError(f"calls of services are not available here: `{call.method} {call.url}`")
         return self._egress
+
+    def _ask_registry(self, asking: Coroutine[Any, Any, Any], what: str) -> Any:
+        return self._ask(asking, what, _CALL_SECONDS)
 
     def _ask(self, asking: Coroutine[Any, Any, _T], what: str, seconds: float | None = None) -> _T:
         try:

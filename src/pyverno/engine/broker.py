@@ -7,6 +7,8 @@ a check. This module must never judge text before variables are substituted: it 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
 from pyverno.errors import EvaluationError, ValueSyntaxError
 from pyverno.kube.apipath import ApiPath, parse_api_path
@@ -14,6 +16,12 @@ from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.runtime import Budget
 from pyverno.value import dataclass, replace
+
+if TYPE_CHECKING:
+    # signatures are imported only where a policy verifies them
+    from pyverno.engine.imagesource import ImageAccess, ResolvedImage
+    from pyverno.images.verification.stored import SignatureForm, StoredSignature
+    from pyverno.images.verification.trust import TrustRoot
 
 __all__ = ["Broker"]
 
@@ -62,6 +70,49 @@ class Broker:
         """Read the manifest and configuration of an image."""
         self.budget.charge_call()
         return self.host.image_data(image, credentials=credentials)
+
+    def resolve_image(self, image: str, access: ImageAccess) -> ResolvedImage:
+        """Return what a reference to an image names at the moment."""
+        access = self._confine_access(access)
+        self.budget.charge_call()
+        return self.host.image_source.resolve(image, access)
+
+    def image_signatures(
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+    ) -> tuple[StoredSignature, ...]:
+        """Return what is stored in a repository about the image of a digest."""
+        access = self._confine_access(access)
+        self.budget.charge_call()
+        return self.host.image_source.signatures(repository, digest, form, access)
+
+    def described_image(self, image: str, access: ImageAccess) -> JSONObject:
+        """Return manifest and configuration of an image that is read with an access of its own."""
+        access = self._confine_access(access)
+        self.budget.charge_call()
+        return self.host.image_source.data(image, access)
+
+    def trust_root(self) -> TrustRoot:
+        """Return whom the installation trusts for keyless signatures."""
+        return self.host.image_source.trust_root()
+
+    def public_key(self, reference: str) -> str:
+        """Return the PEM of a key that is named by its Secret (`k8s://namespace/name`)."""
+        namespace = reference.removeprefix("k8s://").partition("/")[0]
+        self._confine(namespace, f"the key `{reference}`")
+        self.budget.charge_call()
+        return self.host.image_source.public_key(reference)
+
+    def _confine_access(self, access: ImageAccess) -> ImageAccess:
+        """Return an access whose Secrets are those of the policy's own namespace, where it has one."""
+        listed = (access.credentials or {}).get("secrets")
+        if not self.namespace or not isinstance(listed, list):
+            return access
+        secrets: list[JSON] = []
+        for name in map(str, listed):
+            namespace, slash, _ = name.partition("/")
+            self._confine(namespace if slash else self.namespace, f"the Secret `{name}`")
+            secrets.append(name if slash else f"{self.namespace}/{name}")
+        return replace(access, credentials={**(access.credentials or {}), "secrets": secrets})
 
     def global_entry(self, name: str) -> JSON:
         """Read a GlobalContextEntry."""

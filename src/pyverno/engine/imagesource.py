@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import HostUnavailableError
 from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
@@ -54,12 +55,21 @@ class ImageSource(Protocol):
         """
         ...
 
+    def data(self, image: str, access: ImageAccess) -> JSONObject:
+        """Return image, resolvedImage, registry, repository, identifier, manifest, manifestList and configData."""
+        ...
+
     def trust_root(self) -> TrustRoot:
         """Return the authorities and logs that this installation trusts for keyless signatures."""
         ...
 
     def public_key(self, reference: str) -> str:
         """Return the PEM of a key that a policy refers to (`k8s://namespace/name`)."""
+        ...
+
+    @property
+    def passes(self) -> PassCache:
+        """Which digests satisfied which constraints a while ago."""
         ...
 
 
@@ -76,6 +86,10 @@ class NoImages:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no registry is available to read signatures of `{repository}`")
 
+    def data(self, image: str, access: ImageAccess) -> JSONObject:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no registry is available to read image `{image}`")
+
     def trust_root(self) -> TrustRoot:
         """Raise HostUnavailableError."""
         raise HostUnavailableError("no trusted root is configured for keyless signatures")
@@ -83,6 +97,11 @@ class NoImages:
     def public_key(self, reference: str) -> str:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no cluster is available to read the key `{reference}`")
+
+    @property
+    def passes(self) -> PassCache:
+        """A cache that keeps nothing."""
+        return PassCache(0)
 
 
 NO_IMAGES: ImageSource = NoImages()

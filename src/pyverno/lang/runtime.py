@@ -8,7 +8,7 @@ never read a clock for its own purposes nor look at a policy.
 from __future__ import annotations
 
 import time
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from pyverno.errors import BudgetExceededError, HostUnavailableError
 from pyverno.value import dataclass, field
@@ -159,8 +159,12 @@ DEFAULT_SETTINGS: Final = EvaluationSettings()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Handed to every evaluation: `world` for impure questions, `budget` for limits, `settings` for all policies."""
+    """Handed to every evaluation: `world` for impure questions, `budget` for limits, `settings` for all policies.
+
+    `memory` holds answers that must not change within one review, such as the digest of a tag.
+    """
 
     world: World = NO_WORLD
     budget: Budget = field(default_factory=Budget)
     settings: EvaluationSettings = DEFAULT_SETTINGS
+    memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)

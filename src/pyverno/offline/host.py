@@ -48,7 +48,8 @@ class OfflineHost:
 
     `objects` is the fake cluster (None = there is none). `answers` are looked at before it. `targets` are further
     objects that rules may patch or clone, but that no API path shows. `images` maps image references to their data,
-    `global_entries` names to data. `supply` returns the variables of a values file.
+    which is asked for first; `registries` read what is not recorded (None = there are none). `global_entries` maps
+    names to data. `supply` returns the variables of a values file.
     """
 
     objects: ObjectStore | None = None
@@ -58,6 +59,7 @@ class OfflineHost:
     global_entries: Mapping[str, JSON] = field(default_factory=dict)
     supply: Supply = _nothing_supplied
     world: World = field(default_factory=System)
+    registries: ImageSource | None = None
 
     def now(self) -> int:
         """Return the wall clock."""
@@ -115,16 +117,22 @@ class OfflineHost:
     @property
     def image_source(self) -> ImageSource:
         """What registries hold."""
+        if self.registries is not None:
+            return self.registries
         from pyverno.engine.imagesource import NO_IMAGES  # loaded by the few that ask for images
 
         return NO_IMAGES
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
-        """Return the recorded data of an image."""
+        """Return the recorded data of an image, else what its registry says."""
         found = self.images.get(image)
-        if found is None:
+        if found is not None:
+            return found
+        if self.registries is None:
             raise HostUnavailableError(f"no registry is available to read image `{image}`")
-        return found
+        from pyverno.engine.imagesource import ImageAccess
+
+        return self.registries.data(image, ImageAccess(credentials))
 
     def global_entry(self, name: str) -> JSON:
         """Return the data of a global context entry that was loaded."""

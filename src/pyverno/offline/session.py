@@ -7,6 +7,7 @@ Only the engine judges; a session prepares the request that a cluster would send
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pyverno.compiler import Compilation
 from pyverno.engine.engine import Engine, Review
@@ -26,6 +27,9 @@ from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, RULE_KINDS, Family, kinds_of
 from pyverno.value import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from pyverno.engine.imagesource import ImageSource
 
 __all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Session"]
 
@@ -86,6 +90,7 @@ class Session:
         targets: ObjectStore | None = None,
         answers: Iterable[RecordedAnswer] = (),
         images: Iterable[JSONObject] = (),
+        registries: ImageSource | None = None,
         namespaces: Iterable[JSONObject] = (),
         values: Values | None = None,
         user: User | None = None,
@@ -94,7 +99,8 @@ class Session:
         """Return a session over an `OfflineHost`.
 
         `objects` is the fake cluster (None = there is none) and `targets` further objects that rules may patch or
-        clone. `answers` are recorded answers of API paths and services, `images` the data of images.
+        clone. `answers` are recorded answers of API paths and services, `images` the data of images, and
+        `registries` read those that are not recorded.
         `global_entries` are GlobalContextEntry documents beside those among the policies; `global_data` replaces the
         data of entries by name. `namespaces` are objects, of which only Namespaces are used. Policies that are not
         valid are left out and their errors kept.
@@ -111,6 +117,7 @@ class Session:
             targets=targets,
             answers=tuple(answers),
             images={str(image.get("image")): image for image in images},
+            registries=registries,
             global_entries={**data, **(global_data or {})},
         )
         if values.global_values or values.policies:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage
+from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import DocumentError, HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
 from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
@@ -201,13 +202,23 @@ class BlockingImages:
         trust_root: Callable[[], TrustRoot] | None = None,
         public_key: Callable[[str], str] | None = None,
         deadline: float | None = None,
+        passes: PassCache | None = None,
     ) -> None:
-        """Take what runs a coroutine on the loop and waits for it, and where trust roots and keys come from."""
+        """Take what runs a coroutine on the loop and waits for it, and where trust roots and keys come from.
+
+        `passes` is the cache of verifications, which outlives one request.
+        """
         self._images = images
         self._ask = ask
         self._trust_root = trust_root
         self._public_key = public_key
         self._deadline = deadline
+        self._passes = PassCache() if passes is None else passes
+
+    @property
+    def passes(self) -> PassCache:
+        """Which digests satisfied which constraints a while ago."""
+        return self._passes
 
     def resolve(self, image: str, access: ImageAccess) -> ResolvedImage:
         """Return what a reference names at the moment."""

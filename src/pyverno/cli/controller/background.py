@@ -83,7 +83,7 @@ def background_settings(flags: BackgroundFlags, environment: Mapping[str, str]) 
         resync_seconds=cluster.resync,
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         events=EventSettings(flags.events.max_queued, flags.events.omitted),
-        hosts=host_settings(flags, environment),
+        hosts=host_settings(flags, environment, flags.images),
         reports=ResultReportSettings(
             known_words(flags.reports.types, ResultReportSettings().types, "--enableReporting"),
             known_words(flags.reports.statuses, ResultReportSettings().statuses, "--allowedResults"),

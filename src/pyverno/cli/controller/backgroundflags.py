@@ -15,6 +15,7 @@ from pyverno.cli.controller.groups import (
     ProfilingFlags,
     TracingFlags,
 )
+from pyverno.cli.controller.imageflags import ImageFlags
 
 __all__ = ["BackgroundFlags", "HealthFlags", "WorkFlags"]
 
@@ -79,13 +80,6 @@ class BackgroundIgnoredFlags:
     definitions: bool = switch(
         "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
     )
-    insecure: bool = switch("--allowInsecureRegistry", "Allow registries without TLS.", has_effect=False)
-    pull_secrets: str = text(
-        "--imagePullSecrets", "Secrets with credentials for registries.", metavar="NAMES", has_effect=False
-    )
-    helpers: str = text(
-        "--registryCredentialHelpers", "Credential helpers for registries.", metavar="NAMES", has_effect=False
-    )
     cleanup_host: str = text(
         "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
     )
@@ -123,6 +117,7 @@ class BackgroundFlags:
     work: WorkFlags = group_of("UpdateRequests", WorkFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
     calls: BackgroundCallFlags = group_of("Calls of rules", BackgroundCallFlags)
+    images: ImageFlags = group_of("Images", ImageFlags)
     events: EventFlags = group_of("Events", EventFlags)
     reports: BackgroundReportFlags = group_of("Reports", BackgroundReportFlags)
     health: HealthFlags = group_of("Health", HealthFlags)

@@ -15,6 +15,7 @@ from pyverno.cli.controller.groups import (
     ProfilingFlags,
     TracingFlags,
 )
+from pyverno.cli.controller.imageflags import CachedImageFlags
 
 __all__ = ["AdmissionFlags"]
 
@@ -168,21 +169,9 @@ class AdmissionLogFlags(LogFlags):
 
 
 @dataclass(frozen=True, slots=True)
-class ImageFlags:
-    """Image verification, which is not available yet: rules that need it are errors."""
+class AdmissionImageFlags(CachedImageFlags):
+    """Image verification in admission requests; trust roots are files, not repositories that are followed (TUF)."""
 
-    insecure: bool = switch("--allowInsecureRegistry", "Allow registries without TLS.", has_effect=False)
-    pull_secrets: str = text(
-        "--imagePullSecrets", "Secrets with credentials for registries.", metavar="NAMES", has_effect=False
-    )
-    helpers: str = text(
-        "--registryCredentialHelpers", "Credential helpers for registries.", metavar="NAMES", has_effect=False
-    )
-    caches: bool = switch("--imageVerifyCacheEnabled", "Cache verified images.", default=True, has_effect=False)
-    most_cached: int = number("--imageVerifyCacheMaxSize", "Size of this cache.", default=1000, has_effect=False)
-    cached_for: float = seconds(
-        "--imageVerifyCacheTTLDuration", "Lifetime of entries of this cache.", default="60m", has_effect=False
-    )
     has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
     tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
     tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
@@ -246,5 +235,5 @@ class AdmissionFlags:
     metrics: MetricFlags = group_of("Metrics", MetricFlags)
     tracing: TracingFlags = group_of("Tracing", TracingFlags)
     profiling: ProfilingFlags = group_of("Profiling", ProfilingFlags)
-    images: ImageFlags = group_of("Images", ImageFlags)
+    images: AdmissionImageFlags = group_of("Images", AdmissionImageFlags)
     ignored: IgnoredFlags = group_of("Without effect", IgnoredFlags)

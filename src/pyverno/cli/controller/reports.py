@@ -88,7 +88,7 @@ def reports_settings(flags: ReportsFlags, environment: Mapping[str, str]) -> Rep
         events_burst=cluster.events_burst or DEFAULT_BURST,
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         events=EventSettings(flags.events.max_queued, flags.events.omitted),
-        hosts=host_settings(flags, environment),
+        hosts=host_settings(flags, environment, flags.images),
     )
 
 

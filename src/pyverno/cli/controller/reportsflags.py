@@ -15,6 +15,7 @@ from pyverno.cli.controller.groups import (
     ProfilingFlags,
     TracingFlags,
 )
+from pyverno.cli.controller.imageflags import CachedImageFlags
 
 __all__ = ["ReportsFlags"]
 
@@ -125,18 +126,6 @@ class ReportsIgnoredFlags:
     definitions: bool = switch(
         "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
     )
-    insecure: bool = switch("--allowInsecureRegistry", "Allow registries without TLS.", has_effect=False)
-    pull_secrets: str = text(
-        "--imagePullSecrets", "Secrets with credentials for registries.", metavar="NAMES", has_effect=False
-    )
-    helpers: str = text(
-        "--registryCredentialHelpers", "Credential helpers for registries.", metavar="NAMES", has_effect=False
-    )
-    caches: bool = switch("--imageVerifyCacheEnabled", "Cache verified images.", default=True, has_effect=False)
-    max_cached: int = number("--imageVerifyCacheMaxSize", "Size of this cache.", default=1000, has_effect=False)
-    cached_for: float = seconds(
-        "--imageVerifyCacheTTLDuration", "Lifetime of entries of this cache.", default="60m", has_effect=False
-    )
     has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
     tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
     tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
@@ -161,6 +150,7 @@ class ReportsFlags:
     results: ResultFlags = group_of("Reports", ResultFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
     calls: BackgroundCallFlags = group_of("Calls of rules", BackgroundCallFlags)
+    images: CachedImageFlags = group_of("Images", CachedImageFlags)
     events: EventFlags = group_of("Events", EventFlags)
     health: HealthFlags = group_of("Health", HealthFlags)
     logs: LogFlags = group_of("Logs", LogFlags)

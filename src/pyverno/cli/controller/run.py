@@ -138,7 +138,7 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         resync_seconds=cluster.resync,
         removes_webhooks=flags.webhooks.removes,
         deployment=environment.get("KYVERNO_DEPLOYMENT") or "",
-        hosts=host_settings(flags, environment),
+        hosts=host_settings(flags, environment, flags.images),
         generates_validating=flags.generation.validating,
         generates_mutating=flags.generation.mutating,
         events=EventSettings(flags.events.max_queued, flags.events.omitted),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pyverno.cli.controller.groups import CallFlags, ClusterFlags, LogFlags, MetricFlags, ProfilingFlags, TracingFlags
+from pyverno.cli.controller.imageflags import ImageFlags, registry_flags
 from pyverno.cli.style import style_for
 from pyverno.cluster.access import SERVICE_ACCOUNT, Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
@@ -187,8 +188,10 @@ def key_algorithm(name: str, given: str) -> str:
     return given
 
 
-def host_settings(flags: ProcessFlags, environment: Mapping[str, str]) -> HostSettings:
-    """Return what rules may ask of services and of the global context."""
+def host_settings(
+    flags: ProcessFlags, environment: Mapping[str, str], images: ImageFlags | None = None
+) -> HostSettings:
+    """Return what rules may ask of services, of registries and of the global context."""
     given = flags.calls
     return HostSettings(
         egress=EgressSettings(
@@ -197,6 +200,7 @@ def host_settings(flags: ProcessFlags, environment: Mapping[str, str]) -> HostSe
             seconds=given.timeout,
             token_file=Path(environment.get("KYVERNO_SCOPED_TOKEN_PATH") or SCOPED_TOKEN),
         ),
+        registries=registry_flags(images or ImageFlags(), namespace_of(environment)),
         allows_http_in_namespaces=given.allows_http_in_namespaces,
         max_entries=given.max_entries,
         caches_config_maps=given.caches_config_maps,

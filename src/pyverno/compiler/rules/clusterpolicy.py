@@ -38,11 +38,11 @@ from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.schema import locate
 from pyverno.policy.validate import Validate
+from pyverno.value import replace
 
 __all__ = ["lower_cluster_policy"]
 
 _READ_BY_FAST_TIER = frozenset({"request", "element"})
-_IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
 
 
 def lower_cluster_policy(policy: ClusterPolicy) -> tuple[CompiledPolicy, tuple[PolicyError, ...]]:
@@ -64,13 +64,37 @@ def lower_cluster_policy(policy: ClusterPolicy) -> tuple[CompiledPolicy, tuple[P
         emit_warning=spec.emit_warning,
         location=locate(policy.document, ("metadata", "name")),
     )
-    rules = tuple(_lower_rule(rule, policy, info, parser) for rule in expand(policy))
+    rules = tuple(lowered for rule in expand(policy) for lowered in _lower_rules(rule, policy, info, parser))
     return CompiledPolicy(info, rules), tuple(parser.errors)
 
 
-def _lower_rule(rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
+def _lower_rules(
+    rule: Rule, policy: ClusterPolicy, info: PolicyInfo, parser: Parser
+) -> tuple[CompiledRule] | tuple[CompiledRule, CompiledRule]:
+    """Compile a rule; one that verifies images is also judged where objects are validated."""
+    if not isinstance(rule.action, VerifyImages):
+        return (_lower_rule(rule, policy, info, parser, lambda: _lower_action(rule, policy, parser)),)
+    from pyverno.compiler.rules.imageverification import lower_verify_images
+
     known = len(parser.errors)
-    stage, rule_type, action = _lower_action(rule, policy, parser)
+    verifying, check = lower_verify_images(rule, rule.action, parser)
+    found = "; ".join(map(str, parser.errors[known:]))
+    action: Action = Unavailable(found) if found else verifying
+    lowered = _lower_rule(rule, policy, info, parser, lambda: (Stage.VERIFY_IMAGES, RuleType.IMAGE_VERIFY, action))
+    if check is None or isinstance(lowered.action, Unavailable):
+        return (lowered,)
+    return (lowered, replace(lowered, stage=Stage.VALIDATE, action=check))
+
+
+def _lower_rule(
+    rule: Rule,
+    policy: ClusterPolicy,
+    info: PolicyInfo,
+    parser: Parser,
+    lower: Callable[[], tuple[Stage, RuleType, Action]],
+) -> CompiledRule:
+    known = len(parser.errors)
+    stage, rule_type, action = lower()
     preconditions = lower_preconditions(rule.preconditions, parser, (*rule.path, "preconditions"))
     failure_action, overrides = _failure_action(rule, policy)
     origin = _origin(rule, policy)
@@ -138,8 +162,7 @@ def _lower_action(rule: Rule, policy: ClusterPolicy, parser: Parser) -> tuple[St
 
             use_apply = policy.spec.use_server_side_apply
             return Stage.GENERATE, RuleType.GENERATION, lower_generate(generate, parser, server_side_apply=use_apply)
-        case VerifyImages():
-            return Stage.VERIFY_IMAGES, RuleType.IMAGE_VERIFY, Unavailable(_IMAGES_UNAVAILABLE)
+    raise PolicyError(f"rule `{rule.name}` has an action that is lowered elsewhere")
 
 
 def _origin(rule: Rule, policy: ClusterPolicy) -> str:

@@ -16,6 +16,7 @@ from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.entrystatus import EntryStatus
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS, GlobalContext
+from pyverno.controllers.state.registries import ClusterRegistries, RegistryFlags
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
@@ -36,6 +37,7 @@ class HostSettings:
     """
 
     egress: EgressSettings = field(default_factory=EgressSettings)
+    registries: RegistryFlags = field(default_factory=RegistryFlags)
     allows_http_in_namespaces: bool = False
     max_entries: int = 0
     caches_config_maps: bool = True
@@ -60,6 +62,7 @@ class HostFactory:
         self._settings = settings
         self._kinds = kinds
         self._egress = Egress(settings.egress)
+        self._registries = ClusterRegistries(client, settings.registries, self._egress.connector)
         self._config_maps: Informer | None = None
         self.status = EntryStatus(client, self.entry_resource, emit)
         self.entries = GlobalContext(
@@ -100,9 +103,11 @@ class HostFactory:
             allows_http_in_namespaces=self._settings.allows_http_in_namespaces,
             global_entries=self.entries,
             config_maps=self._config_maps,
+            registries=self._registries.source,
         )
 
     async def close(self) -> None:
         """Stop all entries and close all connections to services."""
         await self.entries.close()
+        await self._registries.close()
         await self._egress.close()

@@ -74,6 +74,7 @@ class Attestor:
     trusted ones for keyless signing, or a chain of the policy. `identities` are alternatives. With `log_required` a
     transparency log must have the signature (one of `logs`); with `certificate_log_required` one of `certificate_logs`
     must have the certificate; with `timestamp_required` one of `time_authorities` must have stamped the signature.
+    `repository` is where the signatures are, "" for beside the image.
     """
 
     path: str
@@ -90,6 +91,7 @@ class Attestor:
     certificate_logs: tuple[TransparencyLog, ...] = ()
     timestamp_required: bool = False
     time_authorities: tuple[Authority, ...] = ()
+    repository: str = ""
 
     def __post_init__(self) -> None:
         """Raise VerificationError unless exactly one way to tell the signer is given."""
@@ -171,6 +173,7 @@ def _nothing(_attestor: Attestor) -> Iterator[str]:
 
 _CONSTRAINTS: Final[Mapping[str, Callable[[Attestor], Iterator[str]]]] = {
     "path": _always,
+    "repository": _nothing,
     "key": _signer,
     "hash_name": _nothing,
     "timestamp_required": _time,

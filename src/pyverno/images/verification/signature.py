@@ -36,7 +36,8 @@ _VERSIONS: Final = frozenset({"0.1", "0.2", "0.3"})
 class Signature:
     """What is signed (`signed`), the signature over it, what it says, and the material that backs it.
 
-    `envelope` is the DSSE envelope as stored, None for simple signing; `annotations` are those of the layer.
+    `envelope` is the DSSE envelope as stored, None for simple signing; `annotations` are those that are signed, which
+    only simple signing has: whoever may write to a registry can change those of a layer.
     """
 
     signed: bytes
@@ -76,7 +77,6 @@ def read_attestation_layer(blob: bytes, annotations: Mapping[str, str]) -> Signa
         timestamps,
         envelope,
         blob,
-        annotations=dict(annotations),
     )
 
 

@@ -71,13 +71,14 @@ class SetFinding:
 
 def verify_set(
     attestors: AttestorSet,
-    signatures: Sequence[Signature],
+    signatures: Sequence[Signature] | Callable[[Attestor], Sequence[Signature]],
     expected: Expected,
     check_deadline: Callable[[], None] = lambda: None,
 ) -> SetFinding:
     """Hold signatures against the entries of a set, in order, until its count is reached.
 
     One entry counts once, however many signatures it made; the same key in two entries counts once as well.
+    `signatures` may also be a function that returns those of an entry, which may have a repository of its own.
     `check_deadline` is called before every entry, and may raise.
     """
     verified = 0
@@ -92,7 +93,8 @@ def verify_set(
             problems.extend(inner.problems)
             verified += inner.passes
         else:
-            tried = [verify(entry, each, expected) for each in signatures]
+            found = signatures(entry) if callable(signatures) else signatures
+            tried = [verify(entry, each, expected) for each in found]
             good = next((each for each in tried if each.ledger.passes), None)
             findings.extend(tried if good is None else (good,))
             who = _who(entry)
@@ -120,7 +122,7 @@ def _who(attestor: Attestor) -> object:
 def _worst(tried: Sequence[Finding]) -> str:
     """Return the problem of the signature that came furthest."""
     if not tried:
-        return "there are no signatures"
+        return "no signatures found"
     return max(tried, key=lambda each: sum(entry.state == "met" for entry in each.ledger.entries)).ledger.problem
 
 

@@ -119,7 +119,7 @@ KYVERNO = {
 
 
 OURS = {
-    *("context", "shutdownDelay", "clientCAFile", "clientAllowedNames", "removeWebhooks"),
+    *("context", "trustedRoot", "shutdownDelay", "clientCAFile", "clientAllowedNames", "removeWebhooks"),
     *("tlsKeyAlgorithm", "metricsKeyAlgorithm", "tufMirror", "webhookProcesses", "cleanupServiceAccountName"),
 }
 """Flags that Kyverno does not have, or that have another default here."""

@@ -1,0 +1,120 @@
+"""Lowering of `verifyImages`: one rule verifies images where objects are changed, one demands it where they are judged.
+
+Attestors without variables are read here, once, so that what cannot be verified is an error of the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyverno.compiler.parser import Parser, lower_conditions
+from pyverno.engine.actions.unavailable import Unavailable
+from pyverno.engine.actions.verify_images import ImageBlock, ImagesCheck, VerifyImages
+from pyverno.engine.imageverification.demands import Demands, read_demands
+from pyverno.errors import ValueSyntaxError, VerificationError
+from pyverno.images import Extractors, compile_extractors
+from pyverno.images.verification.stored import SignatureForm
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.wildcard import compile_wildcard
+from pyverno.policy.rule import Rule
+from pyverno.policy.rule import VerifyImages as WrittenImages
+from pyverno.policy.verifyimages import ImageVerification, VerificationType
+
+__all__ = ["lower_verify_images"]
+
+_NOTARY_UNAVAILABLE = "verification of Notary signatures is not available in this version of pyverno"
+_LEGACY_KEYLESS = ("issuer", "subject", "roots", "additionalExtensions")
+
+
+def lower_verify_images(
+    rule: Rule, images: WrittenImages, parser: Parser
+) -> tuple[VerifyImages | Unavailable, ImagesCheck | None]:
+    """Return what verifies, and what demands it, None when no entry demands anything."""
+    if any(each.type is VerificationType.NOTARY for each in images.entries):
+        return Unavailable(_NOTARY_UNAVAILABLE), None
+    blocks = tuple(_block(each, parser) for each in images.entries)
+    extractors: Extractors | None = None
+    if rule.image_extractors is not None:
+        try:
+            extractors = compile_extractors(rule.image_extractors)
+        except ValueSyntaxError as error:
+            parser.report(error.message, (*rule.path, "imageExtractors"), code="image-extractor")
+    checked = any(block.required or block.verifies_digest for block in blocks)
+    check = ImagesCheck(rule.name, blocks, extractors) if checked else None
+    return VerifyImages(rule.name, blocks, extractors), check
+
+
+def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
+    if written.cosign_oci11:
+        text = "cosignOCI11 is not supported: signatures of Sigstore bundles are read with type SigstoreBundle"
+        parser.report(text, (*written.path, "cosignOCI11"), code="image-verification")
+    is_bundle = written.type is VerificationType.SIGSTORE_BUNDLE
+    document = parser.template(_demanded(written.raw, written), written.path)
+    demands: Demands | None = None
+    if document.is_static:
+        try:
+            demands = read_demands(document.document)
+        except VerificationError as error:
+            parser.report(error.message, written.path, code="attestor")
+    deny = None
+    if written.check is not None and written.check.deny is not None:
+        from pyverno.compiler.rules.denying import lower_deny
+
+        path = (*written.path, "validate")
+        deny = lower_deny("imageVerify", written.check.deny, parser.template(written.check.message, path), path, parser)
+    conditions = tuple(
+        lower_conditions(list(each.conditions), parser, (*each.path, "conditions"), blocks=True)
+        for each in written.attestations
+    )
+    return ImageBlock(
+        references=tuple(compile_wildcard(text) for text in written.image_references),
+        document=document,
+        demands=demands,
+        signatures=SignatureForm.BUNDLE if is_bundle else SignatureForm.SIGNATURE_TAG,
+        attestations=SignatureForm.BUNDLE if is_bundle else SignatureForm.ATTESTATION_TAG,
+        skipped=tuple(compile_wildcard(text) for text in written.skip_image_references),
+        conditions=conditions,
+        deny=deny,
+        mutates_digest=written.mutate_digest,
+        verifies_digest=written.verify_digest,
+        required=written.required,
+        uses_cache=written.use_cache,
+        credentials=_object(written.raw.get("imageRegistryCredentials")) or None,
+    )
+
+
+def _demanded(raw: JSONObject, written: ImageVerification) -> JSONObject:
+    """Return attestors, attestations and repository of an entry, with those of the legacy fields."""
+    attestors = list(_items(raw.get("attestors")))
+    attestations: list[JSONObject] = []
+    for each in _items(raw.get("attestations")):
+        found = _object(each)
+        # conditions may have variables of the statement, which are not known yet
+        attestations.append({name: value for name, value in found.items() if name != "conditions"})
+    legacy = _legacy(raw)
+    if legacy is not None and attestations:
+        attestations = [{**each, "attestors": [*_items(each.get("attestors")), legacy]} for each in attestations]
+    elif legacy is not None:
+        attestors.append(legacy)
+    return {"attestors": attestors, "attestations": attestations, "repository": written.repository}
+
+
+def _legacy(raw: Mapping[str, JSON]) -> JSONObject | None:
+    """Return the attestor set that the fields of older policies mean."""
+    key, issuer = raw.get("key"), raw.get("issuer")
+    if not (key or issuer or (raw.get("image") and raw.get("annotations"))):
+        return None
+    entry: JSONObject = {"annotations": raw.get("annotations")}
+    if key:
+        entry["keys"] = {"publicKeys": key}
+    elif issuer:
+        entry["keyless"] = {name: raw.get(name) for name in _LEGACY_KEYLESS}
+    return {"entries": [entry]}
+
+
+def _items(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+def _object(value: JSON) -> JSONObject:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,363 @@
+"""`verifyImages`: signatures and attestations of the images of an object, and their digests.
+
+`VerifyImages` runs where objects are changed: it verifies, pins digests, and records what it found in an annotation.
+`ImagesCheck` runs where objects are validated, and demands both. An error of a registry is an ERROR, never a pass and
+never "no signature".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyverno.engine.actions.deny import DenyCheck
+from pyverno.engine.actions.exemption import SkippedByException
+from pyverno.engine.imagesource import ImageAccess
+from pyverno.engine.imageverification.annotations import ImageStatus, read_statuses, with_statuses
+from pyverno.engine.imageverification.demands import AttestationDemand, Demands, read_demands
+from pyverno.engine.imageverification.passes import PassKey
+from pyverno.engine.imageverification.pinning import pinned, text_at
+from pyverno.engine.imageverification.verifier import ImageAtWork, StatementFinding
+from pyverno.engine.request import Operation
+from pyverno.engine.result import Status, Verdict
+from pyverno.engine.rule import Run
+from pyverno.engine.rules.conditions import Conditions
+from pyverno.errors import (
+    BudgetExceededError,
+    ExpressionError,
+    HostUnavailableError,
+    NotFoundError,
+    PyvernoError,
+    SubstitutionError,
+    ValueSyntaxError,
+)
+from pyverno.images import Extractors, ImageInfo, find_images
+from pyverno.images.verification.stored import SignatureForm
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.template import Template
+from pyverno.value import dataclass
+
+__all__ = ["ImageBlock", "ImagesCheck", "VerifyImages"]
+
+_NO_TEXT = "validation error: rule imageVerify failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBlock:
+    """One entry of `verifyImages`.
+
+    `demands` are read from `document` when the policy is compiled, unless it has variables (None). `conditions` are
+    those of the attestations, in their order.
+    """
+
+    references: tuple[Callable[[str], bool], ...]
+    document: Template
+    demands: Demands | None = None
+    signatures: SignatureForm = SignatureForm.SIGNATURE_TAG
+    attestations: SignatureForm = SignatureForm.ATTESTATION_TAG
+    skipped: tuple[Callable[[str], bool], ...] = ()
+    conditions: tuple[Conditions | None, ...] = ()
+    deny: DenyCheck | None = None
+    mutates_digest: bool = True
+    verifies_digest: bool = True
+    required: bool = True
+    uses_cache: bool = True
+    credentials: JSONObject | None = None
+
+    def selects(self, image: ImageInfo) -> bool:
+        """Tell whether the entry is about an image, whether its digest or its tag is looked at."""
+        texts = {image.reference, image.reference_with_tag} if image.tag else {image.reference}
+        return any(matches(text) for matches in self.references for text in texts)
+
+    def skips(self, image: ImageInfo) -> bool:
+        """Tell whether an image is left out; with a digest the tag proves nothing, and is not looked at."""
+        return any(matches(image.reference) for matches in self.skipped)
+
+
+class _FailedError(Exception):
+    """An image does not fulfil what is demanded; the text is that of the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyImages(SkippedByException):
+    """Verifies the images of an object, entry by entry."""
+
+    rule: str
+    blocks: tuple[ImageBlock, ...]
+    extractors: Extractors | None = None
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Return a verdict for each image of each entry; the last one carries the changed object."""
+        resource = run.resource
+        if not isinstance(resource, dict):
+            return ()
+        try:
+            images = _images(run, resource, self.extractors)
+        except ValueSyntaxError as error:
+            return (_unreadable(error),)
+        verdicts: list[Verdict] = []
+        statuses: dict[str, ImageStatus] = {}
+        recorded = _recorded_before(run, self.rule)
+        matched = False
+        for block in self.blocks:
+            for image in images:
+                if not block.selects(image):
+                    continue
+                matched = True
+                before = recorded.get(image.reference)
+                if before in (ImageStatus.PASS, ImageStatus.SKIP) and _is_unchanged(run, image):
+                    _note(statuses, image.reference, before)
+                    continue
+                work = _BlockAtWork(self.rule, block, image, run)
+                found, status = work.judge()
+                resource, digest, problem = work.pin(resource)
+                if digest and not found:
+                    found = (Verdict(Status.PASS, "mutated image digest"),)
+                verdicts += found
+                if problem is not None and not any(each.status is not Status.PASS for each in found):
+                    verdicts.append(problem)
+                if status is not None:
+                    named = image.reference if not digest else f"{work.at_work.repository}@{digest}"
+                    _note(statuses, named, status)
+        if not matched:
+            return ()
+        resource = with_statuses(resource, _policy_key(run), self.rule, statuses)
+        if resource is run.resource:
+            return verdicts
+        if not verdicts:
+            return (Verdict(Status.SKIP, "no change in image, skipping check", patched=resource),)
+        return (*verdicts[:-1], verdicts[-1]._replace(patched=resource))
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesCheck(SkippedByException):
+    """Demands the digests of images, and that `VerifyImages` of the same rule recorded that it verified them."""
+
+    rule: str
+    blocks: tuple[ImageBlock, ...]
+    extractors: Extractors | None = None
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Return one verdict; the first image that fails decides."""
+        resource = run.resource
+        if not isinstance(resource, dict):
+            return ()
+        try:
+            images = _images(run, resource, self.extractors)
+        except ValueSyntaxError as error:
+            return (_unreadable(error),)
+        statuses = read_statuses(resource, _policy_key(run), self.rule)
+        skipped: list[str] = []
+        passed = 0
+        for block in self.blocks:
+            for image in (each for each in images if block.selects(each)):
+                if block.verifies_digest and not image.digest:
+                    return (Verdict(Status.FAIL, f"missing digest for {image.reference}"),)
+                status = statuses.get(image.reference)
+                if block.required and status not in (ImageStatus.PASS, ImageStatus.SKIP):
+                    return (Verdict(Status.FAIL, f"unverified image {image.reference}"),)
+                if status is ImageStatus.SKIP:
+                    skipped.append(image.reference)
+                else:
+                    passed += 1
+        if not passed and not skipped:
+            return ()
+        if not skipped:
+            return (Verdict(Status.PASS, "image verified"),)
+        listed = " ".join(skipped)
+        if passed:
+            return (Verdict(Status.PASS, f"image verified, skipped images: {listed}"),)
+        return (Verdict(Status.SKIP, f"image skipped, skipped images: {listed}"),)
+
+
+class _BlockAtWork:
+    """One entry at work on one image."""
+
+    def __init__(self, rule: str, block: ImageBlock, image: ImageInfo, run: Run) -> None:
+        self._rule = rule
+        self._block = block
+        self._image = image
+        self._text = image.reference
+        self._run = run.with_scope(run.scope.with_values(image=image.to_variable()))
+        access = ImageAccess(block.credentials, image.pull_secrets, run.request.namespace)
+        self.at_work = ImageAtWork(image, access, run.broker, run.runtime)
+
+    def judge(self) -> tuple[tuple[Verdict, ...], ImageStatus | None]:
+        """Return what there is to say, and what is recorded of the image."""
+        if self._block.skips(self._image):
+            policy = self._run.rule.info.policy.name
+            text = f"skipping image reference image {self._text}, policy {policy} ruleName {self._rule}"
+            return (Verdict(Status.SKIP, text),), ImageStatus.SKIP
+        try:
+            text = self._verify(self._demands())
+        except _FailedError as failed:
+            return (Verdict(Status.FAIL, str(failed)),), ImageStatus.FAIL
+        except BudgetExceededError as error:
+            return (Verdict(Status.ERROR, error.message),), ImageStatus.FAIL
+        except NotFoundError as error:
+            return (Verdict(Status.FAIL, self._failed(error.message)),), ImageStatus.FAIL
+        except SubstitutionError as error:
+            return (Verdict(Status.ERROR, f"failed to substitute variables: {error.message}"),), ImageStatus.FAIL
+        except PyvernoError as error:
+            return (Verdict(Status.ERROR, self._failed(error.message)),), ImageStatus.FAIL
+        return ((Verdict(Status.PASS, text),), ImageStatus.PASS) if text else ((), None)
+
+    def pin(self, resource: JSONObject) -> tuple[JSONObject, str, Verdict | None]:
+        """Return the object with the digest of the image, the digest, and what went wrong; the same object if not."""
+        if not self._block.mutates_digest or self._image.digest:
+            return resource, "", None
+        try:
+            digest = self.at_work.resolve().digest
+            text = f"{self._image.reference_with_tag}@{digest}"
+            return pinned(resource, self._image.pointer, text), digest, None
+        except PyvernoError as error:
+            return resource, "", Verdict(Status.ERROR, f"failed to update digest: {error.message}")
+
+    def _failed(self, reason: str) -> str:
+        return f"failed to verify image {self._text}: {reason}"
+
+    def _demands(self) -> Demands:
+        if self._block.demands is not None:
+            return self._block.demands
+        run = self._run
+        return read_demands(self._block.document.render(run.scope, run.runtime, delete_request=run.is_delete))
+
+    def _verify(self, demands: Demands) -> str:
+        """Return the text of the pass, "" when nothing is demanded; raises _FailedError and PyvernoError."""
+        if demands.is_empty:
+            return ""
+        key = self._pass_key(demands)
+        passes, trust = self._run.broker.host.image_source.passes, self._trust_root()
+        if key is not None and passes.has(key, trust, self._run.runtime.world.now()):
+            return "verified from cache"
+        text = ""
+        for each in demands.attestors:
+            found = self.at_work.check_signatures(each.resolve(self.at_work.trust), self._block.signatures)
+            if not found.passes:
+                raise _FailedError(self._failed("; ".join(found.problems)))
+            text = f"verified image signatures for {self._text}"
+        named: dict[str, JSON] = {}
+        for index, attestation in enumerate(demands.attestations):
+            conditions = self._block.conditions[index] if index < len(self._block.conditions) else None
+            predicate = self._attested(attestation, conditions)
+            if attestation.name:
+                named[attestation.name] = predicate
+            text = f"verified image attestations for {self._text}"
+        if self._block.deny is not None:
+            text = self._allowed(self._block.deny, named)
+        if key is not None:
+            passes.add(key, trust, self._run.runtime.world.now())
+        return text
+
+    def _pass_key(self, demands: Demands) -> PassKey | None:
+        """Return the key of the cache; None for what depends on the request, or on keys that may change."""
+        block = self._block
+        depends = demands.reads_cluster or block.deny is not None or any(each is not None for each in block.conditions)
+        if not block.uses_cache or depends:
+            return None
+        constraints = f"{block.signatures}/{block.attestations}/{demands.constraints}"
+        return PassKey(self.at_work.repository, self.at_work.resolve().digest, constraints)
+
+    def _trust_root(self) -> object:
+        try:
+            return self._run.broker.trust_root()
+        except HostUnavailableError:
+            return None
+
+    def _attested(self, demand: AttestationDemand, conditions: Conditions | None) -> JSON:
+        """Return the predicate of an attestation whose signatures and conditions hold."""
+        if not demand.type:
+            raise _FailedError(f"{demand.path}: missing type")
+        if not demand.attestors:
+            # Kyverno reads the statement unverified; what nobody signed proves nothing
+            raise _FailedError(f"{demand.path}.attestors: an attestor is required")
+        predicate: JSON = None
+        for each in demand.attestors:
+            attestors = each.resolve(self.at_work.trust)
+            found = self.at_work.check_statements(attestors, self._block.attestations, demand.type)
+            place = next((f"{one.attestor.path}: " for one in found.found.findings if one.ledger.passes), "")
+            if not found.found.passes:
+                raise _unattested(found, _first_problem(found, attestors.path, demand.type))
+            for statement in found.verified:
+                predicate = statement.payload.body.get("predicate")
+                problem = "" if conditions is None else self._unmet(conditions, predicate)
+                if problem:
+                    image = f"{self.at_work.repository}@{self.at_work.resolve().digest}"
+                    text = f"attestation checks failed for {image} and predicate {demand.type}: {problem.strip()}"
+                    raise _unattested(found, f"{place}{text}", verified=0)
+        return predicate
+
+    def _unmet(self, conditions: Conditions, predicate: JSON) -> str:
+        """Return why conditions do not hold of a predicate, whose fields are variables; "" when they hold."""
+        if not isinstance(predicate, dict):
+            return "failed to extract predicate from statement"
+        run = self._run
+        fields = {name: value for name, value in predicate.items() if name not in ("request", "image", "images")}
+        scope = run.scope.with_mapping(fields)
+        outcome = conditions.check(scope, run.runtime, delete_request=run.is_delete)
+        return "" if outcome.met else outcome.message or "the conditions do not hold"
+
+    def _allowed(self, deny: DenyCheck, named: Mapping[str, JSON]) -> str:
+        run = self._run
+        verdict = deny.run(run.with_scope(run.scope.with_mapping(dict(named))))[0]
+        if verdict.status is Status.PASS:
+            return f"verifyImages validation is passed in {self._rule} rule"
+        # Kyverno: the text of a denial without a message has two spaces
+        reason = "validation error: imageVerify  failed" if verdict.message == _NO_TEXT else verdict.message
+        text = f"validation in verifyImages failed: {reason}"
+        if verdict.status is Status.ERROR:
+            raise ExpressionError(text)
+        raise _FailedError(text)
+
+
+def _unattested(found: StatementFinding, reason: str, verified: int | None = None) -> _FailedError:
+    count = found.found.verified if verified is None else verified
+    return _FailedError(
+        f"image attestations verification failed, verifiedCount: {count}, requiredCount: {found.found.required}, "
+        f"error: {reason}"
+    )
+
+
+def _first_problem(found: StatementFinding, path: str, predicate_type: str) -> str:
+    if not found.of_type and not any("no signatures found" not in each for each in found.found.problems):
+        return f"{path}: attestions not found for predicate type {predicate_type}"
+    return "; ".join(found.found.problems) or "attestations verification failed"
+
+
+def _images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tuple[ImageInfo, ...]:
+    settings = run.request.settings
+    found = find_images(
+        resource,
+        extractors,
+        default_registry=settings.default_registry,
+        mutate_registry=settings.mutates_registry,
+        runtime=run.runtime,
+    )
+    return tuple(image for images in found.values() for image in images.values())
+
+
+def _unreadable(error: ValueSyntaxError) -> Verdict:
+    return Verdict(Status.ERROR, f"failed to instantiate handler: failed to extract images: {error.message}")
+
+
+def _policy_key(run: Run) -> str:
+    policy = run.rule.info.policy
+    return f"{policy.namespace}/{policy.name}"
+
+
+def _recorded_before(run: Run, rule: str) -> Mapping[str, ImageStatus]:
+    """Return what was recorded in the object before an update; what the request itself brings does not count."""
+    if run.request.operation is not Operation.UPDATE or not isinstance(run.request.old, dict):
+        return {}
+    return read_statuses(run.request.old, _policy_key(run), rule)
+
+
+def _is_unchanged(run: Run, image: ImageInfo) -> bool:
+    before = text_at(run.request.old, image.pointer)
+    return before is not None and before == text_at(run.resource, image.pointer)
+
+
+def _note(statuses: dict[str, ImageStatus], image: str, status: ImageStatus) -> None:
+    """Record a status; of several the worst counts."""
+    order = (ImageStatus.FAIL, ImageStatus.PASS, ImageStatus.SKIP)
+    known = statuses.get(image)
+    statuses[image] = status if known is None else min(known, status, key=order.index)

@@ -1,0 +1,83 @@
+"""Annotations in which the mutating webhook tells the validating one which images it verified.
+
+Only the scoped annotation is trusted, and of it only the part that belongs to the rule that asks: what one policy found
+never satisfies another. A rule replaces its part as a whole, so that what a request brings along does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from pyverno.errors import DocumentError
+from pyverno.kube.json import JSON, JSONObject, decode, encode
+
+__all__ = ["LEGACY_ANNOTATION", "SCOPED_ANNOTATION", "ImageStatus", "read_statuses", "with_statuses"]
+
+SCOPED_ANNOTATION: Final = "kyverno.io/verify-images-scoped"
+LEGACY_ANNOTATION: Final = "kyverno.io/verify-images"
+"""For people: nothing reads it, because it does not say which policy verified an image."""
+
+_VERSION: Final = 1
+
+
+class ImageStatus(StrEnum):
+    """What a rule found of an image."""
+
+    PASS = "pass"  # noqa: S105 - a status, not a password
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+def read_statuses(resource: JSON, policy: str, rule: str) -> Mapping[str, ImageStatus]:
+    """Return what a rule recorded about images; nothing for an annotation of another form.
+
+    >>> text = '{"version":1,"policies":{"/p":{"r":{"docker.io/a:1":"pass"}}}}'
+    >>> read_statuses({"metadata": {"annotations": {SCOPED_ANNOTATION: text}}}, "/p", "r")
+    {'docker.io/a:1': <ImageStatus.PASS: 'pass'>}
+    """
+    recorded = _object(_object(_policies(resource).get(policy)).get(rule))
+    known = {status.value: status for status in ImageStatus}
+    return {image: known[text] for image, text in recorded.items() if isinstance(text, str) and text in known}
+
+
+def with_statuses(resource: JSONObject, policy: str, rule: str, statuses: Mapping[str, ImageStatus]) -> JSONObject:
+    """Return the resource with what a rule found, in place of whatever stood there for this rule.
+
+    Without statuses the part of the rule is removed. Returns the same object when nothing changes.
+    """
+    metadata = _object(resource.get("metadata"))
+    annotations = _object(metadata.get("annotations"))
+    policies = dict(_policies(resource))
+    rules = {name: found for name, found in _object(policies.get(policy)).items() if name != rule}
+    if statuses:
+        rules[rule] = {image: status.value for image, status in sorted(statuses.items())}
+    policies = {name: found for name, found in policies.items() if name != policy} | ({policy: rules} if rules else {})
+    changed = dict(annotations)
+    changed.pop(SCOPED_ANNOTATION, None)
+    if policies:
+        changed[SCOPED_ANNOTATION] = encode({"version": _VERSION, "policies": policies})
+    if statuses:
+        legacy = _decoded(annotations.get(LEGACY_ANNOTATION))
+        changed[LEGACY_ANNOTATION] = encode({**legacy, **{image: found.value for image, found in statuses.items()}})
+    if changed == annotations:
+        return resource
+    return {**resource, "metadata": {**metadata, "annotations": changed}}
+
+
+def _policies(resource: JSON) -> JSONObject:
+    annotations = _object(_object(_object(resource).get("metadata")).get("annotations"))
+    body = _decoded(annotations.get(SCOPED_ANNOTATION))
+    return _object(body.get("policies")) if body.get("version") == _VERSION else {}
+
+
+def _decoded(text: JSON) -> JSONObject:
+    try:
+        return _object(decode(text.encode())) if isinstance(text, str) else {}
+    except DocumentError:
+        return {}
+
+
+def _object(value: JSON) -> JSONObject:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,67 @@
+"""What one entry of verifyImages demands of an image: attestors of signatures, and attestations with theirs."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from pyverno.images.verification.payloads import predicate_type_of
+from pyverno.images.verification.written import WrittenSet, read_attestor_sets
+from pyverno.images.verification.writtenfields import WrittenFields, read_items
+from pyverno.kube.json import JSON, encode
+from pyverno.value import dataclass
+
+__all__ = ["AttestationDemand", "Demands", "read_demands"]
+
+_MAX_ATTESTATIONS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AttestationDemand:
+    """One attestation: the predicate type, and who must have signed it; "" for a type that is not written."""
+
+    path: str
+    name: str
+    type: str
+    attestors: tuple[WrittenSet, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """Everything that is demanded; `constraints` is a hash of it as it is written."""
+
+    attestors: tuple[WrittenSet, ...]
+    attestations: tuple[AttestationDemand, ...]
+    constraints: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is demanded, so that there is nothing to verify."""
+        return not self.attestors and not self.attestations
+
+    @property
+    def reads_cluster(self) -> bool:
+        """Whether a key is an object of the cluster, which may change while its name stays."""
+        sets = (*self.attestors, *(each for found in self.attestations for each in found.attestors))
+        return any(each.reads_cluster for each in sets)
+
+
+def read_demands(document: JSON) -> Demands:
+    """Read `attestors`, `attestations` and `repository` of an entry; raises VerificationError.
+
+    An attestation without attestors of its own has those of the entry.
+    """
+    fields = WrittenFields(document, "")
+    repository = fields.text("repository")
+    attestors = read_attestor_sets(fields.take("attestors"), ".attestors", repository)
+    found = []
+    for index, each in enumerate(read_items(fields.take("attestations"), ".attestations")[:_MAX_ATTESTATIONS]):
+        path = f".attestations[{index}]"
+        own = WrittenFields(each, path)
+        written = own.text("type") or own.text("predicateType")
+        own.take("predicateType")
+        sets = read_attestor_sets(own.take("attestors"), f"{path}.attestors", repository)
+        found.append(AttestationDemand(path, own.text("name"), predicate_type_of(written), sets or attestors))
+        own.finish()
+    fields.finish()
+    return Demands(attestors, tuple(found), hashlib.sha256(encode(document).encode()).hexdigest())

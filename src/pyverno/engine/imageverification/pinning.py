@@ -1,0 +1,45 @@
+"""An image field of an object: its text, and the object with another one."""
+
+from __future__ import annotations
+
+from pyverno.errors import EvaluationError
+from pyverno.kube.json import JSON, JSONObject
+
+__all__ = ["pinned", "text_at"]
+
+
+def text_at(document: JSON, pointer: str) -> str | None:
+    """Return the text at a pointer as image extractors write it (steps are not escaped); None when there is none.
+
+    >>> text_at({"spec": {"containers": [{"image": "nginx"}]}}, "/spec/containers/0/image")
+    'nginx'
+    """
+    for step in pointer.split("/")[1:]:
+        document = _child(document, step)
+    return document if isinstance(document, str) else None
+
+
+def pinned(resource: JSONObject, pointer: str, text: str) -> JSONObject:
+    """Return the object with another text at a pointer; raises EvaluationError when there is no text to replace."""
+    if text_at(resource, pointer) is None:
+        raise EvaluationError(f"there is no image at `{pointer}`")
+    changed: JSONObject = _with(resource, pointer.split("/")[1:], text)
+    return changed
+
+
+def _child(value: JSON, step: str) -> JSON:
+    if isinstance(value, dict):
+        return value.get(step)
+    if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+        return value[int(step)]
+    return None
+
+
+def _with(value: JSON, steps: list[str], text: str) -> JSON:
+    if not steps:
+        return text
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, list):
+        index = int(step)
+        return [*value[:index], _with(value[index], rest, text), *value[index + 1 :]]
+    return {**value, step: _with(value[step], rest, text)}

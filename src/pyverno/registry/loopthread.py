@@ -1,0 +1,85 @@
+"""An event loop on a thread of its own, for command lines and libraries that read registries from plain functions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pyverno.errors import HostError
+from pyverno.images.verification.trust import TrustRoot
+from pyverno.registry.client import RegistryClient
+from pyverno.registry.images import BlockingImages, Credentials, RegistryImages
+from pyverno.registry.transport import RegistrySettings, Transport
+
+__all__ = ["LoopThread", "OwnRegistryImages"]
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines on its own loop; use it as a context manager, or `close` it at the end."""
+
+    def __init__(self, seconds: float = 60.0) -> None:
+        """Start the thread; `seconds` is how long an answer may take."""
+        self._seconds = seconds
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="registry", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ask(self, asking: Coroutine[Any, Any, T], what: str) -> T:
+        """Return the answer of a coroutine; raises HostError when it takes too long."""
+        running = asyncio.run_coroutine_threadsafe(asking, self._loop)
+        try:
+            return running.result(self._seconds)
+        except TimeoutError:
+            running.cancel()
+            raise HostError(f"{what}: no answer within {self._seconds:g} seconds") from None
+
+    def close(self) -> None:
+        """Stop the loop and its thread."""
+        if self._loop.is_closed():
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class OwnRegistryImages:
+    """Images of registries for a process without a loop: the source that its rules ask, and the thread behind it."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        trust_root: Callable[[], TrustRoot] | None = None,
+        public_key: Callable[[str], str] | None = None,
+        settings: RegistrySettings | None = None,
+    ) -> None:
+        """Start the thread; nothing is read before a rule asks."""
+        self._thread = LoopThread()
+        self._images = RegistryImages(RegistryClient(Transport(settings)), credentials)
+        self.source = BlockingImages(self._images, self._thread.ask, trust_root=trust_root, public_key=public_key)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections and stop the thread."""
+        self._thread.ask(self._images.close(), "the end of the connections")
+        self._thread.close()
