@@ -151,6 +151,19 @@ SCENES = (
         ),
     ),
     Scene(
+        "What is temporary goes",
+        "One object has a time to live; the other one is deleted on the schedule of a policy.",
+        (
+            Act(
+                ("create", "-f", f"{MANIFESTS}/expiring.yaml"), prints=("one-time-token created", "build-cache created")
+            ),
+            Act(("get", "configmap", "one-time-token"), succeeds=False, prints=("not found",), waits=True),
+            Act(("get", "configmap", "build-cache"), prints=("build-cache",)),
+            Act(("create", "-f", f"{POLICIES}/temporary.yaml"), prints=("temporary created",), settles=True),
+            Act(("get", "configmap", "build-cache"), succeeds=False, prints=("not found",), waits=True),
+        ),
+    ),
+    Scene(
         "A policy of a wrong form",
         "The cluster refuses it and names the field; `pyverno apply` names file, line and column.",
         (
