@@ -24,6 +24,7 @@ PODS, DEPLOYMENTS = GVR("", "v1", "pods"), GVR("apps", "v1", "deployments")
 SHOWN = {
     "pod": PODS,
     "deployment": DEPLOYMENTS,
+    "configmap": GVR("", "v1", "configmaps"),
     "secret": GVR("", "v1", "secrets"),
     "networkpolicy": GVR("networking.k8s.io", "v1", "networkpolicies"),
     "rolebinding": GVR("rbac.authorization.k8s.io", "v1", "rolebindings"),
