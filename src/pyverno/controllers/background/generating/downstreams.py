@@ -245,18 +245,19 @@ class Downstreams:
         if info is None:
             return
         place = (gvr, body["metadata"].get("namespace") or "", body["metadata"]["name"])
-        before, now = self._known.get(place), Downstream.of(info, body)
+        before = self._known.get(place)
         if notice is Notice.DELETED:
             # an object of the selector that loses its labels is deleted too, as far as a watch with a selector shows
             if before is not None:
                 self._forget(place)
                 self._on_change(notice, before)
             return
+        if before is not None and _is_older(str(body["metadata"].get("resourceVersion") or ""), before.version):
+            return  # what this controller wrote itself is known already
+        now = Downstream.of(info, body)
         if now is None:
             self._forget(place)
             return
-        if before is not None and _is_older(now.version, before.version):
-            return  # what this controller wrote itself is known already
         self._remember(now)
         if before is not None and informer.synced.is_set() and _differs(before, now):
             self._on_change(notice, now)

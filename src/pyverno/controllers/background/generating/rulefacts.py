@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.background.generating.downstreams import Downstream
@@ -43,7 +44,27 @@ class RuleFacts:
 
 def facts_of(compiled: Compiled | None) -> Mapping[str, RuleFacts]:
     """Return the generating rules of a policy by name; empty for any other policy."""
-    match compiled.written if compiled is not None else None:
+    return _facts(_Written(compiled.written if compiled is not None else None))
+
+
+class _Written:
+    """A policy that is equal to itself alone: comparing documents would cost as much as reading them."""
+
+    __slots__ = ("policy",)
+
+    def __init__(self, policy: object) -> None:
+        self.policy = policy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Written) and other.policy is self.policy
+
+    def __hash__(self) -> int:
+        return id(self.policy)
+
+
+@lru_cache(maxsize=512)
+def _facts(written: _Written) -> Mapping[str, RuleFacts]:
+    match written.policy:
         case ClusterPolicy() as policy:
             return {rule.name: rule for rule in _rules(policy)}
         case GeneratingPolicy() as policy:
