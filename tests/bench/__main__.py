@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import background, cel, cleanup, commands, engine, sandbox, server, worst
+from tests.bench import background, cel, cleanup, commands, engine, sandbox, scanning, server, worst
 from tests.bench.machine import described
 
 __all__ = ["BENCHMARKS", "main"]
@@ -81,6 +81,9 @@ BENCHMARKS = (
     Benchmark("B14.pods", "POST of pods per second of one core", sandbox.pods_per_second),
     Benchmark("B14.patch", "merge PATCH of a pod per second of one core", sandbox.patches_per_second),
     Benchmark("B14.webhooks", "POST with two webhooks per second of one core", sandbox.webhook_posts_per_second),
+    Benchmark("B14.scan", "background scan of stored pods with 17 policies / orjson.loads", scanning.scan_ratio, 3.0),
+    Benchmark("B14.scan.again", "percent of that for a scan that finds nothing changed", scanning.rescan_share, 5.0),
+    Benchmark("B14.scan.memory", "MB of memory for 100,000 scanned pods", scanning.memory, 64),
     Benchmark("B16", "controller that generates 5,000 objects / writing them", background.processor_ratio, 3.0),
     Benchmark("B16.requests", "its requests to the API server / objects", background.request_ratio, 1.5),
     Benchmark("B16.again", "objects that a re-apply of the policy writes", background.writes_of_another_apply, 0),

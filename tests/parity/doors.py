@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pyverno.cli.apply.judge import judge
+from pyverno.cli.apply.judge import JudgedResource, judge
 from pyverno.cli.apply.load import load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.test.suite import load_suite
@@ -50,8 +50,8 @@ def live_scan(case: Case, folder: Path) -> Answer:
     return _answer([engine.review(request, PHASES) for request in requests])
 
 
-def apply_command(case: Case, folder: Path) -> Answer:
-    """What `pyverno apply` finds."""
+def judged_by_apply(case: Case) -> list[JudgedResource]:
+    """What `pyverno apply` finds, resource by resource."""
     options = ApplyOptions(
         policies=(case.path("policy.yaml"),),
         resources=() if case.is_payload else (case.path("resource.yaml"),),
@@ -65,7 +65,12 @@ def apply_command(case: Case, folder: Path) -> Answer:
         user_info=case.path("user.yaml") if case.has("user.yaml") else "",
     )
     inputs = load_inputs(options)
-    judged = judge(inputs, open_session(inputs))
+    return [*judge(inputs, open_session(inputs))]
+
+
+def apply_command(case: Case, folder: Path) -> Answer:
+    """What `pyverno apply` finds."""
+    judged = judged_by_apply(case)
     return [(said(item.results), effect_names(e for result in item.results for e in result.effects)) for item in judged]
 
 

@@ -38,7 +38,11 @@ class NotingHost:
         self._host = host
         self.config_maps: set[ConfigMapKey] = set()
         self.reads_world = False
-        self.allows_http_in_namespaces = isinstance(host, NamespacedHttpHost) and host.allows_http_in_namespaces
+
+    @property
+    def allows_http_in_namespaces(self) -> bool:
+        """Tell whether expressions of namespaced policies may call services."""
+        return isinstance(self._host, NamespacedHttpHost) and self._host.allows_http_in_namespaces
 
     def now(self) -> int:
         """Return the wall clock."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from pyverno.cluster.notinghost import ConfigMapKey, NotingHost
 from pyverno.controllers.reports.plan import ScanPlan
@@ -24,6 +24,7 @@ __all__ = ["Evaluation", "Evaluator", "Outcome", "ReportFilter", "ScanContext"]
 
 _SECONDS: Final = 30.0
 _MAX_OUTCOMES: Final = 4096
+_NOTHING_READ: Final[frozenset[ConfigMapKey]] = frozenset()
 _NOT_APPLIED: Final = "mutation is not applied"
 _VALIDATING: Final = frozenset({"ValidatingPolicy", "NamespacedValidatingPolicy"})
 _TYPES: Final = {
@@ -121,7 +122,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The results for one object that reports show, and their outcome."""
+    """The results for one object that reports show, their outcome, and the name of the object."""
 
     results: tuple[RuleResult, ...]
     outcome: Outcome
@@ -138,7 +139,7 @@ class Evaluator:
     def __init__(self, shown: ReportFilter) -> None:
         """Take what reports show."""
         self._shown = shown
-        self._outcomes: dict[object, tuple[object, Outcome]] = {}
+        self._outcomes: dict[object, tuple[Sequence[RuleResult], tuple[RuleResult, ...], Outcome]] = {}
 
     def evaluate(self, body: JSONObject, context: ScanContext, host: Host) -> Evaluation:
         """Evaluate one object; raises nothing that a policy or the world can cause."""
@@ -151,21 +152,29 @@ class Evaluator:
         for policies in context.mutations:
             review = Engine(policies, noting).review(request, MUTATION_CHECK, deadline=deadline)
             found = (*found, *(_checked(result, body) for result in review.results))
-        kept = tuple(filter(self._shown.keeps, found))
-        return Evaluation(kept, self._outcome(kept, noting), ResourceRef.of(body))
-
-    def _outcome(self, results: tuple[RuleResult, ...], noting: NotingHost) -> Outcome:
-        reads = noting.reads_world, frozenset(noting.config_maps)
-        key: Any = (*map(id, results), reads)
+        reads = noting.reads_world, frozenset(noting.config_maps) if noting.config_maps else _NOTHING_READ
+        key: object = (*map(id, found), reads)
         known = self._outcomes.get(key)
-        if known is not None:
-            return known[1]
+        if known is None:
+            kept = tuple(filter(self._shown.keeps, found))
+            outcome, is_new = self._outcome(kept, reads)
+            if is_new:
+                # results of rules that pass are the same objects every time, and are kept with their ids
+                self._remember(key, found, kept, outcome)
+        else:
+            _, kept, outcome = known
+        # never the body: a slice of time has hundreds of them, and memory that is used again is the fastest
+        return Evaluation(kept, outcome, ResourceRef.of(body))
+
+    def _outcome(
+        self, results: tuple[RuleResult, ...], reads: tuple[bool, frozenset[ConfigMapKey]]
+    ) -> tuple[Outcome, bool]:
+        """Return the outcome of results, and whether it is not one that other objects have."""
         named = _named(results)
-        if named is not None:
-            key = (*named, reads)
-            known = self._outcomes.get(key)
-            if known is not None:
-                return known[1]
+        key = None if named is None else (*named, reads)
+        known = None if key is None else self._outcomes.get(key)
+        if known is not None:
+            return known[2], False
         outcome = Outcome(
             results_digest(plain_result(result, 0) for result in results) if results else b"",
             reads[1],
@@ -173,16 +182,16 @@ class Evaluator:
             has_errors=any(result.status is Status.ERROR for result in results),
             is_empty=not results,
         )
-        # the results are kept with their ids, so that no others have the same
-        self._remember(key if named is None else (*map(id, results), reads), results, outcome)
-        if named is not None:
-            self._remember(key, results, outcome)
-        return outcome
+        if key is not None:
+            self._remember(key, results, results, outcome)
+        return outcome, True
 
-    def _remember(self, key: object, results: object, outcome: Outcome) -> None:
+    def _remember(
+        self, key: object, found: Sequence[RuleResult], kept: tuple[RuleResult, ...], outcome: Outcome
+    ) -> None:
         if len(self._outcomes) >= _MAX_OUTCOMES:
             self._outcomes.clear()
-        self._outcomes[key] = results, outcome
+        self._outcomes[key] = found, kept, outcome
 
 
 def _named(results: tuple[RuleResult, ...]) -> tuple[object, ...] | None:
