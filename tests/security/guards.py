@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tests.security.imageguards import IMAGE_GUARDS
+
 __all__ = ["GUARDS", "WITHOUT_GUARD", "Edit", "Guard"]
 
 
@@ -959,6 +961,11 @@ _ADVISORIES: Final = (
     ),
 )  # fmt: skip
 
+_IMAGES: Final = tuple(
+    _guard("I7", f"signatures: {name}", test, (f"images/verification/{module}", text, other))
+    for name, test, module, text, other in IMAGE_GUARDS
+)
+
 GUARDS: Final = (
     *_CONFINED,
     *_EGRESS_GUARDS,
@@ -972,6 +979,7 @@ GUARDS: Final = (
     *_ADVISORIES,
     *_WRITES,
     *_PRICED,
+    *_IMAGES,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""
 

@@ -16,7 +16,7 @@ from pyverno.errors import VerificationError
 from pyverno.images.verification.certificates import Certificate, read_certificate
 from pyverno.images.verification.keys import PublicKey, read_key
 from pyverno.images.verification.merkle import leaf_hash, read_checkpoint, root_of
-from pyverno.images.verification.strictjson import decode_base64, read_object, text_of
+from pyverno.images.verification.strictjson import decode_base64, encode_text, read_object, text_of
 from pyverno.images.verification.trust import TransparencyLog
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
@@ -91,7 +91,7 @@ def read_log_entry(body: JSONObject) -> LogEntry:
 def read_legacy_entry(text: str) -> LogEntry:
     """Read the annotation that holds a log entry beside a legacy signature; raises VerificationError."""
     what = "the log entry"
-    outer = read_object(text.encode(), what)
+    outer = read_object(encode_text(text, what), what)
     payload = _object(outer, "Payload", what)
     body = decode_base64(payload.get("body"), "the body of the log entry")
     inner = read_object(body, "the body of the log entry")

@@ -15,7 +15,7 @@ from pyverno.images.verification.payloads import (
     read_simple_signing,
     read_statement,
 )
-from pyverno.images.verification.strictjson import decode_base64, read_object, text_of
+from pyverno.images.verification.strictjson import decode_base64, encode_text, read_object, text_of
 from pyverno.images.verification.timestamps import MAX_TIMESTAMPS
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
@@ -122,10 +122,10 @@ def _material(annotations: Mapping[str, str]) -> _Material:
     entry, stamp = annotations.get(f"{_SIGSTORE}/bundle"), annotations.get(f"{_SIGSTORE}/rfc3161timestamp")
     timestamps: tuple[bytes, ...] = ()
     if stamp:
-        body = read_object(stamp.encode(), "the time stamp")
+        body = read_object(encode_text(stamp, "the time stamp"), "the time stamp")
         timestamps = (decode_base64(body.get("SignedRFC3161Timestamp"), "the time stamp"),)
     return (
-        read_certificate(pem.encode()) if pem else None,
+        read_certificate(encode_text(pem, "the certificate")) if pem else None,
         read_certificates(chain) if chain else (),
         (read_legacy_entry(entry),) if entry else (),
         timestamps,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyverno.errors import VerificationError
 from pyverno.kube.json import JSON, JSONObject
 
-__all__ = ["MAX_DOCUMENT", "decode_base64", "read_json", "read_object", "text_of"]
+__all__ = ["MAX_DOCUMENT", "decode_base64", "encode_text", "read_json", "read_object", "text_of"]
 
 MAX_DOCUMENT: Final = 16 * 1024 * 1024
 """The largest signed document, in bytes."""
@@ -31,11 +31,14 @@ def read_json(data: bytes, what: str) -> JSON:
     if len(data) > MAX_DOCUMENT:
         raise VerificationError(f"{what} is larger than {MAX_DOCUMENT} bytes")
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        found = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        if b"\\u" in data:
+            json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except VerificationError as error:
         raise VerificationError(f"{what} {error.message}") from None
     except (ValueError, RecursionError):
         raise VerificationError(f"{what} is not valid JSON") from None
+    return found
 
 
 def read_object(data: bytes, what: str) -> JSONObject:
@@ -59,6 +62,14 @@ def decode_base64(text: object, what: str) -> bytes:
         return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise VerificationError(f"{what} is not base64") from None
+
+
+def encode_text(text: str, what: str) -> bytes:
+    """Return a text of a registry as UTF-8; raises VerificationError when it is none."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise VerificationError(f"{what} is no text") from None
 
 
 def text_of(source: JSONObject, key: str, what: str) -> str:

@@ -32,7 +32,10 @@ def check_issued(chain: Sequence[Certificate]) -> None:
     """
     for position, each in enumerate(chain):
         issuer = chain[min(position + 1, len(chain) - 1)]
-        digest = each.x509.signature_hash_algorithm
+        try:
+            digest = each.x509.signature_hash_algorithm
+        except UnsupportedAlgorithm:
+            digest = None
         if digest is None or digest.name not in _HASHES:
             raise VerificationError("a certificate of the chain is signed with an algorithm that is not allowed")
         try:

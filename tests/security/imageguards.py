@@ -1,0 +1,241 @@
+"""The guards of the verification of signatures, in the form of `tests.security.guards`.
+
+Each row: the name of the guard, its module below `images/verification`, the text that is taken away, and what stands
+there then. The tests are those of the module that holds the matrix of wrong signatures.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["IMAGE_GUARDS"]
+
+_VERIFY, _NOTARY = "images/verification/test_verify.py", "images/verification/notary/test_verify.py"
+_WRONG: Final = f"tests/unit/{_VERIFY}::test_a_wrong_signature_fails_with_its_reason"
+_ENTRY: Final = f"tests/unit/{_VERIFY}::test_a_log_entry_needs_the_signature_of_the_log"
+_WRONG_NOTARY: Final = f"tests/unit/{_NOTARY}::test_a_wrong_signature_says_what_is_wrong"
+_CERTIFICATE: Final = f"tests/unit/{_NOTARY}::test_a_wrong_certificate_says_what_is_wrong"
+_STAMP: Final = f"tests/unit/{_NOTARY}::test_a_demanded_time_stamp_must_be_there_and_be_of_this_signature"
+_BROKEN: Final = f"tests/unit/{_NOTARY}::test_an_envelope_that_cannot_be_read_is_an_error"
+
+IMAGE_GUARDS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
+    (
+        "a signature is for one digest",
+        _WRONG,
+        "verify.py",
+        "if self.expected.digest not in self.signature.payload.digests:",
+        "if False:",
+    ),
+    ("an attestation is no signature", _WRONG, "verify.py", "if found != self.expected.predicate_type:", "if False:"),
+    (
+        "a signature is checked",
+        _WRONG,
+        "keys.py",
+        "except (InvalidSignature, ValueError):",
+        "except InvalidSignature:\n            pass\n        except ValueError:",
+    ),
+    (
+        "identities are compared",
+        _WRONG,
+        "verify.py",
+        "if not any(_is(each, issuer, subjects) for each in self.attestor.identities):",
+        "if False:",
+    ),
+    (
+        "a certificate names one issuer",
+        _WRONG,
+        "certificates.py",
+        "if first is not None and second is not None and first != second:",
+        "if False:",
+    ),
+    (
+        "a certificate is valid when it signs",
+        _WRONG,
+        "certificates.py",
+        "if not leaf.begins <= time <= leaf.ends:",
+        "if False:",
+    ),
+    (
+        "extensions are compared",
+        _WRONG,
+        "verify.py",
+        'raise VerificationError(f"the certificate says `{found[:_MAX_SHOWN]}` where `{demanded.text}` is demanded")',
+        "pass",
+    ),
+    (
+        "annotations are compared",
+        _WRONG,
+        "verify.py",
+        'raise VerificationError(f"the signature says `{found[:_MAX_SHOWN]}` where `{demanded.text}` is demanded")',
+        "pass",
+    ),
+    (
+        "log entries are of trusted logs",
+        _WRONG,
+        "logentry.py",
+        "log = next((each for each in logs if each.id == entry.log_id), None)",
+        "log = next(iter(logs), None)",
+    ),
+    (
+        "log entries are of these bytes",
+        _WRONG,
+        "logentry.py",
+        "if hashlib.new(algorithm, about.signed).digest() != digest:",
+        "if False:",
+    ),
+    (
+        "logs sign their promises",
+        _ENTRY,
+        "logentry.py",
+        'log.key.check(entry.promise, _promised(entry), what="the promise of the log")',
+        "pass",
+    ),
+    (
+        "proofs lead to the root",
+        _ENTRY,
+        "logentry.py",
+        "if root != proof.root or checkpoint.root != root or checkpoint.size != proof.size:",
+        "if False:",
+    ),
+    (
+        "an entry has a proof or a promise",
+        _ENTRY,
+        "logentry.py",
+        "if not entry.promise and entry.proof is None:",
+        "if False:",
+    ),
+    (
+        "certificates are logged",
+        _WRONG,
+        "transparency.py",
+        'raise VerificationError(problems[0] if problems else "the certificate has no certificate timestamp")',
+        "return",
+    ),
+    (
+        "an unsettled constraint does not pass",
+        f"tests/unit/{_VERIFY}::test_an_open_constraint_never_passes",
+        "ledger.py",
+        "all(each.state is State.MET for each in self._entries.values())",
+        "all(each.state is not State.BROKEN for each in self._entries.values())",
+    ),
+    (
+        "a broken constraint stays broken",
+        f"tests/unit/{_VERIFY}::test_a_broken_constraint_stays_broken",
+        "ledger.py",
+        "if known.state is State.OPEN or entry.state is State.BROKEN:",
+        "if True:",
+    ),
+    (
+        "nothing demanded is no pass",
+        f"tests/unit/{_VERIFY}::test_an_empty_ledger_does_not_pass",
+        "ledger.py",
+        "return bool(self._entries) and all(",
+        "return all(",
+    ),
+    (
+        "Notary: a signature is for one digest",
+        _WRONG_NOTARY,
+        "notary/verify.py",
+        'if found.get("digest") != self.target.digest:',
+        "if False:",
+    ),
+    (
+        "Notary: a signature is for one size",
+        _WRONG_NOTARY,
+        "notary/verify.py",
+        "if isinstance(size, bool) or size != self.target.size:",
+        "if False:",
+    ),
+    (
+        "Notary: a signature is for one media type",
+        _WRONG_NOTARY,
+        "notary/verify.py",
+        'if self.target.media_type and found.get("mediaType") != self.target.media_type:',
+        "if False:",
+    ),
+    (
+        "Notary: payloads have a type",
+        _WRONG_NOTARY,
+        "notary/verify.py",
+        "if self.signature.content_type != _PAYLOAD:",
+        "if False:",
+    ),
+    (
+        "Notary: one scheme is trusted",
+        _WRONG_NOTARY,
+        "notary/verify.py",
+        "if self.signature.scheme != _X509:",
+        "if False:",
+    ),
+    ("Notary: unknown critical headers", _WRONG_NOTARY, "notary/verify.py", "if listed - demanded:", "if False:"),
+    ("Notary: what must be critical is", _WRONG_NOTARY, "notary/verify.py", "if demanded - listed:", "if False:"),
+    (
+        "Notary: one signing time",
+        _WRONG_NOTARY,
+        "notary/verify.py",
+        "if AUTHENTIC_TIME in self.signature.headers or SIGNING_TIME not in self.signature.headers:",
+        "if False:",
+    ),
+    ("Notary: signatures expire", _WRONG_NOTARY, "notary/verify.py", "if self.target.now > expiry:", "if False:"),
+    (
+        "Notary: the chain is in the trust store",
+        _WRONG_NOTARY,
+        "notary/verify.py",
+        "if each in self.attestor.store:",
+        "if True:",
+    ),
+    (
+        "Notary: the key fixes the algorithm",
+        _WRONG_NOTARY,
+        "notary/algorithms.py",
+        "if algorithm != allowed:",
+        "if False:",
+    ),
+    (
+        "Notary: the chain is issued link by link",
+        _WRONG_NOTARY,
+        "notary/chain.py",
+        "each.x509.verify_directly_issued_by(issuer.x509)",
+        "pass",
+    ),
+    (
+        "Notary: issuers are authorities",
+        _CERTIFICATE,
+        "notary/chain.py",
+        "if constraints is None or not constraints.ca:",
+        "if False:",
+    ),
+    (
+        "Notary: certificates are for signing code",
+        _CERTIFICATE,
+        "notary/chain.py",
+        "if ExtendedKeyUsageOID.CODE_SIGNING not in extended:",
+        "if False:",
+    ),
+    (
+        "Notary: key usage is critical",
+        _CERTIFICATE,
+        "notary/chain.py",
+        "if not usage.critical or not usage.value.digital_signature:",
+        "if False:",
+    ),
+    (
+        "Notary: certificates are valid",
+        _CERTIFICATE,
+        "notary/chain.py",
+        "if not all(each.begins <= time <= each.ends for time in times):",
+        "if False:",
+    ),
+    ("Notary: revocation is never skipped", _CERTIFICATE, "notary/verify.py", "if urls:", "if False:"),
+    (
+        "Notary: a time stamp is of this signature",
+        _STAMP,
+        "timestamps.py",
+        "builder.build().verify_message(response, signature)",
+        "pass",
+    ),
+    ("Notary: keys in CBOR are unique", _BROKEN, "notary/cbor.py", "if key in found:", "if False:"),
+    ("Notary: nothing follows an envelope", _BROKEN, "notary/cbor.py", "if reader.position != len(data):", "if False:"),
+    ("signed JSON has unique keys", _BROKEN, "strictjson.py", "if len(found) != len(pairs):", "if False:"),
+)
+"""Name, test, module, text and replacement of each guard."""
