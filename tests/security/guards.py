@@ -965,6 +965,38 @@ _IMAGES: Final = tuple(
     _guard("I7", f"signatures: {name}", test, (f"images/verification/{module}", text, other))
     for name, test, module, text, other in IMAGE_GUARDS
 )
+_CLEANUP: Final = "tests/unit/controllers/cleanup"
+
+_DELETIONS: Final = (
+    _guard(
+        "C9", "a time to live is over by the API server's clock",
+        f"{_CLEANUP}/test_timestolive.py::test_a_label_can_be_changed_and_removed",
+        ("controllers/cleanup/timestolive.py", "        if due > self._context.now():\n", "        if False:\n"),
+        ("controllers/cleanup/agenda.py", "if when > now and self._times.get(key) == when:", "if False:"),
+    ),
+    _guard(
+        "C9", "a server's time is its lower bound",
+        "tests/unit/cluster/test_servertime.py::test_the_time_is_never_ahead_of_the_server",
+        ("cluster/servertime.py", "lower, upper = moment - received, moment + 1 - sent",
+         "lower, upper = moment + 1 - received, moment + 2 - sent"),
+    ),
+    _guard(
+        "C9", "of clocks that disagree the slowest counts",
+        "tests/unit/cluster/test_servertime.py::test_of_servers_that_disagree_the_slowest_counts",
+        ("cluster/servertime.py", "return lower if lower <= upper else min(each.lowest for each in self._periods)",
+         "return lower"),
+    ),
+    _guard(
+        "C9", "what is protected is not deleted",
+        f"{_CLEANUP}/test_protection.py::test_the_reason_to_keep_an_object_is_named",
+        ("controllers/cleanup/protection.py", "name in (*_SYSTEM_NAMESPACES, own_namespace)", "name == own_namespace"),
+    ),
+    _guard(
+        "C9", "many deletions wait for a confirmation",
+        f"{_CLEANUP}/test_scheduled.py::test_too_many_objects_wait_for_a_confirmation",
+        ("controllers/cleanup/run.py", "if limit and count > max(limit, self._confirmed):", "if False:"),
+    ),
+)  # fmt: skip
 
 GUARDS: Final = (
     *_CONFINED,
@@ -978,6 +1010,7 @@ GUARDS: Final = (
     *_SILENT,
     *_ADVISORIES,
     *_WRITES,
+    *_DELETIONS,
     *_PRICED,
     *_IMAGES,
 )
