@@ -182,6 +182,10 @@ class Downstreams:
         """Yield the objects that a policy generated."""
         yield from (self._known[place] for place in tuple(self._by_policy.get(policy, ())) if place in self._known)
 
+    def kinds_of(self, policy: Identity) -> set[GVR]:
+        """Return the resources of the objects that a policy generated."""
+        return {place[0] for place in self._by_policy.get(policy, ())}
+
     def of_trigger(self, policy: Identity, rule: str, trigger_uid: str) -> Iterator[Downstream]:
         """Yield the objects that a rule generated for a trigger."""
         places = tuple(self._by_trigger.get((policy, rule, trigger_uid), ()))

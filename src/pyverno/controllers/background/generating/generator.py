@@ -7,7 +7,7 @@ wanted. A rule that fails does not stop the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.background.context import BackgroundContext
@@ -37,6 +37,7 @@ __all__ = ["Generator"]
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _EARLY_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 600.0
+_MAX_SETS: Final = 1000
 _NOT_FOUND: Final = 404
 _FORBIDDEN: Final = 403
 _POLICIES: Final[Mapping[str, GVR]] = {
@@ -76,6 +77,14 @@ class _Run:
         return Done()
 
 
+class _Restricted(NamedTuple):
+    """Some rules of a policy, and a set of them alone."""
+
+    policy: CompiledPolicy
+    rules: tuple[CompiledRule, ...]
+    set: PolicySet
+
+
 class Generator:
     """Brings generated objects up to date; used in the event loop."""
 
@@ -93,6 +102,7 @@ class Generator:
         self._downstreams = downstreams
         self._sources = sources
         self._recheck = recheck
+        self._sets: dict[tuple[Identity, frozenset[str]], _Restricted] = {}
         self.writer = Writer(context, downstreams, sources)
         self.triggers = TriggerReader(context.client, context.state)
 
@@ -125,7 +135,7 @@ class Generator:
     async def _compiled(self, work: Work) -> Compiled | None:
         """Return the policy; raises HostError while it has not arrived here in the version that has the rules."""
         compiled = self._state.store.compiled().get(work.policy)
-        if compiled is not None and set(work.rules) <= set(facts_of(compiled)):
+        if compiled is not None and work.rules.keys() <= facts_of(compiled).keys():
             return compiled
         gvr = _POLICIES.get(work.policy[0])
         if gvr is None or self._state.kinds.by_resource(gvr) is None:
@@ -191,14 +201,12 @@ class Generator:
 
     async def _generate(self, run: _Run, rules: Mapping[str, RuleFacts], request: Request) -> None:
         notes: ReadNotes[GenerationKey] = ReadNotes(self._sources)
-        kept = tuple(rule for rule in _rules(run) if rule_key(rule.info) in rules)
-        exceptions = self._state.store.policies.all.exceptions
-        policies = PolicySet([replace(run.policy, rules=kept)], exceptions, asks_all=True)
-        review = await self._context.review(policies, request, GENERATING, reads=notes)
+        restricted = self._restricted(run, rules)
+        review = await self._context.review(restricted.set, request, GENERATING, reads=notes)
         results = {rule_key(result.rule): result for result in review.results}
         if run.work.is_reported:
             self._context.reports.note(request, review.results)
-        lapsed = {rule_key(rule.info) for rule in kept if _has_lapsed(rule, request)}
+        lapsed = {rule_key(rule.info) for rule in restricted.rules if _has_lapsed(rule, request)}
         for name, facts in rules.items():
             result = None if name in lapsed else results.get(name)
             if result is None or (result.status is Status.SKIP and not result.exceptions):
@@ -211,6 +219,20 @@ class Generator:
                 await self._note_failure(run, facts, result, notes)
             elif result.status is Status.PASS and facts.synchronize:
                 await self._prune(run, facts, result)
+
+    def _restricted(self, run: _Run, rules: Mapping[str, RuleFacts]) -> _Restricted:
+        """Return some rules of a policy and a set of them alone; sets are kept, because each makes its plans once."""
+        key = run.work.policy, frozenset(rules)
+        exceptions = self._state.store.policies.all.exceptions
+        known = self._sets.get(key)
+        if known is not None and known.policy is run.policy and known.set.exceptions is exceptions:
+            return known
+        kept = tuple(rule for rule in _rules(run) if rule_key(rule.info) in rules)
+        if len(self._sets) >= _MAX_SETS:
+            self._sets = {}
+        policies = PolicySet([replace(run.policy, rules=kept)], exceptions, asks_all=True)
+        found = self._sets[key] = _Restricted(run.policy, kept, policies)
+        return found
 
     def _follow(self, run: _Run, facts: RuleFacts, result: RuleResult, notes: ReadNotes[GenerationKey]) -> None:
         """Follow what a rule copies, so that a change of it wakes the rule."""
@@ -292,7 +314,7 @@ class Generator:
     async def _delete_all(self, run: _Run, facts: RuleFacts, reason: str) -> None:
         """Delete everything that a rule generated for the trigger, as the API server has it now."""
         work = run.work
-        kinds = dict.fromkeys((*self._kinds(facts), *(each.gvr for each in self._downstreams.of_policy(work.policy))))
+        kinds = dict.fromkeys((*self._kinds(facts), *self._downstreams.kinds_of(work.policy)))
         try:
             for known in await self._downstreams.list_of(work.policy, facts.name, work.trigger, tuple(kinds)):
                 await self._delete(run, known, reason)

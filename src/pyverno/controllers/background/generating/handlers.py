@@ -73,17 +73,17 @@ class GenerateHandler:
         """Tell whether a newer request waits with the same work; an older one that does is deleted."""
         same = tuple((work.policy, work.trigger, tuple(work.rules.items())) for work in works_of(request))
         known = self._waiting.get(same)
+        if known is not None and known[1] != request.name and known[0] > first:
+            return True
+        if len(self._waiting) >= _MAX_KNOWN:
+            self._waiting = {}
+        self._waiting[same] = first, request.name  # before anything is awaited: others wait with the same work
         if known is not None and known[1] != request.name:
-            if known[0] > first:
-                return True
             try:
                 await self._client.delete(UPDATE_REQUESTS, known[1], self._namespace)
             except StatusError as error:
                 if error.status != _NOT_FOUND:
                     raise
-        if len(self._waiting) >= _MAX_KNOWN:
-            self._waiting = {}
-        self._waiting[same] = first, request.name
         return False
 
 
