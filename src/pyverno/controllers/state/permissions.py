@@ -108,7 +108,7 @@ class TargetPermissions:
 
     async def _missing(self, target: Target, own_namespace: str) -> str:
         namespace = own_namespace or target.namespace
-        return await self._lacks(target.api_version, target.kind, namespace, _TARGET_VERBS)
+        return await self._lacks(target.api_version, target.kind, namespace, _TARGET_VERBS, name=target.name)
 
     async def _lacks_generating(self, generate: Generate, own_namespace: str) -> list[str]:
         """Return a text for each kind that the account could not generate, and if it has to, keep in step."""
@@ -125,15 +125,22 @@ class TargetPermissions:
         texts = [await self._lacks(*each, verbs) for each in wanted]
         return [text for text in texts if text]
 
-    async def _lacks(self, api_version: str, kind: str, namespace: str, verbs: Sequence[str]) -> str:
-        """Return which verbs an account lacks for a kind, "" where it lacks none."""
-        found = self._kinds().find(GVK(*parse_api_version(api_version), kind))
+    async def _lacks(self, api_version: str, kind: str, namespace: str, verbs: Sequence[str], *, name: str = "") -> str:
+        """Return which verbs an account lacks for a kind or its subresource (`Deployment/scale`), "" for none.
+
+        A role may name the objects that it is for, so one with a `name` is asked about by it.
+        """
+        owner, _, subresource = kind.partition("/")
+        found = self._kinds().find(GVK(*parse_api_version(api_version), owner))
         if found is None:  # variables and wildcards are resolved only when the rule runs
             return ""
         if not _NAME.fullmatch(namespace):
             namespace = ""
+        gvr = GVR(found.group, found.version, f"{found.plural}/{subresource}" if subresource else found.plural)
+        place = (gvr, namespace)
+        name = name if _NAME.fullmatch(name) else ""
         asking = (self._client, self._account)
-        lacking = [verb for verb in verbs if await lacks(*asking, verb, found.gvr, namespace) is not None]
+        lacking = [verb for verb in verbs if await lacks(*asking, verb, *place, name=name) is not None]
         where = f" in namespace {namespace}" if namespace else ""
         what = f"{api_version}/{kind}{where}"
         return f"{self._account} requires permissions {','.join(lacking)} for resource {what}" if lacking else ""

@@ -38,16 +38,16 @@ def in_cluster(work: Callable[[Client], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-async def allow(client: Client, resource: str, *verbs: str) -> None:
-    """Give the account a role of its own for one resource."""
-    rules = [{"apiGroups": [""], "resources": [resource], "verbs": list(verbs)}]
-    metadata = {"name": resource}
+async def allow(client: Client, resource: str, *verbs: str, names: tuple[str, ...] = ()) -> None:
+    """Give the account a role of its own for one resource, or for the objects of it that have one of these names."""
+    rules = [{"apiGroups": [""], "resources": [resource], "verbs": list(verbs), "resourceNames": list(names)}]
+    metadata = {"name": resource.replace("/", "-")}
     await client.create(GVR(RBAC, "v1", "clusterroles"), {"metadata": metadata, "rules": rules})
     await client.create(
         GVR(RBAC, "v1", "clusterrolebindings"),
         {
             "metadata": metadata,
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": resource},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": metadata["name"]},
             "subjects": [{"apiGroup": RBAC, "kind": "User", "name": USER}],
         },
     )
@@ -131,6 +131,34 @@ def test_a_rule_whose_targets_can_not_be_changed_is_refused() -> None:
         f"account '{USER}': {USER} requires permissions get,update for resource v1/PersistentVolumeClaim in namespace "
         "team"
     ) == text
+
+
+def test_a_role_may_name_the_targets_it_is_for() -> None:
+    """A target that has no name, or a wildcard in it, needs a role for all."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "namespace": "team"}
+    targets = [{**secret, "name": "token"}, {**secret, "name": "other"}, {**secret, "name": "t*"}, secret]
+
+    async def work(client: Client) -> list[bool]:
+        await allow(client, "secrets", "get", "update", names=("token",))
+        permissions = TargetPermissions(client, USER, lambda: BUILTIN_KINDS)
+        return [bool(await permissions.refusals(mutating(each))) for each in targets]
+
+    assert [False, True, True, True] == in_cluster(work)
+
+
+def test_the_permission_for_a_subresource_is_one_of_its_own() -> None:
+    """A role for nodes says nothing about their status."""
+    node = {"apiVersion": "v1", "kind": "Node/status", "name": "worker"}
+
+    async def work(client: Client) -> list[bool]:
+        permissions = TargetPermissions(client, USER, lambda: BUILTIN_KINDS)
+        found = []
+        for resource in ("nodes", "nodes/status"):
+            await allow(client, resource, "get", "update")
+            found.append(bool(await permissions.refusals(mutating(node))))
+        return found
+
+    assert [True, False] == in_cluster(work)
 
 
 def test_a_namespace_that_is_not_known_yet_is_every_namespace() -> None:
