@@ -962,7 +962,12 @@ _ADVISORIES: Final = (
 )  # fmt: skip
 
 _IMAGES: Final = tuple(
-    _guard("I7", f"signatures: {name}", test, (f"images/verification/{module}", text, other))
+    _guard(
+        "I7",
+        f"signatures: {name}",
+        test,
+        (module if module.startswith(("engine/", "images/")) else f"images/verification/{module}", text, other),
+    )
     for name, test, module, text, other in IMAGE_GUARDS
 )
 _CLEANUP: Final = "tests/unit/controllers/cleanup"

@@ -1,7 +1,7 @@
 """The guards of the verification of signatures, in the form of `tests.security.guards`.
 
-Each row: the name of the guard, its module below `images/verification`, the text that is taken away, and what stands
-there then. The tests are those of the module that holds the matrix of wrong signatures.
+Each row: the name of the guard, its test, its module (below `images/verification` unless it begins with a room), the
+text that is taken away, and what stands there then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ _ENTRY: Final = f"tests/unit/{_VERIFY}::test_a_log_entry_needs_the_signature_of_
 _WRONG_NOTARY: Final = f"tests/unit/{_NOTARY}::test_a_wrong_signature_says_what_is_wrong"
 _CERTIFICATE: Final = f"tests/unit/{_NOTARY}::test_a_wrong_certificate_says_what_is_wrong"
 _STAMP: Final = f"tests/unit/{_NOTARY}::test_a_demanded_time_stamp_must_be_there_and_be_of_this_signature"
+_OBJECT: Final = (
+    "tests/unit/engine/actions/test_verify_manifests.py::test_an_object_that_was_not_signed_like_this_fails"
+)
+_MESSAGE: Final = "tests/unit/images/manifests/test_signed.py::test_a_message_that_cannot_be_read_is_an_error"
 _BROKEN: Final = f"tests/unit/{_NOTARY}::test_an_envelope_that_cannot_be_read_is_an_error"
 
 IMAGE_GUARDS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
@@ -237,5 +241,33 @@ IMAGE_GUARDS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ("Notary: keys in CBOR are unique", _BROKEN, "notary/cbor.py", "if key in found:", "if False:"),
     ("Notary: nothing follows an envelope", _BROKEN, "notary/cbor.py", "if reader.position != len(data):", "if False:"),
     ("signed JSON has unique keys", _BROKEN, "strictjson.py", "if len(found) != len(pairs):", "if False:"),
+    (
+        "manifests: the object is the signed one",
+        _OBJECT,
+        "engine/actions/verify_manifests.py",
+        "if not found.passes or changed:",
+        "if not found.passes:",
+    ),
+    (
+        "manifests: signers are those of the rule",
+        _OBJECT,
+        "engine/actions/verify_manifests.py",
+        "if not found.passes or changed:",
+        "if changed:",
+    ),
+    (
+        "manifests: messages have a size",
+        _MESSAGE,
+        "images/manifests/signed.py",
+        "if len(found) > _MAX_BYTES:",
+        "if False:",
+    ),
+    (
+        "manifests: one stream",
+        _MESSAGE,
+        "images/manifests/signed.py",
+        "if not reader.eof or reader.unused_data:",
+        "if False:",
+    ),
 )
 """Name, test, module, text and replacement of each guard."""

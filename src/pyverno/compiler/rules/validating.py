@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["lower_check", "lower_validate"]
 
-_MANIFESTS_UNAVAILABLE = "verification of manifest signatures is not available in this version of pyverno"
-
 
 class NothingToCheck:
     """A rule that says nothing to check (or only an assertion tree, ignored since Kyverno 1.19): no result."""
@@ -38,7 +36,9 @@ def lower_validate(rule: Rule, validate: Validate, parser: Parser) -> Action:
     """Compile the one check of a rule; Kyverno's order decides when several are written."""
     message = parser.template(validate.message, (*validate.path, "message"))
     if validate.manifests is not None:
-        return Unavailable(_MANIFESTS_UNAVAILABLE)
+        from pyverno.compiler.rules.manifests import lower_manifests
+
+        return lower_manifests(validate, parser)
     if validate.pod_security is not None:
         return _pod_security(rule, validate, parser)
     if validate.cel is not None:

@@ -1,0 +1,133 @@
+"""The signed manifest in the annotations of an object: `message`, `signature`, `certificate`, `bundle`.
+
+The message is unpacked under a limit; every form of a stranger's archive that is not plain is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pyverno.errors import DocumentError, VerificationError
+from pyverno.images.verification.certificates import Certificate, read_certificate
+from pyverno.images.verification.logentry import LogEntry, read_legacy_entry
+from pyverno.images.verification.payloads import Payload
+from pyverno.images.verification.signature import Signature
+from pyverno.images.verification.strictjson import decode_base64
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.value import dataclass
+
+__all__ = ["DEFAULT_DOMAIN", "MANIFEST", "SignedManifest", "read_signed_manifest"]
+
+DEFAULT_DOMAIN: Final = "cosign.sigstore.dev"
+"""The prefix of the annotations, unless a rule names another one."""
+
+MANIFEST: Final = "signed manifest"
+"""The type of what is signed, in the place of a predicate type."""
+
+_MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_FILES: Final = 100
+_MAX_DOCUMENTS: Final = 100
+_MAX_SIGNATURES: Final = 20
+_GZIP: Final = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedManifest:
+    """The documents that were signed, the digest (`sha256:…`) of the signed bytes, and the signatures over them."""
+
+    documents: tuple[JSONObject, ...]
+    digest: str
+    signatures: tuple[Signature, ...]
+
+
+def read_signed_manifest(annotations: Mapping[str, str], domain: str = DEFAULT_DOMAIN) -> SignedManifest | None:
+    """Return what an object carries, None without a message; raises VerificationError for what cannot be read."""
+    packed = annotations.get(f"{domain}/message")
+    if not packed:
+        return None
+    signed = _gunzip(decode_base64(packed, "the signed message"), "the signed message")
+    digest = f"sha256:{hashlib.sha256(signed).hexdigest()}"
+    payload = Payload((digest,), MANIFEST, {})
+    signatures = tuple(
+        Signature(signed, raw, payload, certificate, log_entries=entries, annotations=dict(annotations))
+        for raw, certificate, entries in _signatures(annotations, domain)
+    )
+    return SignedManifest(tuple(_documents(signed)), digest, signatures)
+
+
+def _signatures(
+    annotations: Mapping[str, str], domain: str
+) -> Iterator[tuple[bytes, Certificate | None, tuple[LogEntry, ...]]]:
+    for number in range(_MAX_SIGNATURES):
+        suffix = f"_{number}" if number else ""
+        text = annotations.get(f"{domain}/signature{suffix}")
+        if not text:
+            continue
+        certificate = annotations.get(f"{domain}/certificate{suffix}")
+        bundle = annotations.get(f"{domain}/bundle{suffix}")
+        entry = _unpack(bundle, "the log entry") if bundle else b""
+        try:
+            entries = (read_legacy_entry(entry.decode()),) if entry else ()
+        except UnicodeDecodeError:
+            raise VerificationError("the log entry is no text") from None
+        yield (
+            decode_base64(text, "the signature"),
+            read_certificate(_unpack(certificate, "the certificate")) if certificate else None,
+            entries,
+        )
+
+
+def _unpack(text: str, what: str) -> bytes:
+    return _gunzip(decode_base64(text, what), what)
+
+
+def _gunzip(data: bytes, what: str) -> bytes:
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        found = reader.decompress(data, _MAX_BYTES + 1)
+    except zlib.error:
+        raise VerificationError(f"{what} is not compressed with gzip") from None
+    if len(found) > _MAX_BYTES:
+        raise VerificationError(f"{what} is larger than {_MAX_BYTES} bytes")
+    if not reader.eof or reader.unused_data:
+        raise VerificationError(f"{what} is not exactly one gzip stream")
+    return found
+
+
+def _documents(signed: bytes) -> Iterator[JSONObject]:
+    texts = _files(_gunzip(signed, "the archive")) if signed.startswith(_GZIP) else iter((signed,))
+    count = 0
+    for text in texts:
+        try:
+            documents = load_documents(text, file="the signed manifest")
+        except DocumentError as error:
+            raise VerificationError(error.message) from None
+        for each in documents:
+            count += 1
+            if count > _MAX_DOCUMENTS:
+                raise VerificationError(f"the signed manifest has more than {_MAX_DOCUMENTS} documents")
+            if isinstance(each.value, dict):
+                yield each.value
+
+
+def _files(archive: bytes) -> Iterator[bytes]:
+    """Yield the plain files of a tar archive; their names mean nothing."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as opened:
+            for position, member in enumerate(opened):
+                if position >= _MAX_FILES:
+                    raise VerificationError(f"the archive has more than {_MAX_FILES} files")
+                if member.isdir():
+                    continue
+                file = opened.extractfile(member) if member.type in tarfile.REGULAR_TYPES else None
+                if file is None or member.issparse() or member.size > len(archive):
+                    raise VerificationError("the archive holds something else than plain files")
+                yield file.read()
+    except (tarfile.TarError, ValueError, OSError, EOFError, OverflowError):
+        raise VerificationError("the archive cannot be read") from None

@@ -1,0 +1,66 @@
+"""Messages of signed manifests: what a stranger packs into annotations is read under limits."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import tarfile
+
+import pytest
+
+from pyverno.errors import VerificationError
+from pyverno.images.manifests.signed import read_signed_manifest
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data)).decode()
+
+
+def _archive(member: tarfile.TarInfo, content: bytes = b"") -> str:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        archive.addfile(member, io.BytesIO(content))
+    return _packed(buffer.getvalue())
+
+
+def _link() -> tarfile.TarInfo:
+    found = tarfile.TarInfo("link")
+    found.type, found.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    return found
+
+
+BROKEN = {
+    "a bomb": (_packed(b"\x00" * (5 * 1024 * 1024)), "the signed message is larger than 4194304 bytes"),
+    "a bomb in the archive": (
+        _packed(gzip.compress(b"\x00" * (5 * 1024 * 1024))),
+        "the archive is larger than 4194304 bytes",
+    ),
+    "two streams": (
+        base64.b64encode(gzip.compress(b"a: 1") + gzip.compress(b"a: 2")).decode(),
+        "the signed message is not exactly one gzip stream",
+    ),
+    "a cut stream": (
+        base64.b64encode(gzip.compress(b"a: 1")[:-1]).decode(),
+        "the signed message is not exactly one gzip stream",
+    ),
+    "a link": (_archive(_link()), "the archive holds something else than plain files"),
+    "no archive": (_packed(gzip.compress(b"text" * 200)), "the archive cannot be read"),
+    "no base64": ("%%", "the signed message is not base64"),
+    "many documents": (_packed(b"---\na: 1\n" * 101), "the signed manifest has more than 100 documents"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_message_that_cannot_be_read_is_an_error(case: str) -> None:
+    """Sizes are bounded, and nothing but plain manifests is read."""
+    message, expected = BROKEN[case]
+    with pytest.raises(VerificationError) as caught:
+        read_signed_manifest({"cosign.sigstore.dev/message": message})
+    assert caught.value.message == expected
+
+
+def test_a_key_twice_in_a_manifest_is_an_error() -> None:
+    """The document that was signed is read in one way only."""
+    with pytest.raises(VerificationError):
+        read_signed_manifest({"cosign.sigstore.dev/message": _packed(b"a: 1\na: 2\n")})
