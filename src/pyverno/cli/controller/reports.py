@@ -15,6 +15,7 @@ from pyverno.cli.controller.services import (
     begin_log,
     host_settings,
     identity_of,
+    known_words,
     metrics_services,
     namespace_of,
     profiling_services,
@@ -68,8 +69,8 @@ def reports_settings(flags: ReportsFlags, environment: Mapping[str, str]) -> Rep
             interval_seconds=_interval(scan.interval),
             memory_bytes=_bytes(scan.memory),
             shown=ReportFilter(
-                _words(results.types, ReportFilter().types, "--enableReporting"),
-                _words(results.statuses, ReportFilter().statuses, "--allowedResults"),
+                known_words(results.types, ReportFilter().types, "--enableReporting"),
+                known_words(results.statuses, ReportFilter().statuses, "--allowedResults"),
             ),
         ),
         scans=scan.enabled,
@@ -103,11 +104,3 @@ def _bytes(text: str) -> int:
         return max(int(parse_quantity(text).value), 0)
     except ValueSyntaxError as error:
         raise UsageError(f'invalid argument "{text}" for "--scanMemory" flag: {error}') from None
-
-
-def _words(given: tuple[str, ...], known: frozenset[str], flag: str) -> frozenset[str]:
-    """Return the words of a flag; raises UsageError for an unknown one."""
-    unknown = next((each for each in given if each not in known), None)
-    if unknown is not None:
-        raise UsageError(f'invalid argument "{unknown}" for "{flag}" flag: expected {", ".join(sorted(known))}')
-    return frozenset(given)
