@@ -1,0 +1,65 @@
+"""Generated objects as their labels and annotation describe them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyverno.compiler.compile import compile_document
+from pyverno.controllers.background.generating.downstreams import Downstream
+from pyverno.controllers.background.generating.rulefacts import facts_of
+from pyverno.kube.gvk import GVK, GVR
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import Document
+from pyverno.policy.updaterequest import Trigger
+from tests.unit.controllers.background.generating.test_rules import COPY, MADE, policy
+
+SECRET = BUILTIN_KINDS.find(GVK("", "v1", "Secret"))
+PREFIX = "generate.kyverno.io/"
+
+
+def downstream(said: str | None = None, **labels: str) -> Any:
+    """Return a generated Secret with some labels and the annotation of its last change."""
+    assert SECRET is not None
+    common = {
+        "app.kubernetes.io/managed-by": "kyverno",
+        f"{PREFIX}policy-name": "copy",
+        f"{PREFIX}trigger-kind": "Namespace",
+        f"{PREFIX}trigger-version": "v1",
+        f"{PREFIX}trigger-uid": "7",
+    }
+    metadata: JSONObject = {"name": "pull", "namespace": "team", "labels": {**common, **labels}}
+    if said is not None:
+        metadata["annotations"] = {"pyverno.io/last-change": said}
+    return Downstream.of(SECRET, {"metadata": metadata})
+
+
+def test_the_annotation_names_what_labels_leave_out() -> None:
+    """The name of the trigger, the source of a copy, and what the end of the policy means."""
+    said = (
+        '{"trigger":"Namespace/team","source":"default/Secret/pull","onPolicyDeletion":"delete","policyGeneration":3}'
+    )
+    found = downstream(said, **{f"{PREFIX}rule-name": "secret", f"{PREFIX}source-uid": "8"})
+    assert ("kyverno.io/ClusterPolicy", "", "copy") == found.policy
+    assert Trigger("v1", "Namespace", "", "team", "7") == found.trigger
+    assert (GVR("", "v1", "secrets"), "default", "pull") == found.source
+    assert (True, 3) == (found.goes_with_policy, found.policy_generation)
+
+
+def test_an_annotation_that_somebody_spoilt_says_nothing() -> None:
+    """The labels alone still name policy and trigger."""
+    for said in (None, "no json", "[1]"):
+        found = downstream(said)
+        assert ("policies.kyverno.io/GeneratingPolicy", "", "copy") == found.policy
+        assert (None, False) == (found.source, found.goes_with_policy)
+
+
+def test_what_ends_with_its_rule_depends_on_the_rule_and_on_the_object() -> None:
+    """Objects made of data do, copies of one named object and orphans do not."""
+    orphan = {**MADE, "orphanDownstreamOnPolicyDelete": True}
+    facts = facts_of(compile_document(Document(policy(COPY, MADE, orphan, {**MADE, "synchronize": False}))))
+    made, copy = downstream(), downstream(**{f"{PREFIX}source-uid": "8"})
+    assert [False, True, False, False] == [
+        facts[f"rule-{number}"].goes_with_policy(copy if number == 0 else made) for number in range(4)
+    ]
+    assert ("v1/ConfigMap",) == facts["rule-1"].kinds
