@@ -47,12 +47,15 @@ MUTATING = (
     _MUTATE,
     _VERIFY_IMAGES,
     Phase(Stage.MUTATE, Family.CEL),
+    Phase(Stage.MUTATE, Family.IMAGES, takes_deletes=False),
 )
 VALIDATING = (
     Phase(Stage.VALIDATE, Family.ADMISSION),
     _VALIDATE,
     Phase(Stage.VALIDATE, Family.CEL),
     Phase(Stage.VALIDATE, Family.IMAGES),
+    # any policy of the request may have verified an image
+    Phase(Stage.REQUIRE_IMAGES, Family.IMAGES),
 )
 SCAN = (*VALIDATING, _VERIFY_IMAGES)
 """What a background scan evaluates on a live object."""

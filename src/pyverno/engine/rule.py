@@ -54,6 +54,7 @@ class Stage(StrEnum):
     MUTATE_EXISTING = "mutate existing"
     VERIFY_IMAGES = "verify images"
     VALIDATE = "validate"
+    REQUIRE_IMAGES = "require images"
     GENERATE = "generate"
     CLEANUP = "cleanup"
 

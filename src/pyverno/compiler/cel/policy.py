@@ -20,6 +20,7 @@ from pyverno.compiler.parser import Parser
 from pyverno.engine.actions.cel.annotations import annotation_properties
 from pyverno.engine.actions.cel.delete import DeletingAction
 from pyverno.engine.actions.cel.generate import GeneratingAction, TemplateSource
+from pyverno.engine.actions.cel.images import ImageValidatingCheck
 from pyverno.engine.actions.cel.mutate import CelMutation, MutatingAction
 from pyverno.engine.actions.cel.targets import CelTargets, MutatingTargets
 from pyverno.engine.actions.cel.validate import CelValidation, ValidatingCheck
@@ -66,7 +67,6 @@ _TYPES = {
     Stage.GENERATE: RuleType.GENERATION,
     Stage.CLEANUP: RuleType.DELETION,
 }
-_IMAGES_UNAVAILABLE = "verification of image signatures is not available in this version of pyverno"
 
 T = TypeVar("T")
 
@@ -75,10 +75,13 @@ def lower_cel_policy(policy: CelPolicy) -> tuple[CompiledPolicy, tuple[PolicyErr
     """Compile a policy; returns it with everything that does not compile (then its rules err when they run)."""
     info = _info(policy)
     errors: dict[tuple[str, Location | None], list[PolicyError]] = {}
-    rules = []
+    rules: list[CompiledRule] = []
     for each in (policy, *_copies(policy)):
         parser = Parser(policy.document)
-        rules.append(_LOWERINGS[type(policy)](each, info, parser))
+        if isinstance(each, ImageValidatingPolicy):
+            rules.extend(_verifying(each, info, parser))
+        else:
+            rules.append(_LOWERINGS[type(policy)](each, info, parser))
         # what is wrong with a copy at a place where its origin is wrong too is the same mistake
         known = frozenset(errors)
         for error in parser.errors:
@@ -90,7 +93,7 @@ def lower_cel_policy(policy: CelPolicy) -> tuple[CompiledPolicy, tuple[PolicyErr
 
 def _copies(policy: CelPolicy) -> tuple[CelPolicy, ...]:
     """Return the autogen copies of a policy that are rules of their own."""
-    if isinstance(policy, ImageValidatingPolicy) or policy.spec.evaluation.mode in ANSWERING:
+    if policy.spec.evaluation.mode in ANSWERING:
         return ()
     return tuple(copy.policy for copy in copies_of(policy))
 
@@ -319,8 +322,25 @@ def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> Compi
     return _rule(policy, info, parser, Stage.CLEANUP, action, name=policy.name)
 
 
-def _verifying(policy: ImageValidatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
-    return _rule(policy, info, parser, Stage.VALIDATE, Unavailable(_IMAGES_UNAVAILABLE), name=policy.name)
+def _verifying(policy: ImageValidatingPolicy, info: PolicyInfo, parser: Parser) -> tuple[CompiledRule, ...]:
+    from pyverno.compiler.cel.images import lower_images  # few policies are about images
+
+    spec = policy.spec
+    environment = environment_of_kind(policy.kind)
+    lowered = lower_images(spec, environment, parser, ignores_errors=info.failure_policy == "Ignore")
+    action = FailureAction.ENFORCE if ValidationAction.DENY in spec.actions else FailureAction.AUDIT
+    make = partial(_rule, policy, info, parser, failure_action=action)
+    rules = [make(Stage.VALIDATE, lowered.check, name=policy.name)]
+    if lowered.check.annotations and isinstance(rules[0].action, ImageValidatingCheck):
+        rules[0] = replace(rules[0], report_properties=lowered.check.properties)
+    configuration = spec.validation_configurations
+    if isinstance(rules[0].action, Unavailable) or info.reads_payloads:
+        return tuple(rules)
+    if configuration.mutate_digest:
+        rules.append(make(Stage.MUTATE, lowered.pin, name="mutateDigest"))
+    if configuration.required:
+        rules.append(make(Stage.REQUIRE_IMAGES, lowered.required, name=policy.name))
+    return tuple(rules)
 
 
 _LOWERINGS: Mapping[type[CelPolicy], Callable[[Any, PolicyInfo, Parser], CompiledRule]] = {
@@ -328,7 +348,6 @@ _LOWERINGS: Mapping[type[CelPolicy], Callable[[Any, PolicyInfo, Parser], Compile
     MutatingPolicy: _mutating,
     GeneratingPolicy: _generating,
     DeletingPolicy: _deleting,
-    ImageValidatingPolicy: _verifying,
 }
 
 

@@ -1,0 +1,259 @@
+"""ImageValidatingPolicies: digests are pinned where objects are changed, signatures are checked where they are judged.
+
+`PinDigests` verifies nothing and records nothing: what the mutating webhook says is not trusted. `ImageValidatingCheck`
+evaluates the validations; `RequiredImages` runs after all policies, because any of them may have verified an image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from pyverno.engine.actions.cel.validate import SKIPPED, CelValidation, annotated, exempted, no_exceptions
+from pyverno.engine.cel.images import ImageAttestation, ImageAttestor, ImageWorld, verified_images
+from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.imageverification.pinning import pinned, text_at
+from pyverno.engine.result import CelDetail, Status, Verdict
+from pyverno.engine.rule import Exemption, Run
+from pyverno.errors import EvaluationError, PyvernoError, ValueSyntaxError
+from pyverno.images import ImageInfo, find_images, parse_image
+from pyverno.kube.json import JSONObject
+from pyverno.lang.cel import Program
+from pyverno.lang.cel.values import Value
+from pyverno.value import dataclass
+
+__all__ = ["ImageReferenceMatch", "ImageSelection", "ImageValidatingCheck", "PinDigests", "RequiredImages"]
+
+_GROUPS = ("containers", "initContainers", "ephemeralContainers")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageReferenceMatch:
+    """One of `matchImageReferences`: a glob, or an expression on `ref`."""
+
+    glob: Callable[[str], bool] | None = None
+    program: Program | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSelection:
+    """What every rule of a policy knows of images: conditions, variables, which images, and credentials."""
+
+    conditions: tuple[CelCondition, ...] = ()
+    variables: tuple[CelVariable, ...] = ()
+    references: tuple[ImageReferenceMatch, ...] = ()
+    expressions: tuple[tuple[str, Program], ...] = ()
+    credentials: JSONObject | None = None
+    attestors: tuple[ImageAttestor, ...] = ()
+    attestations: tuple[ImageAttestation, ...] = ()
+    ignores_errors: bool = False
+
+    def open(self, run: Run) -> tuple[CelSession, ImageWorld]:
+        """Return the session of a request, without images."""
+        world = ImageWorld(
+            run.broker,
+            runtime=run.runtime,
+            attestors={each.name: each for each in self.attestors},
+            attestations={each.name: each for each in self.attestations},
+            credentials=self.credentials,
+        )
+        bindings: dict[str, Value] = {
+            **request_bindings(run.request),
+            "exceptions": no_exceptions(),
+            "attestors": {each.name: {"name": each.name} for each in self.attestors},
+            "attestations": {each.name: each.name for each in self.attestations},
+            "images": {},
+        }
+        session = CelSession(run, bindings, self.variables, world=world)
+        world.evaluate = session.evaluate
+        return session, world
+
+    def applies(self, session: CelSession) -> bool:
+        """Tell whether the match conditions hold; raises EvaluationError when that cannot be said."""
+        unmet = first_unmet(session.for_conditions(), self.conditions)
+        if unmet is None:
+            return True
+        if unmet.errors and not self.ignores_errors:
+            raise EvaluationError("; ".join(unmet.errors))
+        return False
+
+    def found(self, run: Run, session: CelSession) -> tuple[dict[str, list[str]], dict[str, ImageInfo]]:
+        """Return the matched images by group as they are written, and what their references say; raises PyvernoError.
+
+        The groups of built-in kinds always exist.
+        """
+        groups: dict[str, list[str]] = {name: [] for name in _GROUPS}
+        for name, images in self._builtin(run).items():
+            groups[name] = list(images)
+        for name, program in self.expressions:
+            groups[name] = _texts(session.evaluate(program), name)
+        infos: dict[str, ImageInfo] = {}
+        for name, listed in groups.items():
+            groups[name] = [text for text in listed if self._matches(text, infos, run, session)]
+        return groups, infos
+
+    def pinnable(self, run: Run, session: CelSession) -> Iterator[tuple[str, ImageInfo]]:
+        """Yield matched images of built-in fields that have no digest."""
+        infos: dict[str, ImageInfo] = {}
+        settings = run.request.settings
+        listed = find_images(_object(run), default_registry=settings.default_registry, runtime=run.runtime)
+        for image in (each for images in listed.values() for each in images.values()):
+            text = text_at(run.resource, image.pointer)
+            if not image.digest and text and self._matches(text, infos, run, session):
+                yield text, image
+
+    def _builtin(self, run: Run) -> Mapping[str, Sequence[str]]:
+        found: dict[str, list[str]] = {}
+        document = _object(run)
+        listed = find_images(document, default_registry=run.request.settings.default_registry, runtime=run.runtime)
+        for group, images in listed.items():
+            found[group] = [text_at(document, each.pointer) or each.reference for each in images.values()]
+        return found
+
+    def _matches(self, text: str, infos: dict[str, ImageInfo], run: Run, session: CelSession) -> bool:
+        if text in infos:
+            return True
+        info = parse_image(text, default_registry=run.request.settings.default_registry)
+        names = {text, info.reference, info.reference_with_tag if info.tag else info.reference}
+        for each in self.references:
+            if each.glob is not None and any(each.glob(name) for name in names):
+                break
+            if each.program is not None and session.with_bindings({"ref": text}).evaluate(each.program) is True:
+                break
+        else:
+            if self.references:
+                return False
+        infos[text] = info
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ImageValidatingCheck:
+    """The validations of a policy over the images that it matches."""
+
+    selection: ImageSelection
+    validations: tuple[CelValidation, ...]
+    annotations: tuple[tuple[str, Program], ...] = ()
+    verifies_digest: bool = True
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Judge the request."""
+        session, world = self.selection.open(run)
+        try:
+            if not self.selection.applies(session):
+                return SKIPPED
+            groups, infos = self.selection.found(run, session)
+            for text, info in infos.items():
+                if self.verifies_digest and not info.digest:
+                    return (Verdict(Status.FAIL, f"image {text} does not have a digest"),)
+            world.images = infos
+            session.bindings["images"] = groups
+            for index, validation in enumerate(self.validations):
+                if session.evaluate(validation.program) is not True:
+                    text = _message(session, validation, index, world.problems)
+                    return (Verdict(Status.FAIL, text, CelDetail(index)),)
+            if self.annotations:
+                annotated(session, self.annotations)
+        except (PyvernoError, ValueSyntaxError) as error:
+            return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)
+        return (Verdict(Status.PASS, "success"),)
+
+    def properties(self, run: Run, verdict: Verdict) -> Mapping[str, str]:
+        """Return the audit annotations of a request, none where it is exempt or left out."""
+        if verdict.exceptions or verdict.status is Status.SKIP:
+            return {}
+        session, world = self.selection.open(run)
+        groups, world.images = self.selection.found(run, session)
+        session.bindings["images"] = groups
+        return annotated(session, self.annotations)
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Skip the policy for exceptions of the whole of it; one about images or values changes nothing here."""
+        return exempted(exemptions)
+
+
+@dataclass(frozen=True, slots=True)
+class PinDigests:
+    """Adds the digest to each matched image of a built-in field that has none."""
+
+    selection: ImageSelection
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Return one verdict with the changed object, and an error for each image that cannot be resolved."""
+        if not isinstance(run.resource, dict):
+            return ()
+        session, world = self.selection.open(run)
+        changed: JSONObject = run.resource
+        errors: list[Verdict] = []
+        try:
+            if not self.selection.applies(session):
+                return ()
+            for text, info in self.selection.pinnable(run, session):
+                world.images = {text: info}
+                try:
+                    digest = world.at_work(text).resolve().digest
+                    changed = pinned(changed, info.pointer, f"{text}@{digest}")
+                except PyvernoError as error:
+                    reason = f"failed to resolve digest for image {text}: {error.message}"
+                    errors.append(Verdict(Status.ERROR, f"failed to update digest: {reason}"))
+        except PyvernoError as error:
+            return (Verdict(Status.ERROR, f"failed to update digest: {error.message}"),)
+        if changed is run.resource:
+            return errors
+        return (Verdict(Status.PASS, "mutated image digest", patched=changed), *errors)
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Pin nothing where an exception is about the whole policy."""
+        return () if exempted(exemptions) is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredImages:
+    """Demands that some policy of the review verified each matched image."""
+
+    selection: ImageSelection
+
+    def run(self, run: Run) -> Sequence[Verdict]:
+        """Return a fail for the first image that no policy verified, else nothing."""
+        session, _ = self.selection.open(run)
+        try:
+            if not self.selection.applies(session):
+                return ()
+            _, infos = self.selection.found(run, session)
+        except PyvernoError as error:
+            return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)
+        verified = verified_images(run.runtime)
+        for text in infos:
+            if text not in verified:
+                reason = "no policy performed a signature or attestation check on it"
+                return (Verdict(Status.FAIL, f"image {text} is not verified: {reason}"),)
+            if not verified[text]:
+                return (Verdict(Status.FAIL, f"image {text} failed signature or attestation verification"),)
+        return ()
+
+    def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
+        """Demand nothing where an exception is about the whole policy."""
+        return () if exempted(exemptions) is not None else None
+
+
+def _message(session: CelSession, validation: CelValidation, index: int, problems: Sequence[str]) -> str:
+    text: Value = validation.message
+    if validation.message_program is not None:
+        try:
+            text = session.evaluate(validation.message_program)
+        except PyvernoError as error:
+            return f"failed to evaluate message expression: {error.message}"
+    if isinstance(text, str) and text.strip():
+        return text.strip()
+    found = f"CEL expression validation failed at index {index}"
+    return f"{found}: {'; '.join(dict.fromkeys(problems))}" if problems else found
+
+
+def _object(run: Run) -> JSONObject:
+    document = run.request.object if isinstance(run.request.object, dict) else run.request.old
+    return document if isinstance(document, dict) else {}
+
+
+def _texts(value: Value, name: str) -> list[str]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
+        raise EvaluationError(f"the expression of images.{name} does not return a list of strings")
+    return list(value)

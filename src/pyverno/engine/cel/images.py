@@ -1,0 +1,148 @@
+"""Images as the CEL functions of an ImageValidatingPolicy verify them.
+
+What an expression learns is how many attestors verified; why others did not is kept for the texts of a denial. A
+registry that fails is an error of the expression, never a lower count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from pyverno.engine.cel.world import BrokerWorld
+from pyverno.engine.imagesource import ImageAccess
+from pyverno.engine.imageverification.verifier import ImageAtWork
+from pyverno.errors import EvaluationError, HostUnavailableError, VerificationError
+from pyverno.images.info import ImageInfo
+from pyverno.images.verification.attestors import Attestor, AttestorSet
+from pyverno.images.verification.stored import SignatureForm
+from pyverno.images.verification.written import Trust
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.lang.cel import Program
+from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.values import Value
+from pyverno.lang.runtime import Runtime
+from pyverno.value import dataclass, field
+
+__all__ = ["ImageAttestation", "ImageAttestor", "ImageWorld", "verified_images"]
+
+Evaluate = Callable[[Program], Value]
+_VERIFIED: Final = "verified images"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageAttestor:
+    """A named attestor; `build` evaluates its expressions when it is first used, or says why it cannot be used."""
+
+    name: str
+    build: Callable[[Evaluate, Trust], Attestor]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageAttestation:
+    """A named attestation: the predicate type of a statement, or the artifact type of a referrer."""
+
+    name: str
+    predicate_type: str = ""
+    artifact_type: str = ""
+
+
+def verified_images(runtime: Runtime) -> dict[str, bool]:
+    """Return which images any policy of this review verified: False where each check failed."""
+    found: dict[str, bool] = runtime.memory.setdefault(_VERIFIED, {})
+    return found
+
+
+@dataclass(slots=True)
+class ImageWorld(BrokerWorld):
+    """Answers the questions of one policy about the images that it matched; `problems` say what did not verify."""
+
+    runtime: Runtime = field(default_factory=Runtime)
+    images: Mapping[str, ImageInfo] = field(default_factory=dict)
+    attestors: Mapping[str, ImageAttestor] = field(default_factory=dict)
+    attestations: Mapping[str, ImageAttestation] = field(default_factory=dict)
+    credentials: JSONObject | None = None
+    evaluate: Evaluate | None = None
+    problems: list[str] = field(default_factory=list)
+    payloads: dict[tuple[str, str], JSON] = field(default_factory=dict)
+    built: dict[str, Attestor] = field(default_factory=dict)
+
+    def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
+        """Return how many attestors verify an image, or an attestation of it; 0 for one that is not matched."""
+        if image not in self.images:
+            return 0
+        demanded = None if attestation is None else self._attestation(attestation)
+        names = [self._name(each) for each in attestors]
+        count = sum(self._verifies(image, self._built(name), demanded) for name in dict.fromkeys(names))
+        verified = verified_images(self.runtime)
+        verified[image] = verified.get(image, False) or count > 0
+        return count
+
+    def image_payload(self, image: str, attestation: JSON) -> JSON:
+        """Return the predicate of an attestation that was verified before in this evaluation."""
+        demanded = self._attestation(attestation)
+        if demanded.artifact_type:
+            raise HostUnavailableError("attestations that are referrers are not available in this version of pyverno")
+        try:
+            return self.payloads[image, demanded.name]
+        except KeyError:
+            # Kyverno: the text is spelled so
+            text = "intoto attestation payload cannot be fetch before verifying intoto attestation"
+            raise EvaluationError(text) from None
+
+    def image_metadata(self, reference: str) -> JSONObject:
+        """Return what a registry says about an image, read with the credentials of the policy."""
+        if self.credentials is None:
+            return self.broker.image_data(reference, credentials=None)
+        return self.broker.described_image(reference, ImageAccess(self.credentials))
+
+    def at_work(self, image: str) -> ImageAtWork:
+        """Return a matched image with the credentials of the policy."""
+        return ImageAtWork(self.images[image], ImageAccess(self.credentials), self.broker, self.runtime)
+
+    def _verifies(self, image: str, attestor: Attestor, attestation: ImageAttestation | None) -> bool:
+        work = self.at_work(image)
+        attestors = AttestorSet(attestor.path, (attestor,), 1)
+        if attestation is not None and not attestation.predicate_type:
+            raise HostUnavailableError("attestations that are referrers are not available in this version of pyverno")
+        # Kyverno looks at layers only where there are no bundles; one that somebody adds must not hide the others
+        legacy = SignatureForm.SIGNATURE_TAG if attestation is None else SignatureForm.ATTESTATION_TAG
+        problems: Sequence[str] = ()
+        for form in (SignatureForm.BUNDLE, legacy):
+            if attestation is None:
+                found = work.check_signatures(attestors, form)
+            else:
+                statements = work.check_statements(attestors, form, attestation.predicate_type)
+                found = statements.found
+                if found.passes:
+                    predicate = statements.verified[-1].payload.body.get("predicate")
+                    self.payloads[image, attestation.name] = predicate
+            if found.passes:
+                return True
+            problems = found.problems if "no signatures found" not in " ".join(found.problems) else problems
+        self.problems.extend(f"{image}: {each}" for each in problems or (f"{attestor.path}: no signatures found",))
+        return False
+
+    def _attestation(self, value: JSON) -> ImageAttestation:
+        found = self.attestations.get(value) if isinstance(value, str) else None
+        if found is None:
+            raise EvaluationError("there is no such attestation in the policy")
+        return found
+
+    def _name(self, value: JSON) -> str:
+        name = value.get("name") if isinstance(value, dict) else None
+        if not isinstance(name, str) or name not in self.attestors:
+            raise EvaluationError("there is no such attestor in the policy")
+        return name
+
+    def _built(self, name: str) -> Attestor:
+        if name not in self.built:
+            if self.evaluate is None:
+                raise EvaluationError("attestors cannot be used here")
+            try:
+                trust = Trust(self.broker.trust_root, self.broker.public_key)
+                self.built[name] = self.attestors[name].build(self.evaluate, trust)
+            except VerificationError as error:
+                text = f"attestors.{name}: {error.message}"
+                raise OperandError(text, text) from None  # it is about the policy, and quotes nothing else
+        return self.built[name]

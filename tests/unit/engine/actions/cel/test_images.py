@@ -1,0 +1,185 @@
+"""ImageValidatingPolicies: validations over signatures and attestations, digests, and images that must be verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from pyverno.engine.engine import Review
+from pyverno.kube.json import JSONObject
+from tests.support.images import ImageStage, image_stage
+
+TYPE = "https://example.com/scan"
+SIGNED = "images.containers.all(image, verifyImageSignatures(image, [attestors.key]) > 0)"
+
+
+@pytest.fixture
+def stage() -> Iterator[ImageStage]:
+    """A registry with authorities of its own."""
+    with image_stage() as made:
+        yield made
+
+
+def _policy(stage: ImageStage, *expressions: str, name: str = "signed", **spec: Any) -> JSONObject:
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ImageValidatingPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [pods]},
+            "attestors": [{"name": "key", "cosign": {"key": {"data": stage.signer.public_pem}}}],
+            "attestations": [{"name": "scan", "intoto": {"type": TYPE}}],
+            "validations": [{"expression": each} for each in expressions or (SIGNED,)],
+            **spec,
+        },
+    }
+
+
+def _said(review: Review) -> list[tuple[str, str]]:
+    return [(result.status.value, result.message) for result in review.results]
+
+
+def _image(review: Review) -> str:
+    resource: Any = review.resource
+    image: str = resource["spec"]["containers"][0]["image"]
+    return image
+
+
+def test_a_signed_image_is_pinned_and_admitted(stage: ImageStage) -> None:
+    """The digest is added before the validations look, and they see the pinned reference."""
+    digest = stage.push()
+    stage.sign(digest)
+    review = stage.review(_policy(stage))
+    assert ([("pass", "mutated image digest"), ("pass", "success")], f"{stage.image()}@{digest}", True) == (
+        _said(review),
+        _image(review),
+        review.decision.allowed,
+    )
+
+
+def test_a_bundle_counts_beside_layers(stage: ImageStage) -> None:
+    """Whichever form holds the signature."""
+    stage.bundle(stage.push())
+    assert ("pass", "success") == _said(stage.review(_policy(stage)))[1]
+
+
+def test_the_text_of_a_denial_says_what_did_not_verify(stage: ImageStage) -> None:
+    """Where the policy has no text of its own."""
+    digest = stage.push()
+    stage.sign(digest, stage.world.keyed().sign_layer(digest))
+    pinned = f"{stage.image()}@{digest}"
+    reason = f"{pinned}: attestors.key: signature: the signature was not made by this key"
+    failed = f"image {pinned} failed signature or attestation verification"
+    review = stage.review(_policy(stage))
+    assert ([("fail", f"CEL expression validation failed at index 0: {reason}"), ("fail", failed)], False) == (
+        _said(review)[1:],
+        review.decision.allowed,
+    )
+
+
+def test_a_registry_that_fails_is_an_error(stage: ImageStage) -> None:
+    """It is no count of zero, which an expression could let pass."""
+    digest = stage.push()
+
+    async def refuse(request: web.Request) -> web.StreamResponse | None:
+        return web.json_response({}, status=500) if request.path.endswith(".sig") else None
+
+    stage.registry.fault = refuse
+    lenient = "images.containers.all(image, verifyImageSignatures(image, [attestors.key]) >= 0)"
+    review = stage.review(_policy(stage, lenient), f"{stage.image()}@{digest}")
+    assert ("error", False) == (review.results[0].status.value, review.decision.allowed)
+
+
+def test_every_image_must_have_been_checked(stage: ImageStage) -> None:
+    """The result of an expression alone proves nothing."""
+    digest = stage.push()
+    pinned = f"{stage.image()}@{digest}"
+    reason = "no policy performed a signature or attestation check on it"
+    found = _said(stage.review(_policy(stage, "true"), pinned))
+    assert [("pass", "success"), ("fail", f"image {pinned} is not verified: {reason}")] == found
+
+
+def test_any_policy_of_the_request_may_verify_an_image(stage: ImageStage) -> None:
+    """Also one that comes later."""
+    digest = stage.push()
+    stage.sign(digest)
+    policies = [_policy(stage, "true", name="first"), _policy(stage, name="second")]
+    assert stage.review(policies, f"{stage.image()}@{digest}").decision.allowed
+
+
+def test_only_matched_images_are_looked_at(stage: ImageStage) -> None:
+    """Others are not in `images`, and count zero without an error."""
+    policy = _policy(stage, matchImageReferences=[{"glob": "ghcr.io/*"}])
+    assert [("pass", "success")] == _said(stage.review(policy))
+
+
+def test_an_image_without_a_digest_fails(stage: ImageStage) -> None:
+    """verifyDigest looks at what the mutating path left."""
+    configuration = {"mutateDigest": False, "verifyDigest": True, "required": False}
+    found = _said(stage.review(_policy(stage, validationConfigurations=configuration)))
+    assert [("fail", f"image {stage.image()} does not have a digest")] == found
+
+
+def test_an_image_that_cannot_be_resolved_is_an_error(stage: ImageStage) -> None:
+    """The rule is that of the digests."""
+    result = stage.review(_policy(stage)).results[0]
+    prefix = f"failed to update digest: failed to resolve digest for image {stage.image()}: "
+    assert ("error", "mutateDigest", True) == (
+        result.status.value,
+        result.rule_name,
+        result.message.startswith(prefix),
+    )
+
+
+def test_the_payload_is_that_of_a_verified_attestation(stage: ImageStage) -> None:
+    """It cannot be read before."""
+    digest = stage.push()
+    stage.attest(digest, stage.signer.attest_layer(digest, {"critical": "0"}, TYPE))
+    verified = "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)"
+    payload = "images.containers.all(i, extractPayload(i, attestations.scan).critical == '0')"
+    image = f"{stage.image()}@{digest}"
+    good = _said(stage.review(_policy(stage, verified, payload), image))[0]
+    bad = _said(stage.review(_policy(stage, payload), image))[0]
+    text = "failed to evaluate policy: intoto attestation payload cannot be fetch before verifying intoto attestation"
+    assert [("pass", "success"), ("error", text)] == [good, bad]
+
+
+def test_keyless_identities_are_exact(stage: ImageStage) -> None:
+    """A star is no wildcard here."""
+    digest = stage.push()
+    stage.sign(digest, stage.world.keyless("dev@example.com").sign_layer(digest))
+    found = []
+    for subject in ("dev@example.com", "dev@*"):
+        identity = {"issuer": "https://accounts.example.com", "subject": subject}
+        attestors = [{"name": "key", "cosign": {"keyless": {"identities": [identity]}}}]
+        review = stage.review(_policy(stage, attestors=attestors), f"{stage.image()}@{digest}")
+        found.append(review.results[0].status.value)
+    assert ["pass", "fail"] == found
+
+
+def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
+    """A key of a key management system is not ignored."""
+    digest = stage.push()
+    attestors = [{"name": "key", "cosign": {"key": {"kms": "awskms:///alias/key"}}}]
+    review = stage.review(_policy(stage, attestors=attestors), f"{stage.image()}@{digest}")
+    text = "failed to evaluate policy: attestors.key: cosign.key.kms is not supported: write the public key"
+    assert ("error", text) == _said(review)[0]
+
+
+def test_an_exception_about_one_image_does_not_admit_another(stage: ImageStage) -> None:
+    """It allows by value, and exempts from nothing."""
+    digest = stage.push()
+    exception = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": "one", "namespace": "default"},
+        "spec": {
+            "policyRefs": [{"name": "signed", "kind": "ImageValidatingPolicy"}],
+            "images": ["ghcr.io/other/*"],
+        },
+    }
+    assert not stage.review([_policy(stage), exception], f"{stage.image()}@{digest}").decision.allowed
