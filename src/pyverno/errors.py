@@ -32,6 +32,7 @@ from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
 __all__ = [
     "NOWHERE",
@@ -122,6 +123,17 @@ class PyvernoError(Exception):
         where = str(self.location) if self.location else ""
         parts = [part for part in (where, self.path, self.message) if part]
         return ": ".join(parts)
+
+    def copied(self) -> Self:
+        """Return an equal error without traceback and cause, to keep or to raise where this one is kept.
+
+        >>> HostUnavailableError("no registry").copied()
+        HostUnavailableError('no registry')
+        """
+        twin = type(self).__new__(type(self), *self.args)
+        twin.args = self.args
+        twin.__dict__.update(self.__dict__)
+        return twin
 
 
 class DocumentError(PyvernoError):

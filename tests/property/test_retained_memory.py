@@ -8,10 +8,16 @@ from __future__ import annotations
 import gc
 import os
 import tracemalloc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
+from pyverno.engine.engine import Engine
 from pyverno.engine.request import Request
 from pyverno.kube.json import JSONObject
+from tests.bench.adversary import adversarial_objects
 from tests.bench.worst import library_engine
+from tests.cases.case import all_cases
+from tests.cases.snapshot import PHASES
 
 NIGHTLY = bool(os.environ.get("PYVERNO_NIGHTLY"))
 COUNT = 10_000 if NIGHTLY else 150
@@ -74,6 +80,51 @@ def test_one_review_of_a_mebibyte_takes_little_memory() -> None:
     finally:
         tracemalloc.stop()
     assert peak <= PEAK
+
+
+def test_a_review_leaves_no_reference_cycle() -> None:
+    """Everything that a review made is gone with it, in every golden case: nothing waits for a garbage collection."""
+    cases = [case for case in all_cases() if not case.compilation.errors]
+    runs = {case.name: (Engine(case.compilation.policy_set(), case.host), list(case.requests())) for case in cases}
+    assert {} == _left_in_cycles(runs)
+
+
+def test_reviews_of_odd_objects_leave_no_reference_cycle() -> None:
+    """Nulls, wrong types and long lists at every place that the library reads: errors keep no frame of a review."""
+    engine = library_engine()
+    assert {} == _left_in_cycles(
+        {name: (engine, [Request.from_manifest(body)]) for name, body in adversarial_objects(500)}
+    )
+
+
+def _left_in_cycles(runs: Mapping[str, tuple[Engine, Sequence[Request]]]) -> dict[str, int]:
+    """Return how many objects of a second review only a garbage collection would free, where there are any."""
+    for engine, requests in runs.values():
+        _review_all(engine, requests)
+    found: dict[str, int] = {}
+    with _without_collector():
+        for name, (engine, requests) in runs.items():
+            _review_all(engine, requests)
+            found[name] = gc.collect()
+    return {name: count for name, count in found.items() if count}
+
+
+def _review_all(engine: Engine, requests: Sequence[Request]) -> None:
+    for request in requests:
+        _ = engine.review(request, PHASES).decision
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Let what exists be no matter of collections, and run none meanwhile."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 def _retained() -> int:

@@ -32,6 +32,9 @@ class VariableFaultError(Exception):
 class Scope(dict[str, JSON]):
     """Names bound to values or to thunks; a thunk runs at most once, and an error it raised is raised again.
 
+    What is kept of an error is a copy that is never raised itself: a traceback would refer to this scope and keep the
+    objects of a request until the next garbage collection.
+
     >>> root = Scope({"a": 1})
     >>> child = root.bind("b", lambda: root["a"] + 1)
     >>> child["b"], child["a"], "b" in root
@@ -61,19 +64,16 @@ class Scope(dict[str, JSON]):
 
     def _force(self, name: str, thunk: Thunk) -> JSON:
         if self._failures is not None and name in self._failures:
-            raise self._failures[name]
+            raise self._failures[name].copied()
         try:
             value = thunk()
         except (UnboundNameError, VariableFaultError, RecursionError, MemoryError):
             raise
         except PyvernoError as error:
-            failure = _load_failure(error)
             if self._failures is None:
                 self._failures = {}
-            self._failures[name] = failure
-            if failure is error:
-                raise
-            raise failure from error
+            self._failures[name] = _load_failure(error)
+            raise self._failures[name].copied() from error
         except Exception as error:
             raise VariableFaultError from error
         self[name] = value
@@ -125,6 +125,6 @@ def _load_failure(error: PyvernoError) -> PyvernoError:
     some errors of its own.
     """
     if isinstance(error, ContextEntryError) or not isinstance(error, ExpressionError):
-        return error
+        return error.copied()
     reason = f"JMESPath query failed: {error.message}" if isinstance(error, EvaluationError) else error.message
     return ContextEntryError(reason, is_missing=error.is_missing)

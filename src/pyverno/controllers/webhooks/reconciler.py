@@ -126,7 +126,7 @@ class WebhookReconciler:
                 try:
                     await self.writer.apply(wanted)
                 except StatusError as error:  # one that is refused must not stop the others
-                    problems.append(error)
+                    problems.append(error.copied())
             refused = await self._registration.register(sources)
             is_fixed = not self._settings.updates
             self._written = (
@@ -134,7 +134,7 @@ class WebhookReconciler:
                 *((wanted, is_fixed) for wanted in self._registration.in_place.values()),
             )
         if problems:
-            raise problems[0]
+            raise problems[0].copied()
         return refused
 
     async def _catch_up(self) -> None:

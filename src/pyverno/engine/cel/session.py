@@ -7,6 +7,7 @@ Errors are typed; what they mean for the request is the action's business. This 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from weakref import ref
 
 from pyverno.engine.cel.constraints import resource_of
 from pyverno.engine.cel.world import BrokerWorld
@@ -55,13 +56,17 @@ class CelCondition:
 
 
 class _Variables(dict[str, Value]):
-    """The value of `variables`: each is computed on first use; an error is kept and raised again."""
+    """The value of `variables`: each is computed on first use; an error is kept and raised again.
+
+    The session holds its variables, and they refer to it weakly: a cycle would keep the objects of a request until the
+    next garbage collection.
+    """
 
     __slots__ = ("_failures", "_programs", "_session")
 
     def __init__(self, session: CelSession, variables: Sequence[CelVariable]) -> None:
         super().__init__()
-        self._session = session
+        self._session = ref(session)
         self._programs = {variable.name: variable.program for variable in variables}
         self._failures: dict[str, PyvernoError] = {}
 
@@ -70,19 +75,23 @@ class _Variables(dict[str, Value]):
 
     def __missing__(self, name: str) -> Value:
         if name in self._failures:
-            raise self._failures[name]
+            raise self._failures[name].copied()
         if name not in self._programs:
             raise KeyError(name)
+        session = self._session()
+        if session is None:
+            raise VariableFaultError from ReferenceError("the session of these variables is gone")
         try:
-            value = self._session.evaluate(self._programs[name])
+            value = session.evaluate(self._programs[name])
         except BudgetExceededError:
             raise
         except PyvernoError as error:
-            failure = error
-            if self._session.names_variables:
-                failure = EvaluationError(f'composited variable "{name}" fails to evaluate: {error.message}')
-            self._failures[name] = failure
-            raise failure from error
+            self._failures[name] = error.copied()
+            if session.names_variables:
+                self._failures[name] = EvaluationError(
+                    f'composited variable "{name}" fails to evaluate: {error.message}'
+                )
+            raise self._failures[name].copied() from error
         except (VariableFaultError, RecursionError, MemoryError):
             raise
         except Exception as error:
@@ -99,7 +108,7 @@ class CelSession:
     it is, as the API server's policies do and Kyverno's do not.
     """
 
-    __slots__ = ("_variables", "bindings", "meter", "names_variables", "run", "world")
+    __slots__ = ("__weakref__", "_variables", "bindings", "meter", "names_variables", "run", "world")
 
     def __init__(
         self,

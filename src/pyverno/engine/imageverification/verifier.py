@@ -80,10 +80,10 @@ class ImageAtWork:
             try:
                 found = self.broker.resolve_image(reference, self.access)
             except HostError as error:
-                found = error
+                found = error.copied()
             self.runtime.memory[key] = found
         if isinstance(found, HostError):
-            raise found
+            raise found.copied()
         if self.image.digest and found.digest != self.image.digest:
             raise HostError(f"the registry answers with another image than {self.image.digest}")
         return found
@@ -141,10 +141,10 @@ class ImageAtWork:
             try:
                 found = _read_all(self.broker.image_signatures(place, digest, form, self.access))
             except HostError as error:
-                found = error
+                found = error.copied()
             self.runtime.memory[key] = found
         if isinstance(found, HostError):
-            raise found
+            raise found.copied()
         return found
 
 

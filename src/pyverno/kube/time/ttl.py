@@ -51,8 +51,8 @@ def parse_ttl(text: str, created: GoTime) -> GoTime:
         try:
             return parse_time(layout, text)
         except ValueSyntaxError as error:
-            problem = error
-    raise problem
+            problem = error.copied()
+    raise problem.copied()
 
 
 def _sum_of_fragments(text: str) -> int | None:

@@ -224,6 +224,8 @@ class Program:
         finally:
             if meter is not None:
                 meter.spent += frame[COST]
+            # the evaluation and its frame hold each other, and the frame holds the object
+            frame.clear()
 
 
 def _path(node: ast.Node) -> str | None:

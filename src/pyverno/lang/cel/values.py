@@ -168,17 +168,17 @@ class LazyMap(dict[str, Any]):
     def __init__(self, thunks: Mapping[str, Callable[[], Value]]) -> None:
         super().__init__()
         self._thunks = dict(thunks)
-        self._errors: dict[str, Exception] = {}
+        self._errors: dict[str, EvaluationError] = {}
 
     def __missing__(self, key: str) -> Value:
         failed = self._errors.get(key)
         if failed is not None:
-            raise failed
+            raise failed.copied()
         thunk = self._thunks[key]
         try:
             value = thunk()
         except EvaluationError as error:
-            self._errors[key] = error
+            self._errors[key] = error.copied()
             raise
         self[key] = value
         return value

@@ -205,22 +205,22 @@ def _walk_list(patch: list[JSON], resource: JSON, decisions: _Decisions, *, pres
 def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[_Made]:
     """Return one patch element for each named resource element that meets the conditions."""
     is_gate = has_anchor_keys(shared, _GLOBAL)
-    refusal: _GlobalConditionError | None = None
+    is_refused = False
     has_passed = False
     fitted: list[_Made] = []
     for item in items:
         try:
             _walk(shared, item, decisions, present=True)
-        except _GlobalConditionError as error:
-            refusal = error
+        except _GlobalConditionError:
+            is_refused = True
         except _ConditionError:
             continue
         else:
             has_passed = has_passed or is_gate
             if not is_gate and (named := _named(shared, item)) is not None:
                 fitted.append(named)
-    if refusal is not None and not has_passed:
-        raise refusal
+    if is_refused and not has_passed:
+        raise _GlobalConditionError
     return fitted
 
 

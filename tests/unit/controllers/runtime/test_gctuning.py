@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 
 from pyverno.controllers.runtime.gctuning import keep_collections_short
 
@@ -21,3 +22,30 @@ def test_rounds_end_with_everything_as_it_was() -> None:
 
     assert asyncio.run(work()) > 1000
     assert gc.get_freeze_count() == 0
+
+
+class Ring:
+    """An object in a reference cycle."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_collected_before_objects_are_set_aside() -> None:
+    """A cycle that became garbage between two rounds is gone after the next one, and not kept for a full collection."""
+
+    async def work() -> weakref.ref[Ring]:
+        rounds = asyncio.ensure_future(keep_collections_short(0))
+        await asyncio.sleep(0)
+        garbage = weakref.ref(Ring())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        rounds.cancel()
+        await asyncio.gather(rounds, return_exceptions=True)
+        return garbage
+
+    gc.disable()
+    try:
+        assert asyncio.run(work())() is None
+    finally:
+        gc.enable()

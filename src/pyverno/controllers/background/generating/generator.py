@@ -71,7 +71,7 @@ class _Run:
     def outcome(self) -> Done | Waiting:
         """Return the outcome; raises the first error."""
         if self.errors:
-            raise self.errors[0]
+            raise self.errors[0].copied()
         if self.waits:
             return Waiting("; ".join(self.waits), tuple(self.on), self.seconds)
         return Done()
@@ -259,7 +259,7 @@ class Generator:
                     continue
                 failed = True
                 self.writer.tell_failure(run.work, rule_key(rule), rule.policy, error.message)
-                run.errors.append(error)
+                run.errors.append(error.copied())
         if not failed:
             self.writer.forget_failure(run.work, rule_key(rule))
 
@@ -320,7 +320,7 @@ class Generator:
                 await self._delete(run, known, reason)
         except (HostError, StatusError) as error:
             self.writer.tell_failure(work, facts.name, run.policy.info, error.message)
-            run.errors.append(error)
+            run.errors.append(error.copied())
         self._sources.release(GenerationKey(work.policy, facts.name, work.trigger))
 
     def _kinds(self, facts: RuleFacts) -> Sequence[GVR]:

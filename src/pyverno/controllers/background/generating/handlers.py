@@ -50,7 +50,7 @@ class GenerateHandler:
             try:
                 outcome = await self._generator.run(work)
             except PyvernoError as error:
-                problem = problem or error
+                problem = problem or error.copied()
                 continue
             if isinstance(outcome, Waiting):
                 waits.append(outcome)
@@ -60,7 +60,7 @@ class GenerateHandler:
         if await self._is_superseded(request, first):
             return Done("a newer request waits with the same work")
         if problem is not None:
-            raise problem
+            raise problem.copied()
         return _joined(waits)
 
     def _first_seen(self, request: UpdateRequest) -> float:

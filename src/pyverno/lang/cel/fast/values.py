@@ -358,7 +358,11 @@ def _library_call(overloads: tuple[Overload, ...]) -> Callable[..., Value]:
                 if overload.work(values) > LONGEST_CALL:
                     raise ValueError("long call")
                 if overload.metered:
-                    result = overload.apply(Evaluation(Runtime(budget=Budget(steps=LONGEST_CALL))), *values)
+                    evaluation = Evaluation(Runtime(budget=Budget(steps=LONGEST_CALL)))
+                    try:
+                        result = overload.apply(evaluation, *values)
+                    finally:
+                        evaluation.frame.clear()
                 else:
                     result = overload.apply(*values)
                 if overload.cost is not None and overload.cost(values, result) > DEAREST_CALL:

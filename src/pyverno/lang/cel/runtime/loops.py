@@ -58,7 +58,7 @@ def quantifier_run(range_: Step, slots: tuple[int, ...], predicate: Step, *, dec
             try:
                 value = test(f)
             except EvaluationError as error:
-                failed = failed or error
+                failed = failed or error.copied()
                 continue
             if value is opposite:
                 continue
@@ -68,7 +68,7 @@ def quantifier_run(range_: Step, slots: tuple[int, ...], predicate: Step, *, dec
                 return decisive
             failed = failed or no_such_overload()
         if failed is not None:
-            raise failed
+            raise failed.copied()
         return opposite
 
     return run
@@ -89,7 +89,7 @@ def _two_variable_quantifier(
             try:
                 value = test(f)
             except EvaluationError as error:
-                failed = failed or error
+                failed = failed or error.copied()
                 continue
             if value is decisive:
                 f[0] += condition
@@ -97,7 +97,7 @@ def _two_variable_quantifier(
             if value is not opposite:
                 failed = failed or no_such_overload()
         if failed is not None:
-            raise failed
+            raise failed.copied()
         return opposite
 
     return run

@@ -284,14 +284,14 @@ def logical_run(terms: tuple[Step, ...], *, decisive: bool) -> Run:
             try:
                 value = run(f)
             except EvaluationError as error:
-                failed = failed or error
+                failed = failed or error.copied()
                 continue
             if value is decisive:
                 return decisive
             if value is not opposite:
                 failed = failed or no_such_overload()
         if failed is not None:
-            raise failed
+            raise failed.copied()
         return opposite
 
     return many
