@@ -49,7 +49,7 @@ class QuarantinedError(HostError):
 class GuardSettings:
     """The limits: `max_writes` without a pause of `quiet_seconds`; quarantines last from that to `longest_seconds`.
 
-    The first write for each further trigger of the same rule and object does not count.
+    An object that a rule writes for many triggers may be written once for each, and `max_writes` / 2 times more.
     """
 
     max_writes: int = 10
@@ -125,7 +125,8 @@ class WriteGuard:
     def note_written(self, key: WriteKey) -> None:
         """Note that a write changed its target, which may trigger further ones."""
         now = self._clock()
-        link = _Link(self._depth(key.trigger, now) + 1, now)
+        depth = max(self._depth(key.trigger, now) + 1, self._depth(key.target, now))
+        link = _Link(depth, now)
         self._links.pop(key.target, None)  # the dict stays in order of the last writes
         self._links[key.target] = link
         if len(self._links) > _MAX_LINKS:
@@ -143,7 +144,7 @@ class WriteGuard:
             window.triggers.clear()
         window.last = now
         window.triggers.add(hash(key.trigger))
-        if window.writes >= settings.max_writes + len(window.triggers) - 1:
+        if window.writes >= max(settings.max_writes, len(window.triggers) + settings.max_writes // 2):
             window.quarantine = settings.quiet_seconds
             raise self._error(key, window, "undo each other's changes", is_new=True)
         window.writes += 1
