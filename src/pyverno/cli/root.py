@@ -38,6 +38,12 @@ def _test() -> click.Command:
     return test
 
 
+def _verify() -> click.Command:
+    from pyverno.cli.verify.command import verify
+
+    return verify
+
+
 def _sandbox() -> click.Command:
     from pyverno.cli.sandbox.command import sandbox
 
@@ -120,6 +126,7 @@ COMMANDS: Mapping[str, Row] = {
     "apply": Row(_apply, "Apply policies on resources."),
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
+    "verify": Row(_verify, "Verify the signatures of an image, and show every check."),
     "sandbox": Row(_sandbox, "Run a Kubernetes API server in this process, for kubectl."),
     "jp": Row(_jp, "Work with JMESPath expressions: query, parse, function."),
     "cel": Row(_cel, "Work with CEL expressions: eval, check, functions."),

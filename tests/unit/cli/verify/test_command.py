@@ -1,0 +1,92 @@
+"""`pyverno verify`: what was checked of an image, by which signer, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.authority.notary import COSE, JWS, NotarySigner
+from tests.support.images import ImageStage, image_stage
+
+if TYPE_CHECKING:
+    from tests.support.commandline import Run
+
+NOTARY = "application/vnd.cncf.notary.signature"
+
+
+@pytest.fixture
+def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageStage]:
+    """A registry with a signed image `v1` and an unsigned one `v2`, and the key in the working folder."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(folder))
+    with image_stage() as found:
+        found.sign(found.push("v1"))
+        found.push("v2")
+        (folder / "cosign.pub").write_text(found.signer.public_pem)
+        (folder / "other.pub").write_text(found.world.keyed().public_pem)
+        (folder / "root.json").write_bytes(found.world.trusted_root())
+        (folder / "signed.yaml").write_text(yaml.safe_dump(found.policy()))
+        yield found
+
+
+def test_a_signed_image_is_verified(cli: Run, stage: ImageStage) -> None:
+    """Every check stands in the ledger, and the exit code is 0."""
+    ran = cli("verify", stage.image("v1"), "--key", "cosign.pub", "--trust-root", "root.json", "-o", "json")
+    body = json.loads(ran.out)
+    (demand,) = body["demands"]
+    (check,) = demand["checks"]
+    constraints = [(each["constraint"], each["state"]) for each in check["entries"]]
+    assert (ran.code, body["verified"]) == (0, True)
+    assert constraints == [(name, "met") for name in ("digest", "type", "signature", "key", "transparency log")]
+
+
+def test_an_unsigned_image_and_a_foreign_key_are_not_verified(cli: Run, stage: ImageStage) -> None:
+    """The text says which check failed, and the exit code is 1."""
+    unsigned = cli("verify", stage.image("v2"), "--key", "cosign.pub", "--trust-root", "root.json")
+    foreign = cli("verify", stage.image("v1"), "--key", "other.pub", "--trust-root", "root.json")
+    assert (unsigned.code, foreign.code) == (1, 1)
+    assert "NOT verified: --key cosign.pub\n" in unsigned.out
+    assert "no signatures found" in unsigned.out
+    assert "broken signature: the signature was not made by this key\n" in foreign.out
+
+
+def test_a_policy_says_who_must_have_signed(cli: Run, stage: ImageStage) -> None:
+    """The rules that select the image count."""
+    codes = [
+        cli("verify", stage.image(tag), "--policy", "signed.yaml", "--trust-root", "root.json").code
+        for tag in ("v1", "v2")
+    ]
+    assert codes == [0, 1]
+
+
+def test_without_a_signer_or_a_trust_root_nothing_is_verified(cli: Run, stage: ImageStage) -> None:
+    """What is missing is an error, never a pass."""
+    nobody = cli("verify", stage.image("v1"))
+    rootless = cli("verify", stage.image("v1"), "--key", "cosign.pub")
+    assert (nobody.code, rootless.code) == (1, 1)
+    assert "nothing says who must have signed" in nobody.err
+    assert "--trust-root is needed" in rootless.err
+
+
+@pytest.mark.parametrize("form", [JWS, COSE])
+def test_a_notary_signature_is_held_against_the_given_root(
+    cli: Run, stage: ImageStage, folder: Path, form: str
+) -> None:
+    """The signature must lead to the certificates of the file, and be of the image as the registry has it."""
+    signer, stranger = (NotarySigner(now=int(time.time())) for _ in range(2))
+    digest = stage.push("v3")
+    size = len(stage.registry.manifests["team/app", digest][1])
+    blob = signer.sign(form, digest, size)
+    stage.registry.attach("team/app", digest, blob, NOTARY, media_type=form)
+    for name, each in (("own", signer), ("stranger", stranger)):
+        (folder / f"{name}.pem").write_text(each.root_pem)
+    own, other = (
+        cli("verify", stage.image("v3"), "--notary-certificate", f"{each}.pem") for each in ("own", "stranger")
+    )
+    assert (own.code, other.code) == (0, 1)
+    assert "problem: trust store: no certificate of the chain is in the trust store\n" in other.out
