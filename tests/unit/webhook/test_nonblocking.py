@@ -7,7 +7,8 @@ import pytest
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
 from pyverno.engine.host import NO_HOST, NoHost
-from pyverno.engine.phases import VALIDATING
+from pyverno.engine.phases import MUTATING, VALIDATING
+from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.kube.apipath import parse_api_path
 from pyverno.kube.json import JSON, JSONObject
@@ -94,3 +95,26 @@ def test_a_review_that_is_over_within_the_patience_needs_no_worker() -> None:
     request = Request.from_manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}})
     review = Engine(compile_documents(load_documents(_DEAR)).policy_set()).review(request, VALIDATING, budget=budget)
     assert [result.status.value for result in review.results] == ["pass"]
+
+
+def test_a_review_of_images_needs_a_worker() -> None:
+    """A registry is never asked on the event loop, nor is what is known of images there."""
+    policy = """
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: check
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    verifyImages:
+    - imageReferences: ["*"]
+      attestors: [{entries: [{keys: {publicKeys: "k8s://keys/signing", rekor: {url: "https://x", ignoreTlog: true}}}]}]
+"""
+    compiled = compile_documents(load_documents(policy))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
+    pod["spec"] = {"containers": [{"name": "web", "image": "nginx"}]}
+    engine = Engine(PolicySet(compiled.policies), NonblockingHost(NO_HOST))
+    with pytest.raises(NeedsWorkerError):
+        engine.review(Request.from_manifest(pod), MUTATING)
