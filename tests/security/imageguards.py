@@ -19,6 +19,9 @@ _STAMP: Final = f"tests/unit/{_NOTARY}::test_a_demanded_time_stamp_must_be_there
 _OBJECT: Final = (
     "tests/unit/engine/actions/test_verify_manifests.py::test_an_object_that_was_not_signed_like_this_fails"
 )
+_COUNT: Final = (
+    "tests/unit/engine/imageverification/test_notary.py::test_one_of_the_attestors_is_enough_unless_all_are_demanded"
+)
 _MESSAGE: Final = "tests/unit/images/manifests/test_signed.py::test_a_message_that_cannot_be_read_is_an_error"
 _BROKEN: Final = f"tests/unit/{_NOTARY}::test_an_envelope_that_cannot_be_read_is_an_error"
 
@@ -241,6 +244,20 @@ IMAGE_GUARDS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ("Notary: keys in CBOR are unique", _BROKEN, "notary/cbor.py", "if key in found:", "if False:"),
     ("Notary: nothing follows an envelope", _BROKEN, "notary/cbor.py", "if reader.position != len(data):", "if False:"),
     ("signed JSON has unique keys", _BROKEN, "strictjson.py", "if len(found) != len(pairs):", "if False:"),
+    (
+        "Notary: one signer counts once",
+        _COUNT,
+        "engine/imageverification/notary.py",
+        "elif store in counted:",
+        "elif False:",
+    ),
+    (
+        "Notary: each attestor has its own store",
+        _COUNT,
+        "engine/imageverification/notary.py",
+        "if ledger.passes:",
+        "if True:",
+    ),
     (
         "manifests: the object is the signed one",
         _OBJECT,

@@ -22,7 +22,8 @@ from pyverno.policy.verifyimages import ImageVerification, VerificationType
 
 __all__ = ["lower_verify_images"]
 
-_NOTARY_UNAVAILABLE = "verification of Notary signatures is not available in this version of pyverno"
+_NOTARY_UNAVAILABLE = "verification of Notary attestations is not available in this version of pyverno"
+_FORMS = {VerificationType.SIGSTORE_BUNDLE: SignatureForm.BUNDLE, VerificationType.NOTARY: SignatureForm.NOTARY}
 _LEGACY_KEYLESS = ("issuer", "subject", "roots", "additionalExtensions")
 
 
@@ -30,7 +31,7 @@ def lower_verify_images(
     rule: Rule, images: WrittenImages, parser: Parser
 ) -> tuple[VerifyImages | Unavailable, ImagesCheck | None]:
     """Return what verifies, and what demands it, None when no entry demands anything."""
-    if any(each.type is VerificationType.NOTARY for each in images.entries):
+    if any(each.type is VerificationType.NOTARY and each.attestations for each in images.entries):
         return Unavailable(_NOTARY_UNAVAILABLE), None
     blocks = tuple(_block(each, parser) for each in images.entries)
     extractors: Extractors | None = None
@@ -70,7 +71,7 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
         references=tuple(compile_wildcard(text) for text in written.image_references),
         document=document,
         demands=demands,
-        signatures=SignatureForm.BUNDLE if is_bundle else SignatureForm.SIGNATURE_TAG,
+        signatures=_FORMS.get(written.type, SignatureForm.SIGNATURE_TAG),
         attestations=SignatureForm.BUNDLE if is_bundle else SignatureForm.ATTESTATION_TAG,
         skipped=tuple(compile_wildcard(text) for text in written.skip_image_references),
         conditions=conditions,
@@ -86,6 +87,8 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
 def _demanded(raw: JSONObject, written: ImageVerification) -> JSONObject:
     """Return attestors, attestations and repository of an entry, with those of the legacy fields."""
     attestors = list(_items(raw.get("attestors")))
+    if written.type is VerificationType.NOTARY:
+        attestors = [_without_logs(each) for each in attestors]
     attestations: list[JSONObject] = []
     for each in _items(raw.get("attestations")):
         found = _object(each)
@@ -97,6 +100,20 @@ def _demanded(raw: JSONObject, written: ImageVerification) -> JSONObject:
     elif legacy is not None:
         attestors.append(legacy)
     return {"attestors": attestors, "attestations": attestations, "repository": written.repository}
+
+
+def _without_logs(value: JSON) -> JSON:
+    """Return attestor sets whose certificates need no log unless they name one: Notary has none."""
+    if isinstance(value, list):
+        return [_without_logs(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _without_logs(each) for name, each in value.items() if name in ("entries", "attestor")}
+    certificates = value.get("certificates")
+    if isinstance(certificates, dict):
+        log = {"rekor": {"ignoreTlog": True}, "ctlog": {"ignoreSCT": True, **_object(certificates.get("ctlog"))}}
+        found["certificates"] = {**log, **certificates, "ctlog": log["ctlog"]}
+    return {**value, **found}
 
 
 def _legacy(raw: Mapping[str, JSON]) -> JSONObject | None:

@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage
+from pyverno.engine.imageverification.notary import check_notary
 from pyverno.errors import HostError, VerificationError
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
+from pyverno.images.verification.notary.verify import NotaryTarget
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
 from pyverno.images.verification.signature import (
     Signature,
@@ -94,6 +96,11 @@ class ImageAtWork:
 
     def check_signatures(self, attestors: AttestorSet, form: SignatureForm) -> SetFinding:
         """Hold the signatures of the image against a set; raises HostError when they cannot be fetched."""
+        if form is SignatureForm.NOTARY:
+            image = self.resolve()
+            target = NotaryTarget(image.digest, image.size, self.now(), image.media_type)
+            check_deadline = self.runtime.budget.check_deadline
+            return check_notary(attestors, lambda entry: self._stored(form, entry.repository), target, check_deadline)
         expected = Expected(self.resolve().digest, IMAGE_SIGNATURE, self.now())
         return self._held(attestors, lambda entry: self._read(form, entry.repository), expected)
 
@@ -130,6 +137,22 @@ class ImageAtWork:
             return found
         told = dict.fromkeys((*found.problems, *problems))
         return SetFinding(found.path, found.verified, found.required, found.findings, tuple(told))
+
+    def _stored(self, form: SignatureForm, repository: str) -> tuple[StoredSignature, ...]:
+        """Return what is stored in a repository, fetched once in a review."""
+        place = repository or self.repository
+        digest = self.resolve().digest
+        key = ("stored", place, digest, form, self.broker.namespace, repr(self.access))
+        found: tuple[StoredSignature, ...] | HostError | None = self.runtime.memory.get(key)
+        if found is None:
+            try:
+                found = self.broker.image_signatures(place, digest, form, self.access)
+            except HostError as error:
+                found = error
+            self.runtime.memory[key] = found
+        if isinstance(found, HostError):
+            raise found
+        return found
 
     def _read(self, form: SignatureForm, repository: str) -> _Read:
         """Return the signatures in a repository, fetched once in a review."""

@@ -1,0 +1,76 @@
+"""Notary signatures of an image held against the attestors of a rule, each of which is a trust store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyverno.errors import VerificationError
+from pyverno.images.verification.attestors import Attestor, AttestorSet
+from pyverno.images.verification.notary.envelope import read_notary
+from pyverno.images.verification.notary.verify import NotaryAttestor, NotaryTarget, verify_notary
+from pyverno.images.verification.stored import StoredSignature
+from pyverno.images.verification.verify import SetFinding
+
+__all__ = ["check_notary"]
+
+
+def check_notary(
+    attestors: AttestorSet,
+    stored: Callable[[Attestor], Sequence[StoredSignature]],
+    target: NotaryTarget,
+    check_deadline: Callable[[], None],
+) -> SetFinding:
+    """Hold what is stored for each entry against its certificates, in order, until the count of the set is reached.
+
+    The same certificates in two entries count once. Raises VerificationError for an entry that Notary cannot fulfil.
+    """
+    verified = 0
+    problems: list[str] = []
+    counted: set[frozenset[bytes]] = set()
+    for entry in attestors.entries:
+        check_deadline()
+        if isinstance(entry, AttestorSet):
+            inner = check_notary(entry, stored, target, check_deadline)
+            problems.extend(inner.problems)
+            verified += inner.passes
+        else:
+            wanted = _notary_attestor(entry)
+            store = frozenset(each.der for each in wanted.store)
+            problem = _problem(wanted, stored(entry), target)
+            if problem:
+                problems.append(f"{entry.path}: {problem}")
+            elif store in counted:
+                problems.append(f"{entry.path}: the same signer was counted before")
+            else:
+                counted.add(store)
+                verified += 1
+        if verified >= attestors.count:
+            break
+    return SetFinding(attestors.path, verified, attestors.count, (), tuple(problems))
+
+
+def _notary_attestor(entry: Attestor) -> NotaryAttestor:
+    """Return the trust store of an entry; raises VerificationError for what Notary has no notion of."""
+    certificates = [each for authority in entry.authorities for each in authority.chain]
+    if entry.certificate is not None:
+        certificates.append(entry.certificate)
+    if entry.key is not None or entry.identities or entry.extensions or not certificates:
+        raise VerificationError(f"{entry.path}: Notary signatures are verified with certificates only")
+    if entry.log_required or (entry.authorities and entry.certificate_log_required):
+        raise VerificationError(f"{entry.path}: Notary signatures are in no transparency log")
+    return NotaryAttestor(entry.path, tuple(certificates), entry.time_authorities, entry.annotations)
+
+
+def _problem(wanted: NotaryAttestor, stored: Sequence[StoredSignature], target: NotaryTarget) -> str:
+    """Return why none of the signatures counts, "" when one does."""
+    problem = "no signatures found"
+    for each in stored:
+        try:
+            ledger = verify_notary(wanted, read_notary(each.blob, each.media_type), target)
+        except VerificationError as error:
+            problem = error.message
+            continue
+        if ledger.passes:
+            return ""
+        problem = ledger.problem
+    return problem

@@ -1,0 +1,84 @@
+"""Rules with `type: Notary`: images are signed below the certificates of the rule."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pyverno.kube.json import JSONObject
+from tests.authority.notary import COSE, JWS, NotarySigner
+from tests.support.images import ImageStage, image_stage
+
+ARTIFACT = "application/vnd.cncf.notary.signature"
+SIGNER, STRANGER = NotarySigner(now=int(time.time())), NotarySigner(now=int(time.time()))
+
+
+@pytest.fixture
+def stage() -> Iterator[ImageStage]:
+    """A registry with authorities of its own."""
+    with image_stage() as made:
+        yield made
+
+
+def _sign(stage: ImageStage, signer: NotarySigner = SIGNER, form: str = JWS, **options: Any) -> None:
+    digest = stage.push()
+    size = len(stage.registry.manifests["team/app", digest][1])
+    stage.registry.attach("team/app", digest, signer.sign(form, digest, size, **options), ARTIFACT, media_type=form)
+
+
+def _policy(stage: ImageStage, *signers: NotarySigner, count: int = 1, **entry: Any) -> JSONObject:
+    entries = [{"certificates": {"cert": each.root_pem}, **entry} for each in signers or (SIGNER,)]
+    return stage.policy(type="Notary", attestors=[{"count": count, "entries": entries}])
+
+
+def _outcome(stage: ImageStage, policy: JSONObject) -> tuple[str, str]:
+    result = stage.review(policy).results[0]
+    return result.status.value, result.message
+
+
+@pytest.mark.parametrize("form", [JWS, COSE])
+def test_an_image_that_is_signed_below_the_certificate_passes(stage: ImageStage, form: str) -> None:
+    """Both envelopes are read."""
+    _sign(stage, form=form)
+    assert _outcome(stage, _policy(stage)) == ("pass", f"verified image signatures for {stage.image()}")
+
+
+def test_one_of_the_attestors_is_enough_unless_all_are_demanded(stage: ImageStage) -> None:
+    """The count of the set decides, and the same certificate in two entries counts once."""
+    _sign(stage)
+    statuses = [
+        _outcome(stage, _policy(stage, STRANGER, SIGNER))[0],
+        _outcome(stage, _policy(stage, STRANGER, SIGNER, count=2))[0],
+        _outcome(stage, _policy(stage, SIGNER, SIGNER, count=2))[0],
+    ]
+    assert statuses == ["pass", "fail", "fail"]
+
+
+def test_an_image_without_a_signature_of_the_signer_fails(stage: ImageStage) -> None:
+    """The message names the attestor, and why its signature does not count."""
+    stage.push()
+    path = f"failed to verify image {stage.image()}: .attestors[0].entries[0].certificates: "
+    unsigned = _outcome(stage, _policy(stage))
+    _sign(stage, STRANGER)
+    assert [unsigned, _outcome(stage, _policy(stage))] == [
+        ("fail", f"{path}no signatures found"),
+        ("fail", f"{path}trust store: no certificate of the chain is in the trust store"),
+    ]
+
+
+def test_signed_metadata_is_compared_with_the_annotations_of_the_rule(stage: ImageStage) -> None:
+    """Annotations that Kyverno ignores for Notary count here."""
+    _sign(stage, annotations={"build": "1"})
+    statuses = [_outcome(stage, _policy(stage, annotations={"build": each}))[0] for each in ("1", "2")]
+    assert statuses == ["pass", "fail"]
+
+
+def test_a_log_that_is_demanded_of_notary_is_an_error(stage: ImageStage) -> None:
+    """What Notary does not have is no constraint that could be met."""
+    _sign(stage)
+    entry = {"certificates": {"cert": SIGNER.root_pem, "rekor": {"url": "https://rekor.example.com"}}}
+    policy = stage.policy(type="Notary", attestors=[{"entries": [entry]}])
+    assert _outcome(stage, policy)[0] == "error"
