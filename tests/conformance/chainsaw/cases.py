@@ -77,7 +77,7 @@ def claim(case: Case, root: Path) -> Claim:
     definitions = (root / _BUCKET / _DEFINITIONS).resolve()
     there = definitions if definitions.is_dir() else None
     thread = running_cluster(there, _configuration(record), _NEWER if _NEEDS_NEWER in record["id"] else _VERSION)
-    thread.cluster.moves_clock = bool(_BY_CLOCK & set(record["labels"] or ()))
+    thread.cluster.moves_clock = bool(_BY_CLOCK & set(record.get("labels") or ()))
     path = (root / _BUCKET / record["repo"] / record["path"]).resolve()
     try:
         return Claim([], thread.run(run_scenario(thread.cluster, path), case.id))
