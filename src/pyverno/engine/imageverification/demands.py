@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from pyverno.errors import VerificationError
 from pyverno.images.verification.payloads import predicate_type_of
 from pyverno.images.verification.written import WrittenSet, read_attestor_sets
 from pyverno.images.verification.writtenfields import WrittenFields, read_items
@@ -55,7 +56,10 @@ def read_demands(document: JSON) -> Demands:
     repository = fields.text("repository")
     attestors = read_attestor_sets(fields.take("attestors"), ".attestors", repository)
     found = []
-    for index, each in enumerate(read_items(fields.take("attestations"), ".attestations")[:_MAX_ATTESTATIONS]):
+    written_attestations = read_items(fields.take("attestations"), ".attestations")
+    if len(written_attestations) > _MAX_ATTESTATIONS:
+        raise VerificationError(f".attestations has {len(written_attestations)} items, at most {_MAX_ATTESTATIONS}")
+    for index, each in enumerate(written_attestations):
         path = f".attestations[{index}]"
         own = WrittenFields(each, path)
         written = own.text("type") or own.text("predicateType")
