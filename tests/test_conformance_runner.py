@@ -71,9 +71,24 @@ READY = {
 }
 CRON_SPEC = "object.spec.jobTemplate.spec.template.spec"
 UNAVAILABLE_POLICY = {
-    **CEL_POLICY,
-    "kind": "ImageValidatingPolicy",
-    "spec": {**CEL_POLICY["spec"], "attestors": [{"name": "own", "cosign": {"key": {"data": "x"}}}]},
+    **POLICY,
+    "spec": {
+        "rules": [
+            {
+                "name": "label",
+                "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+                "verifyImages": [
+                    {
+                        "type": "Notary",
+                        "imageReferences": ["*"],
+                        "attestations": [
+                            {"type": "sbom", "attestors": [{"entries": [{"certificates": {"cert": "x"}}]}]}
+                        ],
+                    }
+                ],
+            }
+        ]
+    },
 }
 MUTATING_ADMISSION_POLICY = {
     "apiVersion": "admissionregistration.k8s.io/v1",

@@ -25,7 +25,7 @@ from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
-from pyverno.engine.result import RuleResult
+from pyverno.engine.result import RuleResult, RuleType, Status
 from pyverno.engine.rule import CompiledPolicy
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, JSONObject
@@ -95,7 +95,8 @@ class Doors:
     def library(self, request: Request) -> Said:
         """Ask the engine itself, in one go."""
         review = self._engine.review(request, _PHASES)
-        return Said(_told(review.results), review.decision.allowed, review.resource)
+        is_allowed = review.decision.allowed
+        return Said(_told(review.results), is_allowed, _compared(review.results, is_allowed, review.resource))
 
     def webhook(self, request: Request) -> Said:
         """Ask every path over HTTPS, as an API server would."""
@@ -119,7 +120,15 @@ class Doors:
                 request = request.with_object(patched)
         assert len(recorded.answers) == len(self._paths), "a path was not judged"
         results = [result for _, judged in recorded.answers if judged.review for result in judged.review.results]
-        return Said(_told(results), is_allowed, request.object)
+        return Said(_told(results), is_allowed, _compared(results, is_allowed, request.object))
+
+
+def _compared(results: Iterable[RuleResult], is_allowed: bool, resource: JSON) -> JSON:
+    """Return the object to compare; None after a denial over images, whose path sends no changes along."""
+    is_denied_over_images = not is_allowed and any(
+        each.rule.type is RuleType.IMAGE_VERIFY and each.status in (Status.FAIL, Status.ERROR) for each in results
+    )
+    return None if is_denied_over_images else resource
 
 
 def _told(results: Iterable[RuleResult]) -> tuple[tuple[str, str, str, str], ...]:

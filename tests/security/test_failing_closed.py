@@ -204,7 +204,7 @@ def test_a_delete_is_judged_too() -> None:
     assert (Status.FAIL, "keep") == only(review)
 
 
-def test_image_rules_without_an_engine_deny() -> None:
+def test_image_rules_without_a_registry_deny() -> None:
     """I7: what cannot be verified is never a pass."""
     text = policy(
         "verifyImages:\n- imageReferences: ['*']\n  failureAction: Enforce\n  attestors:\n  - entries:\n"
@@ -212,7 +212,7 @@ def test_image_rules_without_an_engine_deny() -> None:
         on="Pod",
     )
     review = ask(text, POD)
-    assert (Status.ERROR, False) == (only(review)[0], review.decision.allowed)
+    assert ([Status.ERROR, Status.FAIL], False) == ([each.status for each in review.results], review.decision.allowed)
 
 
 _BUGS = {

@@ -38,7 +38,7 @@ def test_conditions_see_the_namespace_of_the_request() -> None:
 
     async def run() -> dict[str, JSONObject]:
         certificate = make_certificate()
-        server = make_server(certificate, POLICY, world=MemoryWorld(namespaces=NAMESPACES))
+        server = make_server(certificate, POLICY, cluster=MemoryWorld(namespaces=NAMESPACES))
         await server.start("127.0.0.1", 0)
         said: dict[str, JSONObject] = {}
         try:
