@@ -49,6 +49,9 @@ _MAX_CONCURRENT: Final = 32
 _ENTRY_SECONDS: Final = 15.0
 _REFUSED: Final = frozenset({401, 403, 404, 405})
 _FILE: Final = "cluster"
+_GOODBYE_SECONDS: Final = 0.05
+"""TLS connections end a moment after their session is closed."""
+
 
 T = TypeVar("T")
 
@@ -122,6 +125,7 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
         if hosts is not None:
             loop.run(hosts.close())
         loop.run(client.close())
+        loop.run(asyncio.sleep(_GOODBYE_SECONDS))
         loop.close()
 
 

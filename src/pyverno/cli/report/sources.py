@@ -28,6 +28,8 @@ _RESOURCES: Final = (
 )
 _NOT_FOUND: Final = 404
 _STDIN: Final = "-"
+_GOODBYE_SECONDS: Final = 0.05
+"""TLS connections end a moment after their session is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ async def _read_cluster(client: Client, namespaces: Sequence[str]) -> Source:
                     continue
                 served += 1
                 found.extend(_of_items(listed["items"], kind, gvr))
+    await asyncio.sleep(_GOODBYE_SECONDS)
     if not served:
         raise HostError("the cluster serves no reports: install a reports controller, or give files")
     return Source(found, "the cluster", problems)
