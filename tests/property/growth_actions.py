@@ -93,6 +93,9 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 ELSEWHERE: Mapping[str, str] = {
     "cel.admission": "Kubernetes' own policies: the same expressions as ValidatingPolicy",
     "cel.authorize": "authorization requests, not admission reviews",
+    "cel.images": "asks a registry: priced by calls; documents in `growth_images`",
+    "verify_images": "asks a registry: priced by calls; documents in `growth_images`",
+    "verify_manifests": "reads and compares manifests: rows in `growth_images`",
     "cel.generate": "asks the world: priced by calls",
     "cel.inplace": "asks the world: priced by calls; each object as MutatingPolicy",
     "existing": "asks the world: priced by calls",

@@ -17,6 +17,7 @@ from pyverno.kube.admissionreview import read_admission_review
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.runtime import Budget, Runtime
 from tests.property.growth import Call, Shape, Subject
+from tests.property.growth_images import signed_documents
 from tests.property.growth_inputs import VALUES, text, text_names, value_shapes
 
 __all__ = ["EXEMPT", "kube_subjects", "listed", "public_functions"]
@@ -61,14 +62,15 @@ PAIRS = (
 )  # fmt: skip
 
 BYTES_READERS = (
-    "certificates.read_certificate", "keys.read_key", "merkle.leaf_hash", "payloads.read_simple_signing",
+    "certificates.read_certificate", "keys.read_key", "merkle.leaf_hash", "notary.cbor.encode_bytes",
+    "payloads.read_simple_signing",
     "signature.read_bundle", "strictjson.read_json", "strictjson.read_object", "trust.read_trust_root",
 )  # fmt: skip
 """Functions of `images.verification` that read what a registry holds; and those that read texts."""
 SIGNATURE_READERS = (
     "attestors.exact", "attestors.expression", "attestors.wildcard", "certificates.read_certificates", "keys.pem_blocks",
     "keys.read_keys", "logentry.read_legacy_entry", "merkle.read_checkpoint", "payloads.predicate_type_of",
-    "strictjson.decode_base64",
+    "strictjson.decode_base64", "strictjson.encode_text",
 )  # fmt: skip
 
 EXEMPT: Mapping[str, str] = {
@@ -78,13 +80,24 @@ EXEMPT: Mapping[str, str] = {
             for name in (
                 "attestors.constraints_of", "certificates.check_chain", "certificates.check_code_signing",
                 "certificates.extensions_of", "certificates.issuer_of", "certificates.subjects_of", "logentry.check_entry",
-                "logentry.read_log_entry", "merkle.root_of", "payloads.read_envelope", "payloads.read_statement",
+                "logentry.read_log_entry", "merkle.root_of", "notary.algorithms.check_signature", "notary.verify.verify_notary", "payloads.read_envelope", "payloads.read_statement",
                 "signature.read_attestation_layer", "signature.read_signature_layer", "strictjson.text_of",
                 "timestamps.check_timestamp", "transparency.check_certificate_logged", "verify.verify", "verify.verify_set",
             )
         ),
         "takes what a function with a row has read",
     ),
+    **dict.fromkeys(
+        (f"images.verification.notary.chain.{name}" for name in ("check_issued", "check_valid", "revocation_urls")),
+        "takes the chain of an envelope: `read_notary` refuses more than 10 certificates",
+    ),
+    **dict.fromkeys(
+        ("images.verification.notary.algorithms.algorithm_of", "images.verification.notary.chain.check_leaf"),
+        "takes one key or certificate that a function with a row has read",
+    ),
+    "images.manifests.compare.same_object": "compares four fields",
+    "images.manifests.compare.signature_fields": "makes seven texts of the domain that a policy wrote",
+    "images.verification.writtenfields.read_items": "looks at the type of a value",
     "kube.kinds.read_groups": "reads the table of kinds of this package",
     **dict.fromkeys(
         (
@@ -378,6 +391,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     }
     return {
         **signatures,
+        **signed_documents(call, _pod),
         "kube.selector.format_selector": {
             "labels": lambda size: call(format_selector, {"matchLabels": _labels(size)}),
             "values": lambda size: call(

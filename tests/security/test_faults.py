@@ -359,6 +359,9 @@ _LIKE_OTHERS = "no case; its neighbours in the same `try` are sites"
 _PLANNED = "asked while a plan is made, whose candidates are sites"
 _AFTERWARDS = "asked after the answer by `Triggers`, which lets a fault end the work of its rule only"
 _TABLE = "reached through a table that was made on import"
+_VERIFIES = "needs a registry that answers: see tests/unit/engine/actions/test_verify_images.py"
+_VERIFIES_CEL = "needs a registry that answers: see tests/unit/engine/actions/cel/test_images.py"
+_MANIFESTS = "needs a manifest signed by a key of the test: see tests/unit/engine/actions/test_verify_manifests.py"
 UNREACHED: Mapping[str, str] = {
     **{
         f"pyverno.engine.{name}": _AFTERWARDS
@@ -381,10 +384,118 @@ UNREACHED: Mapping[str, str] = {
         )
     },
     **{
-        f"pyverno.engine.imagesource.NoImages.{name}": "asked by rules that verify images"
-        for name in ("public_key", "resolve", "signatures", "trust_root")
+        f"pyverno.engine.actions.cel.images.{name}": _VERIFIES_CEL
+        for name in (
+            "ImageSelection._builtin",
+            "ImageSelection._matches",
+            "ImageSelection.applies",
+            "ImageSelection.found",
+            "ImageSelection.open",
+            "ImageSelection.pinnable",
+            "ImageValidatingCheck.exempt",
+            "ImageValidatingCheck.properties",
+            "ImageValidatingCheck.run",
+            "PinDigests.exempt",
+            "PinDigests.run",
+            "RequiredImages.exempt",
+            "RequiredImages.run",
+            "_message",
+            "_object",
+            "_texts",
+        )
     },
-    "pyverno.offline.host.OfflineHost.image_source": "asked by rules that verify images",
+    **{
+        f"pyverno.engine.actions.verify_images.{name}": _VERIFIES
+        for name in (
+            "_BlockAtWork._allowed",
+            "_BlockAtWork._attested",
+            "_BlockAtWork._unmet",
+            "_first_problem",
+            "_is_unchanged",
+            "_unattested",
+            "_unreadable",
+        )
+    },
+    **{
+        f"pyverno.engine.actions.verify_manifests.{name}": _MANIFESTS
+        for name in (
+            "VerifyManifests._difference",
+            "VerifyManifests._judge",
+            "VerifyManifests._sets",
+            "VerifyManifests.run",
+            "_failed",
+            "_log",
+            "_passed",
+            "_without_logs",
+            "read_manifest_attestors",
+        )
+    },
+    **{
+        f"pyverno.engine.cel.images.{name}": _VERIFIES_CEL
+        for name in (
+            "ImageWorld._attestation",
+            "ImageWorld._built",
+            "ImageWorld._name",
+            "ImageWorld._verifies",
+            "ImageWorld.at_work",
+            "ImageWorld.image_metadata",
+            "ImageWorld.image_payload",
+            "ImageWorld.verify_image",
+            "verified_images",
+        )
+    },
+    **{
+        f"pyverno.engine.imageverification.{name}": _VERIFIES
+        for name in (
+            "demands.read_demands",
+            "notary._notary_attestor",
+            "notary._problem",
+            "notary.check_notary",
+            "passes.PassCache.add",
+            "passes.PassCache.has",
+            "pinning._child",
+            "pinning._with",
+            "pinning.pinned",
+            "pinning.text_at",
+            "verifier.ImageAtWork._held",
+            "verifier.ImageAtWork._read",
+            "verifier.ImageAtWork._stored",
+            "verifier.ImageAtWork.check_signatures",
+            "verifier.ImageAtWork.check_statements",
+            "verifier.ImageAtWork.now",
+            "verifier.ImageAtWork.repository",
+            "verifier._attestors_in",
+            "verifier._read_all",
+        )
+    },
+    **{
+        f"pyverno.images.manifests.{name}": _MANIFESTS
+        for name in (
+            "compare.difference",
+            "compare.same_object",
+            "signed.read_signed_manifest",
+        )
+    },
+    **{
+        f"pyverno.images.verification.{name}": _VERIFIES
+        for name in (
+            "notary.envelope.read_notary",
+            "notary.verify.verify_notary",
+            "payloads.predicate_type_of",
+            "signature.read_attestation_layer",
+            "signature.read_bundle",
+            "signature.read_signature_layer",
+            "verify.verify",
+            "verify.verify_set",
+            "written.read_attestor_sets",
+            "writtenfields.read_items",
+        )
+    },
+    "pyverno.images.info.parse_image": _VERIFIES_CEL,
+    "pyverno.engine.broker.Broker.described_image": _VERIFIES_CEL,
+    "pyverno.engine.broker.Broker.image_signatures": _VERIFIES,
+    "pyverno.engine.imagesource.NoImages.data": _VERIFIES_CEL,
+    "pyverno.engine.imagesource.NoImages.signatures": _VERIFIES,
     **{f"pyverno.engine.origin.Origin.{name}": "read by controllers" for name in ("is_copy", "of")},
     "pyverno.kube.gvk.join_api_version": "for subresources that are kinds of their own",
     "pyverno.engine.actions.cel.authorize._envoy": _TABLE,
