@@ -293,7 +293,7 @@ _CLOSED: Final = (
         "I5", "an error denies where the policy enforces and fails",
         "failing_closed::test_a_loader_that_fails_denies failing_closed::test_a_condition_that_errs_denies"
         " failing_closed::test_a_lister_of_an_expression_that_fails_denies"
-        " failing_closed::test_image_rules_without_an_engine_deny"
+        " failing_closed::test_image_rules_without_a_registry_deny"
         " admission::test_a_world_that_is_away_denies_by_failure_policy",
         (_DECISION, "return result.status is Status.ERROR and _is_enforced(result)", "return False"),
     ),
@@ -334,7 +334,7 @@ _CLOSED: Final = (
          "for step in policies.plan(phases, key, budget.deadline) if request.object is not None else ():"),
     ),
     _guard(
-        "I7", "what cannot be verified is an error", "failing_closed::test_image_rules_without_an_engine_deny",
+        "I7", "what cannot be verified is an error", "failing_closed::test_image_rules_without_a_registry_deny",
         ("engine/actions/unavailable.py", "return (Verdict(Status.ERROR, self.message),)", "return ()"),
     ),
     _guard(
