@@ -296,7 +296,7 @@ class ApiServer(Reads):
             raise not_converted(type.gvk, wanted, error) from None
         if decoded.problems:
             raise undeclared(wanted, decoded.problems)
-        # what was decoded holds the empty parts that its kind cannot be without; nobody applied those
+        # decoded objects hold the empty parts that their kind requires; no manager applied those
         return wanted
 
     def scale_patch(self, patch: Patch) -> Callable[[JSONObject], JSONObject]:

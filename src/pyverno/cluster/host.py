@@ -263,7 +263,7 @@ class ClusterHost:
 
     @property
     def supplies_variables(self) -> bool:
-        """False: nobody supplies variables to a cluster."""
+        """False: a cluster has no values file."""
         return False
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:

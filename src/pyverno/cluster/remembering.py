@@ -84,7 +84,7 @@ class RememberingHost:
         return self._once(("map", namespace, name), lambda: self._inner.config_map(namespace, name))
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
-        """Ask the API server whether somebody may do something."""
+        """Ask the API server whether an account has a permission."""
         return self._inner.authorize(check)  # type: ignore[attr-defined,no-any-return]  # a cluster's host can
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
@@ -114,7 +114,7 @@ class RememberingHost:
 
     @property
     def supplies_variables(self) -> bool:
-        """False: nobody supplies variables to a cluster."""
+        """False: a cluster has no values file."""
         return False
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:

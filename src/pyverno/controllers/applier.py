@@ -165,7 +165,7 @@ class EffectApplier:
                     return Applied(effect, Change.UNCHANGED, target, current)
                 return await self._update(effect, gvr, body, current, key)
             except StatusError as error:
-                # a 404 of a creation is about the namespace, one of an update about an object that is gone since
+                # a 404 of a creation means the namespace, one of an update an object that was deleted since
                 if error.status != _CONFLICT and (error.status != _NOT_FOUND or current is None):
                     raise
                 current = await self._read(gvr, name, namespace)

@@ -217,7 +217,7 @@ async def _read_all(client: Client, kinds: KindTable, gvr: GVR, live: _Live, *, 
     try:
         found = await client.list(gvr)
     except StatusError as error:
-        # without them an answer could be wrong, which is told and makes the run fail
+        # without them results could be wrong: the error is printed, and the run fails
         live.problems.append(UsageError(f"{gvr.resource} cannot be listed: {error.message}"))
         return
     into([_complete(item, info) for item in found["items"]])

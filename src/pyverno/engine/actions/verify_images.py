@@ -268,7 +268,7 @@ class _BlockAtWork:
         if not demand.type:
             raise _FailedError(f"{demand.path}: missing type")
         if not demand.attestors:
-            # Kyverno reads the statement unverified; what nobody signed proves nothing
+            # Kyverno reads the statement unverified; an unsigned statement proves nothing
             raise _FailedError(f"{demand.path}.attestors: an attestor is required")
         predicate: JSON = None
         for each in demand.attestors:

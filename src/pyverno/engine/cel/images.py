@@ -105,7 +105,7 @@ class ImageWorld(BrokerWorld):
         attestors = AttestorSet(attestor.path, (attestor,), 1)
         if attestation is not None and not attestation.predicate_type:
             raise HostUnavailableError("attestations that are referrers are not available in this version of pyverno")
-        # Kyverno looks at layers only where there are no bundles; one that somebody adds must not hide the others
+        # Kyverno looks at layers only where there are no bundles; an added signature must not hide the others
         legacy = SignatureForm.SIGNATURE_TAG if attestation is None else SignatureForm.ATTESTATION_TAG
         problems: Sequence[str] = ()
         for form in (SignatureForm.BUNDLE, legacy):

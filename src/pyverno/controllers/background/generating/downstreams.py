@@ -323,7 +323,7 @@ def _digest(metadata: JSONObject) -> int:
 
 
 def _annotation(metadata: JSONObject) -> JSONObject:
-    """Read the annotation of the last change; one that somebody else spoilt says nothing."""
+    """Read the annotation of the last change; an invalid one is ignored."""
     text = (metadata.get("annotations") or {}).get(CAUSE_ANNOTATION)
     try:
         found = orjson.loads(text) if isinstance(text, str) else {}

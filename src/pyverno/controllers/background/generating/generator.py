@@ -334,7 +334,7 @@ class Generator:
 
 
 def _rules(run: _Run) -> tuple[CompiledRule, ...]:
-    """Return the compiled rules that the work is about."""
+    """Return the compiled rules of the work."""
     return tuple(rule for rule in run.policy.rules if rule.stage is Stage.GENERATE and rule_key(rule.info) in run.rules)
 
 

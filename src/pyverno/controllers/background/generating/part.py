@@ -72,7 +72,7 @@ class Generating:
     # ---------------------------------------------------------------------------------------------------------- wakes
 
     def _downstream_changed(self, _notice: Notice, downstream: Downstream) -> None:
-        """Have an object that somebody changed or deleted brought back, if its rule keeps it in step."""
+        """Restore an object that was changed or deleted, if its rule synchronizes it."""
         compiled = self._context.state.store.compiled().get(downstream.policy)
         rule = facts_of(compiled).get(downstream.origin.rule)
         if rule is not None and rule.synchronize:
