@@ -1,4 +1,4 @@
-"""The guards of the verification of signatures, in the form of `tests.security.guards`.
+"""The guards of the verification of signatures (I7).
 
 Each row: the name of the guard, its test, its module (below `images/verification` unless it begins with a room), the
 text that is taken away, and what stands there then.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["IMAGE_GUARDS"]
+from tests.security.guards.guard import guard
+
+__all__ = ["SIGNATURES"]
 
 _VERIFY, _NOTARY = "images/verification/test_verify.py", "images/verification/notary/test_verify.py"
 _WRONG: Final = f"tests/unit/{_VERIFY}::test_a_wrong_signature_fails_with_its_reason"
@@ -25,7 +27,7 @@ _COUNT: Final = (
 _MESSAGE: Final = "tests/unit/images/manifests/test_signed.py::test_a_message_that_cannot_be_read_is_an_error"
 _BROKEN: Final = f"tests/unit/{_NOTARY}::test_an_envelope_that_cannot_be_read_is_an_error"
 
-IMAGE_GUARDS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
+_ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
         "a signature is for one digest",
         _WRONG,
@@ -288,3 +290,13 @@ IMAGE_GUARDS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ),
 )
 """Name, test, module, text and replacement of each guard."""
+
+SIGNATURES: Final = tuple(
+    guard(
+        "I7",
+        f"signatures: {name}",
+        test,
+        (module if module.startswith(("engine/", "images/")) else f"images/verification/{module}", text, other),
+    )
+    for name, test, module, text, other in _ROWS
+)

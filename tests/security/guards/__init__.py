@@ -1,0 +1,55 @@
+"""The guards that the security tests hold, and how each is taken away: a module for each part of the register.
+
+Nothing here may import the package: the source is text to it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.guards.admission import ADMISSION
+from tests.security.guards.advisories import ADVISORIES
+from tests.security.guards.confinement import CONFINEMENT
+from tests.security.guards.containment import CONTAINMENT
+from tests.security.guards.controllers import DELETIONS, WRITES
+from tests.security.guards.costs import GROWTH, PRICES
+from tests.security.guards.data import INERT, SILENT
+from tests.security.guards.egress import EGRESS
+from tests.security.guards.failing import FAILING
+from tests.security.guards.guard import Edit, Guard
+from tests.security.guards.images import VERIFICATION
+from tests.security.guards.limits import LIMITS
+from tests.security.guards.signatures import SIGNATURES
+
+__all__ = ["GUARDS", "WITHOUT_GUARD", "Edit", "Guard"]
+
+GUARDS: Final = (
+    *CONFINEMENT,
+    *EGRESS,
+    *FAILING,
+    *LIMITS,
+    *INERT,
+    *CONTAINMENT,
+    *ADMISSION,
+    *GROWTH,
+    *SILENT,
+    *ADVISORIES,
+    *WRITES,
+    *DELETIONS,
+    *PRICES,
+    *SIGNATURES,
+    *VERIFICATION,
+)
+"""Every guard; `python -m tests.security.mutants` takes each away."""
+
+WITHOUT_GUARD: Final = {
+    "test_source.py": "looks at the source; its own test plants what it must find",
+    "test_guards.py": "looks at this table",
+    "test_most_of_these_rules_err": "looks at the other test of its file",
+    "test_a_call_on_large_arguments_ends_soon": "takes the time, at night only; its twins count steps",
+    "test_every_site_was_hit": "looks at the other tests of its file",
+    "test_register.py": "looks at the register",
+    "test_external_addresses_of_services_are_denied": "its guard is a policy of the library, which is no module",
+    "test_an_unreadable_folder_is_said": "does not run for root, who can read every folder",
+}
+"""Tests that no guard can be named for, by file or node id, with the reason."""

@@ -1,0 +1,132 @@
+# ruff: noqa: E501 - texts of the source stand here as they are there
+"""The guards that keep policies of a namespace in it (I1), and API paths canonical (I2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.guards.guard import guard
+
+__all__ = ["CONFINEMENT"]
+
+_BROKER: Final = "engine/broker.py"
+_APIPATH: Final = "kube/apipath.py"
+_MATCH: Final = "engine/match.py"
+_WORLD: Final = "engine/cel/world.py"
+
+CONFINEMENT: Final = (
+    guard(
+        "I1", "API paths of other namespaces and of the cluster are refused",
+        "confinement::test_a_namespaced_policy_calls_no_foreign_path"
+        " admission::test_a_namespaced_policy_can_not_make_the_webhook_read_elsewhere",
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if False:"),
+    ),
+    guard(
+        "I1", "twin: the own namespace is open", "confinement::test_a_namespaced_policy_reads_its_own_namespace",
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if True:"),
+    ),
+    guard(
+        "I1", "policies of a namespace only read", "confinement::test_a_namespaced_policy_may_not_write",
+        (_BROKER, "if method not in _READ_METHODS:", "if False:"),
+    ),
+    guard(
+        "I1", "objects and ConfigMaps are asked for in the own namespace only",
+        "confinement::test_a_namespaced_policy_reads_no_foreign_config_map"
+        " confinement::test_a_namespaced_policy_clones_nothing_from_elsewhere"
+        " confinement::test_a_namespaced_policy_patches_no_foreign_target",
+        (_BROKER, "if self.namespace and namespace != self.namespace:", "if False:"),
+        ("compiler/validation/generate.py",
+         'if problem:\n        findings.error("generate-scope", (*path, "namespace"), f"target',
+         'if False:\n        findings.error("generate-scope", (*path, "namespace"), f"target'),
+        ("compiler/validation/generate.py", 'if clones.namespace != (policy.namespace or ""):', "if False:"),
+        ("compiler/validation/spec.py", "if target.namespace and target.namespace != policy.namespace:", "if False:"),
+    ),
+    guard(
+        "I1", "policies of a namespace read no cluster-scoped objects",
+        "confinement::test_a_namespaced_policy_patches_no_cluster_scoped_target",
+        (_BROKER,
+         "if self.namespace and self.host.kinds.is_namespaced(GVK(*parse_api_version(api_version), kind)) is False:",
+         "if False:"),
+    ),
+    guard(
+        "I1", "services are not for context entries of namespaced policies",
+        "confinement::test_a_namespaced_policy_calls_no_service"
+        " egress::test_policies_of_a_namespace_call_services_only_where_that_is_opened",
+        (_BROKER, "        if self.namespace:\n", "        if False:\n"),
+    ),
+    guard(
+        "I1", "HTTP of expressions needs the flag",
+        "egress::test_policies_of_a_namespace_call_services_only_where_that_is_opened"
+        " cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        (_BROKER,
+         "if self.namespace and not (isinstance(self.host, NamespacedHttpHost) and self.host.allows_http_in_namespaces):",
+         "if False:"),
+        ("compiler/validation/cel.py", "    if policy.is_namespaced:\n", "    if False:\n"),
+    ),
+    guard(
+        "I1", "a namespaced policy is about objects of its namespace",
+        "confinement::test_a_namespaced_policy_matches_no_other_namespace",
+        (_MATCH, 'if self.policy_namespace and (key.namespace != self.policy_namespace or key.gvk.kind == "Namespace"):',
+         "if False:"),
+        (_MATCH, "if self.policy_namespace and self.policy_namespace != namespace_of(request, resource):", "if False:"),
+    ),
+    guard(
+        "I1", "owners do not cross namespaces", "confinement::test_clones_carry_no_owner_across_namespaces",
+        ("engine/actions/generate.py", 'metadata.pop("ownerReferences", None)', "pass"),
+    ),
+    guard(
+        "I1", "CEL: the global context is closed to namespaced policies",
+        "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        (_WORLD, 'if self.broker.namespace:\n            raise EvaluationError(f"a policy of namespace '
+         '`{self.broker.namespace}` may not read the global context")', "if False:\n            pass"),
+    ),
+    guard(
+        "I1", "CEL: generated objects stay in the namespace",
+        "cel_confinement::test_nothing_is_generated_beyond_the_namespace",
+        (_WORLD, "if own and namespace != own:", "if False:"),
+    ),
+    guard(
+        "I1", "CEL: kinds of the whole cluster are refused",
+        "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        (_WORLD, "if known is not None and not known.namespaced:", "if False:"),
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if False:"),
+    ),
+    guard(
+        "I1", "CEL: the authorizer tells nothing of other namespaces",
+        "cel_confinement::test_the_authorizer_is_not_asked_about_others",
+        (_WORLD, "self._confine_authorization(check)", "pass"),
+    ),
+    guard(
+        "I1", "CEL: functions for other namespaces are not declared",
+        "cel_confinement::test_other_namespaces_can_not_be_named",
+        ("lang/cel/presets.py", "for each in (NAMESPACED_RESOURCE, NAMESPACED_GENERATOR)}",
+         "for each in (NAMESPACED_GENERATOR,)}"),
+    ),
+    guard(
+        "I1", "CEL, twin: the own namespace answers", "cel_confinement::test_a_library_answers_for_the_own_namespace",
+        (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if True:"),
+    ),
+    guard(
+        "I2", "dot segments are refused",
+        "confinement::test_odd_paths_are_refused_for_every_policy"
+        " confinement::test_an_odd_path_that_variables_made_is_refused",
+        (_APIPATH, 'if part in (".", ".."):', "if False:"),
+    ),
+    guard(
+        "I2", "encoded and odd characters are refused", "confinement::test_odd_paths_are_refused_for_every_policy",
+        (_APIPATH, "if bad is not None:", "if False:"),
+    ),
+    guard(
+        "I2", "empty segments are refused", "confinement::test_odd_paths_are_refused_for_every_policy",
+        (_APIPATH, "if not part:", "if False:"),
+    ),
+    guard(
+        "I2", "parameters are on a list", "confinement::test_odd_paths_are_refused_for_every_policy",
+        (_APIPATH, "if key not in _QUERY_KEYS:", "if False:"),
+    ),
+    guard(
+        "I2", "the checked path is the one that is sent",
+        "confinement::test_the_path_that_is_sent_is_the_one_that_was_checked",
+        (_APIPATH, 'return f"{self.path}?{urlencode(self.query)}" if self.query else self.path', "return self.path"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,76 @@
+# ruff: noqa: E501 - texts of the source stand here as they are there
+"""The guards of how costs grow: linear merges, and a price for every function (I9)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.guards.guard import guard
+
+__all__ = ["GROWTH", "PRICES"]
+
+_FUNCTION: Final = "lang/jmespath/function.py"
+_COST: Final = "lang/jmespath/cost.py"
+
+GROWTH: Final = (
+    guard(
+        "I9", "elements of a patch are found by their names",
+        "cost::test_twice_the_containers_cost_about_twice",
+        ("kube/patch/mergedlists.py", "place = places.get(name)", "place = next((places[name] for each in (*had, *had, *had) if each == name[:0]), places.get(name))"),
+    ),
+    guard(
+        "I9", "named lists are not walked element by element",
+        "cost::test_a_merge_for_each_element_executes_about_as_much_for_each cost::test_large_pods_are_changed_within_the_budget",
+        ("kube/patch/mergedlists.py", "len(keys) == 1", "len(keys) == 9"),
+    ),
+    guard(
+        "I9", "anchors are charged for each element",
+        "cost::test_anchors_for_each_element_of_a_long_list_use_up_the_budget",
+        ("engine/actions/patches.py", "overlay.resolve(document, meter=budget)", "overlay.resolve(document)"),
+        may_hang=True,
+    ),
+    guard(
+        "I9", "conditions are charged for wildcards of the request",
+        "cost::test_wildcards_of_a_request_against_its_own_texts_are_counted",
+        ("engine/rules/conditions.py", "            runtime.budget.charge_steps(steps)", "            pass"),
+    ),
+    guard(
+        "I9", "long wildcards are not kept",
+        "caches::test_no_cache_keeps_a_text_that_is_longer_than_a_name",
+        ("kube/wildcard.py", "if len(pattern) <= MAX_NAME else compile_wildcard(pattern)(text)", "if pattern else False"),
+    ),
+    guard(
+        "I9", "plans of long texts are not kept",
+        "caches::test_plans_are_not_kept_for_texts_that_are_no_names",
+        ("engine/policyset.py", "if key.is_short:", "if True:"),
+    ),
+    guard(
+        "I9", "what is longer than a name is kept nowhere",
+        "caches::test_reviews_of_distinct_large_texts_leave_nothing_behind",
+        ("kube/names.py", "MAX_NAME: Final = 253", "MAX_NAME: Final = 1 << 30"),
+    ),
+)  # fmt: skip
+
+PRICES: Final = (
+    guard(
+        "I9", "a call is charged by the size of its arguments",
+        "function_costs::test_the_work_of_a_call_is_within_its_price"
+        " function_costs::test_a_call_on_large_arguments_is_refused_or_charged",
+        (_COST, "budget.charge_steps(1 + weight // per_step)", "budget.charge_steps()"),
+    ),
+    guard(
+        "I9", "a function must declare its cost",
+        "function_costs::test_a_function_that_declares_no_cost_can_not_be_registered",
+        (_FUNCTION, "    returns: str,\n    cost: Cost,\n", "    returns: str,\n    cost: Cost = Cost(),\n"),
+    ),
+    guard(
+        "I9", "comparing long texts is charged",
+        "function_costs::test_values_that_share_structure_are_refused_before_they_are_written_out",
+        (_COST, "budget.charge_bytes(len(left), per_step=_LONG_TEXT)", "pass"),
+    ),
+    guard(
+        "I9", "ordinary calls are nearly free",
+        "function_costs::test_ordinary_calls_are_nearly_free",
+        (_COST, "ITEM: Final = 32\n", "ITEM: Final = 32_000\n"),
+    ),
+)  # fmt: skip

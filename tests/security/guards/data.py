@@ -1,0 +1,74 @@
+# ruff: noqa: E501 - texts of the source stand here as they are there
+"""The guards that keep data inert (I10), and out of errors (I4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.guards.guard import guard
+
+__all__ = ["INERT", "SILENT"]
+
+_ENGINE: Final = "engine/engine.py"
+_TEMPLATE: Final = "lang/template/template.py"
+_FUNCTION: Final = "lang/jmespath/function.py"
+
+INERT: Final = (
+    guard(
+        "I10", "values are never scanned again",
+        "inert_data::test_text_of_an_object_is_inserted_as_it_is inert_data::test_text_of_an_answer_is_inserted_as_it_is"
+        " inert_data::test_a_mutation_copies_text_without_reading_it",
+        (_TEMPLATE, 'path: str = "", rescan: bool = False) -> Template:',
+         'path: str = "", rescan: bool = True) -> Template:'),
+    ),
+    guard(
+        "I10", "a nested variable fills a hole", "inert_data::test_a_nested_variable_is_a_name_not_syntax",
+        ("lang/template/slot.py",
+         "return query.evaluate(scope, runtime, tuple([values[hole] for hole in self.holes]), prefix + self.path)",
+         "filled = [values[hole] for hole in self.holes]\n"
+         "        query = compile_query(_filled(query.text, filled)) if filled else query\n"
+         "        return query.evaluate(scope, runtime, (), prefix + self.path)"),
+    ),
+    guard(
+        "I10", "wildcards stand in patterns only", "inert_data::test_an_objects_wildcards_match_only_themselves",
+        (_ENGINE, "course = _Course(request,", "course = _Course(_widened(request),"),
+        (_ENGINE, "def _passes(check:",
+         "def _widened(request: Request) -> Request:\n"
+         '    data = {key: "exact" if "*" in value else value for key, value in request.object["data"].items()}\n'
+         '    return request.with_object({**request.object, "data": data})\n\n\n'
+         "def _passes(check:"),
+    ),
+    guard(
+        "I10", "tags of YAML make no objects", "inert_data::test_yaml_tags_make_no_objects",
+        ("kube/yaml/scalars.py", "if accepts is None:\n        return text", "if accepts is None:\n        return object()"),
+    ),
+    guard(
+        "I10", "what is shown is quoted", "inert_data::test_denials_quote_what_they_show",
+        ("kube/yaml/writer.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
+    ),
+)  # fmt: skip
+
+SILENT: Final = (
+    guard(
+        "I4", "errors of functions describe their arguments",
+        "error_texts::test_no_function_shows_an_argument_in_its_error"
+        " error_texts::test_no_result_of_a_rule_shows_what_a_context_entry_holds",
+        (_FUNCTION, "text = f\"JMESPath function '{name}': argument #{number} ({describe(argument)}) is not {what}\"", "text = detailed or what"),
+    ),
+    guard(
+        "I4", "keys that come out of values are not shown",
+        "error_texts::test_no_operator_and_no_nested_variable_shows_a_value_in_its_error"
+        " error_texts::test_no_template_shows_a_value_in_its_error",
+        ("errors.py", 'shown = f"Unknown key ({len(key)} characters of a nested variable) in path" if is_data else text', "shown = text"),
+    ),
+    guard(
+        "I4", "the text of a patch is not shown",
+        "error_texts::test_no_patch_shows_a_value_in_its_error",
+        ("lang/template/patchtext.py", 'problem = f"patchesJson6902 is not JSON ({len(rendered)} characters)"', 'problem = f"patchesJson6902 is not JSON: {rendered}"'),
+    ),
+    guard(
+        "I4", "the whole text of an error is kept apart",
+        "error_texts::test_who_supplied_the_values_sees_them",
+        (_FUNCTION, 'detailed=prefix + detailed if detailed else ""', 'detailed=""'),
+    ),
+)  # fmt: skip

@@ -1,0 +1,109 @@
+# ruff: noqa: E501 - texts of the source stand here as they are there
+"""The guards that keep an error an error (I5), and exceptions narrow (I6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.guards.guard import guard
+
+__all__ = ["FAILING"]
+
+_MATCH: Final = "engine/match.py"
+_ENGINE: Final = "engine/engine.py"
+_DECISION: Final = "engine/decision.py"
+_EXCEPTIONS: Final = "engine/rules/exceptions.py"
+
+FAILING: Final = (
+    guard(
+        "I5", "an error of a rule is a result",
+        "failing_closed::test_a_loader_that_fails_denies failing_closed::test_a_condition_that_errs_denies"
+        " containment::test_one_poisoned_object_leaves_the_others_judged"
+        " admission::test_a_world_that_is_away_denies_by_failure_policy",
+        (_ENGINE, "return (error_verdict(error),)", "return ()"),
+        ("engine/actions/deny.py",
+         'return (Verdict(Status.ERROR, f"failed to check deny conditions: {error.message}"),)', "return ()"),
+    ),
+    guard(
+        "I5", "an error denies where the policy enforces and fails",
+        "failing_closed::test_a_loader_that_fails_denies failing_closed::test_a_condition_that_errs_denies"
+        " failing_closed::test_a_lister_of_an_expression_that_fails_denies"
+        " failing_closed::test_image_rules_without_a_registry_deny"
+        " admission::test_a_world_that_is_away_denies_by_failure_policy",
+        (_DECISION, "return result.status is Status.ERROR and _is_enforced(result)", "return False"),
+    ),
+    guard(
+        "I5", "errors between us and the API server are typed", "admission::test_errors_of_the_host_are_typed",
+        ("cluster/client.py",
+         'raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None', "raise"),
+    ),
+    guard(
+        "I5", "nothing that a requester sets skips a rule",
+        "failing_closed::test_no_value_of_any_metadata_skips_a_rule"
+        " failing_closed::test_no_metadata_of_the_requester_skips_a_rule"
+        " admission::test_no_field_that_a_user_sets_skips_evaluation",
+        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
+         'for step in () if "deletionTimestamp" in request.subject["metadata"]'
+         " else policies.plan(phases, key, budget.deadline):"),
+    ),
+    guard(
+        "I5", "an object of odd types is judged", "failing_closed::test_wrong_types_never_let_an_object_through",
+        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
+         "for step in policies.plan(phases, key, budget.deadline)"
+         ' if isinstance(request.subject["metadata"], dict) else ():'),
+    ),
+    guard(
+        "I5", "a projection absorbs no error of a function",
+        "tests/unit/lang/jmespath/test_compiler.py::test_an_error_of_a_function_is_an_error_under_every_projection",
+        ("lang/jmespath/compiler.py", "ABSORBED: Final = (UnknownKeyError, NullArgumentError)",
+         "ABSORBED: Final = (EvaluationError,)"),
+    ),
+    guard(
+        "I5", "a failed patch leaves the object", "failing_closed::test_a_failed_patch_leaves_the_object_as_it_was",
+        ("engine/actions/mutate.py", "return (Verdict(Status.ERROR, error.message),)",
+         "return (Verdict(Status.ERROR, error.message, patched={}),)"),
+    ),
+    guard(
+        "I5", "a DELETE is judged by what is deleted", "failing_closed::test_a_delete_is_judged_too",
+        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
+         "for step in policies.plan(phases, key, budget.deadline) if request.object is not None else ():"),
+    ),
+    guard(
+        "I7", "what cannot be verified is an error", "failing_closed::test_image_rules_without_a_registry_deny",
+        ("engine/actions/unavailable.py", "return (Verdict(Status.ERROR, self.message),)", "return ()"),
+    ),
+    guard(
+        "I6", "an exception is about what it matches", "exceptions::test_exceptions_are_never_merged",
+        (_EXCEPTIONS, "if self.matcher.mismatch(run.request, resource) is not None:", "if False:"),
+    ),
+    guard(
+        "I6", "what two exceptions allow together neither allows",
+        "exceptions::test_pod_security_exceptions_are_never_merged",
+        ("engine/actions/pod_security.py",
+         "outcome = check(run.resource, run.request.gvk.kind, exemption.pod_security)",
+         "outcome = self.check.check(\n"
+         "                    run.resource, run.request.gvk.kind, [each for one in exemptions for each in one.pod_security]\n"
+         "                )"),
+    ),
+    guard(
+        "I6", "an exception for an image is for that image",
+        "exceptions::test_an_exception_for_one_image_is_not_for_its_neighbour",
+        ("podsecurity/excludes.py", "            if errors:\n", "            if False:\n"),
+    ),
+    guard(
+        "I6", "an empty match exempts nobody", "exceptions::test_an_exception_with_an_empty_match_exempts_nobody",
+        (_MATCH, "if not self.blocks:", "if False:"),
+    ),
+    guard(
+        "I6", "exceptions count where they may live only",
+        "exception_namespaces::test_an_exception_of_a_tenant_has_no_effect",
+        ("controllers/state/policystore.py", 'if settings.namespace in ("*", namespace):', "if True:"),
+        ("controllers/state/policystore.py", "if not settings.enabled or item.errors or item.written is None:",
+         "if item.errors or item.written is None:"),
+    ),
+    guard(
+        "I6", "twin: an exception in the namespace that was named counts",
+        "exception_namespaces::test_an_exception_in_the_namespace_of_exceptions_counts",
+        ("controllers/state/policystore.py", 'if settings.namespace in ("*", namespace):', "if False:"),
+    ),
+)  # fmt: skip

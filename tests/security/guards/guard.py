@@ -1,0 +1,40 @@
+"""What a guard is: the text of a module that holds it, another text that takes it away, and the tests that must notice.
+
+Tests that hold a guard to let harmless requests pass ("twins") are proven by a guard that lets nothing pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Edit", "Guard", "guard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """In a module (below `src/pyverno`) one text stands for another; it must be there exactly once."""
+
+    module: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What is taken away, for which row of the register, and the tests (node ids) that must then fail.
+
+    `may_hang` says that a test which never ends has failed: that is what the guard is against.
+    """
+
+    row: str
+    name: str
+    tests: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    may_hang: bool = False
+
+
+def guard(row: str, name: str, tests: str, *edits: tuple[str, str, str], may_hang: bool = False) -> Guard:
+    """Make a guard of tests as `file::test` below tests/security, or as whole paths, separated by spaces."""
+    found = tuple(each if each.startswith("tests/") else f"tests/security/test_{each}" for each in tests.split())
+    nodes = tuple(each.replace("::", ".py::", 1) if ".py" not in each else each for each in found)
+    return Guard(row, name, nodes, tuple(Edit(*edit) for edit in edits), may_hang)
