@@ -22,6 +22,7 @@ from scripts.reference_pages.operators import operators
 from scripts.reference_pages.patterns import patterns
 from scripts.reference_pages.pod_security import pod_security
 from scripts.reference_pages.policy_kinds import policy_kinds
+from scripts.reference_pages.policy_library import policy_library
 
 __all__ = ["PAGES", "main"]
 
@@ -29,6 +30,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "policy-kinds.md": ("policy kinds and their fields", policy_kinds),
+    "policy-library.md": ("policies of the library by category", policy_library),
     "patterns.md": ("anchors and pattern operators", patterns),
     "condition-operators.md": ("operators of conditions", operators),
     "jmespath-functions.md": ("functions of expressions", functions),

@@ -74,6 +74,12 @@ def _report() -> click.Command:
     return report
 
 
+def _policies() -> click.Command:
+    from pyverno.cli.policies.command import policies
+
+    return policies
+
+
 def _controller() -> click.Command:
     from pyverno.cli.controller.command import controller
 
@@ -130,6 +136,7 @@ COMMANDS: Mapping[str, Row] = {
     "sandbox": Row(_sandbox, "Run a Kubernetes API server in this process, for kubectl."),
     "jp": Row(_jp, "Work with JMESPath expressions: query, parse, function."),
     "cel": Row(_cel, "Work with CEL expressions: eval, check, functions."),
+    "policies": Row(_policies, "Find, show, copy and apply policies of the library."),
     "create": Row(_create, "Create files of Kyverno's command line from templates."),
     "controller": Row(_controller, "Run a controller in, or beside, a cluster."),
     "install": Row(_install, "Print the manifests that install the controllers."),

@@ -1,4 +1,7 @@
-"""The policy arguments of a command: files, folders, globs, standard input and git repositories, read into documents.
+"""The policy arguments of a command, read into documents.
+
+An argument is a file, a folder, a glob, `-` for standard input, the address of a git repository, or a name of the
+policy library such as `@pod-security/restricted`.
 
 A folder may hold other things beside policies (tests, manifests): documents of other API groups are left out
 there, while a file that is named itself must hold policies only.
@@ -44,6 +47,10 @@ def load_policy_documents(
                 # COMPAT: the branch of the first address holds for those after it (F2.3)
                 branch = source.branch
                 _take(loaded, _from_git(source, credentials), is_folder=True)
+            elif text.startswith("@"):
+                from pyverno.offline.policylibrary import find_controls  # as above
+
+                _take(loaded, load_files([str(control.path) for control in find_controls(text)]), is_folder=False)
             else:
                 check_local(text)
                 found = load_files([text], stdin=stdin if text == STDIN else None)
