@@ -43,7 +43,7 @@ def sign_manifest(
             found[f"{domain}/certificate{suffix}"] = _pack(signer.leaf.pem.encode())
         if is_logged:
             pem = signer.leaf.pem if signer.leaf is not None else signer.public_pem
-            entry = signer.world.log.hashed_record(signed, signature, pem, signer.world.now + 60)
+            entry = signer.services.log.hashed_record(signed, signature, pem, signer.services.now + 60)
             found[f"{domain}/bundle{suffix}"] = _pack(entry.legacy.encode())
     result = deepcopy(manifest)
     result["metadata"].setdefault("annotations", {}).update(found)

@@ -17,7 +17,7 @@ from tests.authority.certificates import Authority, Leaf, public_der
 from tests.authority.log import Log, b64
 from tests.authority.timestamps import TimeAuthority
 
-__all__ = ["IMAGE_SIGNATURE", "Layer", "Signer", "World"]
+__all__ = ["IMAGE_SIGNATURE", "Layer", "Signer", "SigningServices"]
 
 IMAGE_SIGNATURE = "https://sigstore.dev/cosign/sign/v1"
 _IN_TOTO = "application/vnd.in-toto+json"
@@ -32,7 +32,7 @@ class Layer:
 
 
 @dataclass
-class World:
+class SigningServices:
     """An authority, a log and a time stamp authority that trust roots and signers share."""
 
     now: int = 1_700_000_000
@@ -94,7 +94,7 @@ class Signer:
     """Signs with a key, and with a certificate for it when there is one."""
 
     key: ec.EllipticCurvePrivateKey
-    world: World
+    services: SigningServices
     leaf: Leaf | None = None
 
     @property
@@ -126,10 +126,10 @@ class Signer:
         found = {"dev.cosignproject.cosign/signature": b64(signature), **self._certificates()}
         moment = self._time(time)
         if is_logged:
-            entry = self.world.log.hashed_record(blob, signature, self._signer_pem, moment)
+            entry = self.services.log.hashed_record(blob, signature, self._signer_pem, moment)
             found["dev.sigstore.cosign/bundle"] = entry.legacy
         if is_stamped:
-            stamp = self.world.time_authority.stamp(signature, moment)
+            stamp = self.services.time_authority.stamp(signature, moment)
             found["dev.sigstore.cosign/rfc3161timestamp"] = json.dumps({"SignedRFC3161Timestamp": b64(stamp)})
         return Layer(blob, found)
 
@@ -145,7 +145,7 @@ class Signer:
             **self._certificates(),
         }
         if is_logged:
-            entry = self.world.log.envelope(blob, payload, signature, self._signer_pem, self._time(time))
+            entry = self.services.log.envelope(blob, payload, signature, self._signer_pem, self._time(time))
             found["dev.sigstore.cosign/bundle"] = entry.legacy
         return Layer(blob, found)
 
@@ -170,10 +170,10 @@ class Signer:
         if is_logged:
             blob = json.dumps(envelope).encode()
             material["tlogEntries"] = [
-                self.world.log.envelope(blob, payload, signature, self._signer_pem, moment).bundled
+                self.services.log.envelope(blob, payload, signature, self._signer_pem, moment).bundled
             ]
         if is_stamped:
-            stamp = self.world.time_authority.stamp(signature, moment)
+            stamp = self.services.time_authority.stamp(signature, moment)
             material["timestampVerificationData"] = {"rfc3161Timestamps": [{"signedTimestamp": b64(stamp)}]}
         return {
             "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
@@ -190,7 +190,7 @@ class Signer:
         return self.leaf.pem if self.leaf is not None else self.public_pem
 
     def _time(self, time: int | None) -> int:
-        return self.world.now + 60 if time is None else time
+        return self.services.now + 60 if time is None else time
 
     def _certificates(self) -> dict[str, str]:
         if self.leaf is None:

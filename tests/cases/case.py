@@ -37,7 +37,7 @@ _HOST_FIELDS = {"objects", "targets", "answers", "globalEntries", "images", "now
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedWorld:
+class RecordedSystem:
     """A clock that stands still, and bits that are always the same."""
 
     nanoseconds: int
@@ -148,7 +148,7 @@ class Case:
             images={image["image"]: image for image in self.world.get("images", [])},
             global_entries=self.world.get("globalEntries", {}),
             supply=self.values.supply,
-            world=RecordedWorld(parse_rfc3339(str(self.world.get("now", "2024-02-29T12:00:00Z"))).nanoseconds),
+            system=RecordedSystem(parse_rfc3339(str(self.world.get("now", "2024-02-29T12:00:00Z"))).nanoseconds),
         )
 
     def requests(self) -> Iterator[Request]:

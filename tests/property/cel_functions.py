@@ -10,13 +10,14 @@ from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.kube.quantity import parse_quantity
 from pyverno.kube.semver import parse_version
 from pyverno.lang.cel.declarations import Overload
+from pyverno.lang.cel.host import Decision
 from pyverno.lang.cel.libraries.addresses import NETWORK, parse_cidr, parse_ip
 from pyverno.lang.cel.libraries.authorizer import Answer, Authorizer, GroupCheck, PathCheck, ResourceCheck
 from pyverno.lang.cel.libraries.formats import named
 from pyverno.lang.cel.libraries.jwt import KeySet
 from pyverno.lang.cel.libraries.kubernetes.urls import url
+from pyverno.lang.cel.libraries.kyverno.hostcalls import GVR, LibraryContext
 from pyverno.lang.cel.libraries.kyverno.images import parse_image
-from pyverno.lang.cel.libraries.kyverno.world import GVR, LibraryContext
 from pyverno.lang.cel.libraries.strings import STRINGS
 from pyverno.lang.cel.presets import (
     STANDARD,
@@ -26,13 +27,12 @@ from pyverno.lang.cel.presets import (
 from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import NONE, Optional, StructValue, TypedMap, new_map
-from pyverno.lang.cel.world import Decision
 from pyverno.policy.kinds import Family, kinds_of
 
-__all__ = ["VALUES", "FixedWorld", "fitting", "overloads"]
+__all__ = ["VALUES", "FixedHost", "fitting", "overloads"]
 
 
-class FixedWorld:
+class FixedHost:
     """A clock that stands still, a coin with one side, and no names."""
 
     def now(self) -> int:

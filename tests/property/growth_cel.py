@@ -1,6 +1,6 @@
 """The functions of CEL under the doubling law: every overload of every library, its arguments of every shape.
 
-An overload that asks the world is priced by its calls; it is named in `ASKS_WORLD`. A type that no request holds is
+An overload that asks the world is priced by its calls; it is named in `ASKS_HOST`. A type that no request holds is
 made by an expression (`MAKERS`): a new one needs a row there.
 """
 
@@ -26,9 +26,9 @@ from pyverno.policy.kinds import POLICY_KINDS, Family
 from tests.property.growth import Call, Shape, Subject
 from tests.property.growth_inputs import text, text_names, value_shapes
 
-__all__ = ["ASKS_WORLD", "MAKERS", "cel_subjects", "macro_names", "overloads"]
+__all__ = ["ASKS_HOST", "MAKERS", "cel_subjects", "macro_names", "overloads"]
 
-ASKS_WORLD = frozenset({
+ASKS_HOST = frozenset({
     "kyverno.generator", "kyverno.globalcontext", "kyverno.http", "kyverno.imagedata", "kyverno.imageverify",
     "kyverno.resource", "kubernetes.authz", "kubernetes.authzSelectors", "kyverno.random", "kyverno.time",
 })  # fmt: skip
@@ -110,7 +110,7 @@ def macro_names() -> frozenset[str]:
 def cel_subjects(*, samples: int, seed: int = 11) -> Iterator[Subject]:
     """Yield every overload that does not ask the world, and the macros."""
     for environment, library, name, overload in overloads():
-        if library.name in ASKS_WORLD:
+        if library.name in ASKS_HOST:
             continue
         title = f"cel {name} {overload.signature}"
         chance = Random(f"{seed}{title}")  # noqa: S311 - shapes, no secret

@@ -28,7 +28,7 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-class _World:
+class _FixedHost:
     def now(self) -> int:
         return 1_700_000_000_000_000_000
 
@@ -39,7 +39,7 @@ class _World:
         return ("192.0.2.1",)
 
 
-_WORLD = _World()
+_HOST = _FixedHost()
 
 
 def jmespath_subjects(*, samples: int, seed: int = 11) -> Iterator[Subject]:
@@ -92,6 +92,6 @@ def _call(written: str, makes) -> Shape:
 
     def shape(size: int) -> Call:
         data: JSON = {letter: make(size) for letter, make in zip("abcdef", makes, strict=False) if make}
-        return lambda budget: expression.evaluate(data, Runtime(_WORLD, budget))
+        return lambda budget: expression.evaluate(data, Runtime(_HOST, budget))
 
     return shape

@@ -20,7 +20,7 @@ from pyverno.lang.cel.runtime.steps import Step
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import instant
 from pyverno.lang.runtime import Budget, Runtime
-from tests.property.cel_functions import VALUES, FixedWorld, fitting, overloads
+from tests.property.cel_functions import VALUES, FixedHost, fitting, overloads
 from tests.property.profile import examples
 
 SAMPLED = examples(30)
@@ -38,7 +38,7 @@ def given(value: Value) -> Step:
 def called(name: str, overload: Overload, values: tuple[Value, ...]) -> tuple[str, Value]:
     """Return `value` and the value, or `error` and the typed error, of a call."""
     run = call_run(name, (overload,), tuple(map(given, values)))
-    evaluation = Evaluation(Runtime(FixedWorld(), Budget(steps=100_000)))
+    evaluation = Evaluation(Runtime(FixedHost(), Budget(steps=100_000)))
     try:
         return "value", run(evaluation.frame)
     except (EvaluationError, BudgetExceededError) as error:
@@ -104,11 +104,11 @@ def test_a_null_where_a_map_was_promised_is_an_error_of_the_expression() -> None
         def get_resource(self, *_: Any) -> None:
             return None
 
-    world: Any = Nowhere()
+    host: Any = Nowhere()
     program = environment.compile("size(resource.Get('v1', 'pods', 'a', 'b')) == 0 || true")
-    assert program.evaluate({}, world=world) is True
+    assert program.evaluate({}, host=host) is True
     with pytest.raises(EvaluationError) as caught:
-        environment.compile("size(resource.Get('v1', 'pods', 'a', 'b'))").evaluate({}, world=world)
+        environment.compile("size(resource.Get('v1', 'pods', 'a', 'b'))").evaluate({}, host=host)
     assert caught.value.message == "no such overload: size"
 
 
@@ -151,7 +151,7 @@ def test_both_tiers_agree_on_every_function() -> None:
                 bindings = dict(zip(_NAMES, values, strict=False))
                 passed = passes(bindings) if passes is not None else False
                 try:
-                    outcome = program.evaluate(bindings, Runtime(FixedWorld(), Budget(steps=100_000)))
+                    outcome = program.evaluate(bindings, Runtime(FixedHost(), Budget(steps=100_000)))
                 except PyvernoError as error:
                     outcome = error
                 assert not passed or outcome is True, (tested, values, outcome)

@@ -24,7 +24,7 @@ from tests.property.growth_actions import (
     action_subjects,
     policy_subjects,
 )
-from tests.property.growth_cel import ASKS_WORLD, MACROS, MAKERS, cel_subjects, macro_names, overloads
+from tests.property.growth_cel import ASKS_HOST, MACROS, MAKERS, cel_subjects, macro_names, overloads
 from tests.property.growth_jmespath import jmespath_subjects
 from tests.property.growth_kube import EXEMPT, kube_subjects, listed, public_functions
 from tests.property.growth_writers import REPORT_EXEMPT, REPORT_ROWS, report_functions, writer_subjects
@@ -104,7 +104,7 @@ def test_every_macro_and_type_of_cel_has_a_row() -> None:
     """Overloads are found in the libraries; macros need an expression and opaque types a maker."""
     needed: set[str] = set()
     for _, library, _, overload in overloads():
-        if library.name not in ASKS_WORLD:
+        if library.name not in ASKS_HOST:
             needed |= {name for type_ in overload.signature.params for name in _opaque_names(type_)}
     assert needed - {*MAKERS} == set()
     assert macro_names() - {*MACROS} == set()

@@ -40,17 +40,17 @@ from pyverno.registry.challenge import parse_challenges
 from pyverno.registry.client import Manifest, layers_of
 from pyverno.registry.credentials import read_docker_config
 from tests.authority.notary import COSE, JWS, NotarySigner
-from tests.authority.signing import World
+from tests.authority.signing import SigningServices
 
 NIGHTLY = bool(os.environ.get("PYVERNO_NIGHTLY"))
 ROUNDS = 1_000_000 if NIGHTLY else 10_000
 DIGEST = "sha256:" + "ab" * 32
-WORLD = World()
-ROOT = read_trust_root(WORLD.trusted_root())
-KEYED, STRANGER = WORLD.keyed(), WORLD.keyed()
-DEVELOPER = WORLD.keyless()
+SERVICES = SigningServices()
+ROOT = read_trust_root(SERVICES.trusted_root())
+KEYED, STRANGER = SERVICES.keyed(), SERVICES.keyed()
+DEVELOPER = SERVICES.keyless()
 NOTARY, FOREIGN = NotarySigner(), NotarySigner()
-EXPECTED = Expected(DIGEST, IMAGE_SIGNATURE, WORLD.now + 10**6)
+EXPECTED = Expected(DIGEST, IMAGE_SIGNATURE, SERVICES.now + 10**6)
 KEYLESS = Attestor(
     ".keyless",
     authorities=ROOT.authorities,
@@ -147,7 +147,7 @@ def test_no_mutation_of_a_notary_envelope_changes_what_passes() -> None:
     originals = [(NOTARY.sign(form, DIGEST), form) for form in (JWS, COSE)]
     stores = [read_certificates(each.root_pem) for each in (NOTARY, FOREIGN)]
     own, foreign = (NotaryAttestor(".certificates", store) for store in stores)
-    target = NotaryTarget(DIGEST, 7, WORLD.now)
+    target = NotaryTarget(DIGEST, 7, SERVICES.now)
 
     def judge(chance: random.Random) -> None:
         data, form = chance.choice(originals)
@@ -177,8 +177,8 @@ def _documents() -> Iterator[Document]:
     yield leaf.pem.encode(), _certificate
     yield NOTARY.leaf.public_bytes(Encoding.DER), _certificate
     yield KEYED.public_pem.encode(), read_key
-    yield WORLD.trusted_root(), read_trust_root
-    stamp = WORLD.time_authority.stamp(b"signature", WORLD.now)
+    yield SERVICES.trusted_root(), read_trust_root
+    stamp = SERVICES.time_authority.stamp(b"signature", SERVICES.now)
     yield stamp, lambda data: check_timestamp(data, b"signature", ROOT.time_authorities)
     attested = KEYED.attest_layer(DIGEST, {"a": 1}, "https://example.com/scan")
     yield attested.blob, lambda data: read_attestation_layer(data, attested.annotations)

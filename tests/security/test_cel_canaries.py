@@ -14,7 +14,7 @@ from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.standard import STANDARD_LIBRARY
 from pyverno.lang.cel.values import Optional
 from pyverno.lang.runtime import Budget, Runtime
-from tests.property.cel_functions import FixedWorld, fitting, overloads
+from tests.property.cel_functions import FixedHost, fitting, overloads
 from tests.property.test_cel_totality import written
 
 CANARY = "c4nary"
@@ -44,11 +44,11 @@ class Telltale:
 
 def errors_of(environment: Environment, text: str, bindings: dict[str, Any]) -> list[str]:
     """Return the texts of the errors of an expression and of everything in it."""
-    world: Any = Telltale()
+    host: Any = Telltale()
     program = environment.compile(text)
     found = []
     try:
-        program.evaluate(bindings, Runtime(FixedWorld(), Budget(steps=100_000)), world=world)
+        program.evaluate(bindings, Runtime(FixedHost(), Budget(steps=100_000)), host=host)
     except PyvernoError as error:
         found += [error.message, str(error)]
     return found

@@ -19,7 +19,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.yaml.documents import Document
-from pyverno.lang.cel.world import Decision
+from pyverno.lang.cel.host import Decision
 from tests.security.asking import CONFIG_MAP, Spy
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
@@ -70,7 +70,7 @@ def _policy(position: str, expression: str) -> JSONObject:
 POSITIONS = ("matchConditions", "variables", "validations", "messageExpression", "auditAnnotations", "mutations")
 
 
-class World(Spy):
+class AnsweringHost(Spy):
     """Answers and remembers everything, and knows the kinds of a cluster."""
 
     kinds: KindTable = BUILTIN_KINDS
@@ -89,9 +89,9 @@ def _asked(policy: JSONObject, answer: JSON = None) -> tuple[Review | None, list
     compilation = compile_documents([Document(policy, "policy.yaml")])
     if compilation.errors:
         return None, []
-    world = World(answer)
+    host = AnsweringHost(answer)
     request = Request.from_manifest(CONFIG_MAP, gvr=GVR("", "v1", "configmaps"))
-    return Engine(compilation.policy_set(), world).review(request, ADMISSION), world.asked
+    return Engine(compilation.policy_set(), host).review(request, ADMISSION), host.asked
 
 
 @pytest.mark.parametrize("what", BEYOND)

@@ -24,7 +24,7 @@ from tests.security.asking import CONFIG_MAP, ask, policy
 from tests.security.canaries import CANARY, canaries, shows, traces
 
 
-class World:
+class FixedHost:
     """A clock, bits, and no host that has an address."""
 
     def now(self) -> int:
@@ -78,7 +78,7 @@ def test_no_function_shows_an_argument_in_its_error(name: str) -> None:
         expression = compile_expression(text)
         for value in canaries():
             try:
-                expression.evaluate({"v": value}, Runtime(World(), Budget()))
+                expression.evaluate({"v": value}, Runtime(FixedHost(), Budget()))
             except PyvernoError as error:
                 shown += [(text, found) for found in traces(error)]
     assert [] == shown
@@ -90,7 +90,7 @@ def test_no_operator_and_no_nested_variable_shows_a_value_in_its_error() -> None
     for text, value in product((*OPERATORS, *HOLES), canaries()):
         data: JSON = {"v": value, "a": {"b": [1]}}
         try:
-            compile_expression(text).evaluate(data, Runtime(World()), [value])
+            compile_expression(text).evaluate(data, Runtime(FixedHost()), [value])
         except PyvernoError as error:
             shown += [(text, found) for found in traces(error)]
     assert [] == shown
@@ -121,7 +121,7 @@ def test_no_template_shows_a_value_in_its_error(rescan: bool) -> None:
     shown = []
     for document, value in product(DOCUMENTS, canaries()):
         try:
-            compile_template(document, rescan=rescan).render({"v": value, "a": {"b": [1]}}, Runtime(World()))
+            compile_template(document, rescan=rescan).render({"v": value, "a": {"b": [1]}}, Runtime(FixedHost()))
         except PyvernoError as error:
             shown += [(document, found) for found in traces(error)]
     assert [] == shown
@@ -133,7 +133,7 @@ def test_no_patch_shows_a_value_in_its_error(patch: str) -> None:
     shown = []
     for value in canaries():
         try:
-            compile_patch_text(patch).render({"v": value, "a": {"b": 1}}, Runtime(World()))
+            compile_patch_text(patch).render({"v": value, "a": {"b": 1}}, Runtime(FixedHost()))
         except PyvernoError as error:
             shown += traces(error)
     assert [] == shown

@@ -433,14 +433,14 @@ UNREACHED: Mapping[str, str] = {
     **{
         f"pyverno.engine.cel.images.{name}": _VERIFIES_CEL
         for name in (
-            "ImageWorld._attestation",
-            "ImageWorld._built",
-            "ImageWorld._name",
-            "ImageWorld._verifies",
-            "ImageWorld.at_work",
-            "ImageWorld.image_metadata",
-            "ImageWorld.image_payload",
-            "ImageWorld.verify_image",
+            "ImageHost._attestation",
+            "ImageHost._built",
+            "ImageHost._name",
+            "ImageHost._verifies",
+            "ImageHost.at_work",
+            "ImageHost.image_metadata",
+            "ImageHost.image_payload",
+            "ImageHost.verify_image",
             "verified_images",
         )
     },
@@ -510,8 +510,8 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.actions.cel.authorize.AuthorizingCheck.exempt": _LIKE_OTHERS,
     "pyverno.engine.actions.cel.targets.MutatingTargets.exempt": _LIKE_OTHERS,
     "pyverno.engine.actions.pattern.AnyPatternCheck._message_or_empty": _LIKE_OTHERS,
-    **{f"pyverno.engine.cel.world.BrokerWorld.{name}": _LIKE_OTHERS for name in ("_has_entry", "image_payload")},
-    "pyverno.engine.cel.world.BrokerWorld.verify_image": "always an error in this version",
+    **{f"pyverno.engine.cel.brokerhost.BrokerWorld.{name}": _LIKE_OTHERS for name in ("_has_entry", "image_payload")},
+    "pyverno.engine.cel.brokerhost.BrokerWorld.verify_image": "always an error in this version",
     **{
         f"pyverno.engine.rules.conditions.{name}": "lists of 10,000 pairs only"
         for name in ("_charge_pairs", "_wildcards")

@@ -32,7 +32,7 @@ from pyverno.lang.jmespath.function import (
     function,
 )
 from pyverno.lang.runtime import Budget, Runtime
-from tests.security.test_error_texts import World
+from tests.security.test_error_texts import FixedHost
 
 SIZE = 1 << 20
 ITEMS = 100_000
@@ -130,13 +130,15 @@ def test_the_work_of_a_call_is_within_its_price(name: str) -> None:
     """Texts of 64 KiB and lists of 6,000 items of many shapes: what Python executes was paid for, or refused."""
     over = []
     with contextlib.suppress(PyvernoError):
-        FUNCTIONS[name].apply(["é"] * len(FUNCTIONS[name].parameters), Runtime(World()))  # modules load on first use
+        FUNCTIONS[name].apply(
+            ["é"] * len(FUNCTIONS[name].parameters), Runtime(FixedHost())
+        )  # modules load on first use
     for shape, call, data in arguments(name, size=1 << 16, items=6_000):
         expression = compile_expression(call)
         budget = Budget()
 
         def evaluate(expression: Any = expression, data: Any = data, budget: Budget = budget) -> None:
-            expression.evaluate(data, Runtime(World(), budget))
+            expression.evaluate(data, Runtime(FixedHost(), budget))
 
         lines = lines_of(evaluate, enough=2_000_000)
         steps = Budget().steps - max(budget.steps, 0)
@@ -156,7 +158,7 @@ def test_a_call_on_large_arguments_is_refused_or_charged(name: str) -> None:
             continue
         budget = Budget()
         try:
-            compile_expression(call).evaluate(data, Runtime(World(), budget))
+            compile_expression(call).evaluate(data, Runtime(FixedHost(), budget))
         except PyvernoError:
             continue
         if Budget().steps - budget.steps < 1000:
@@ -173,7 +175,7 @@ def test_a_call_on_large_arguments_ends_soon(name: str) -> None:
         expression, budget = compile_expression(call), Budget()
         began = time.process_time()
         with contextlib.suppress(PyvernoError):
-            expression.evaluate(data, Runtime(World(), budget))
+            expression.evaluate(data, Runtime(FixedHost(), budget))
         took = time.process_time() - began
         if took > 0.2 + (Budget().steps - max(budget.steps, 0)) * 2e-6:
             slow.append((shape, round(took, 3)))
@@ -218,7 +220,7 @@ def test_values_that_share_structure_are_refused_before_they_are_written_out(tex
         "objects": [{str(item): item for item in range(30_000)}] * 1000,
     }
     with pytest.raises(BudgetExceededError) as caught:
-        compile_expression(text).evaluate(data, Runtime(World(), Budget()))
+        compile_expression(text).evaluate(data, Runtime(FixedHost(), Budget()))
     assert resource == caught.value.resource
 
 
@@ -237,5 +239,5 @@ def test_ordinary_calls_are_nearly_free(text: str) -> None:
     """The harmless twin: a hundred names and a short text cost a few steps."""
     data = {"names": [f"name-{number}" for number in range(100)], "large": "x" * SIZE, "short": "x" * 50}
     budget = Budget()
-    compile_expression(text).evaluate(data, Runtime(World(), budget))
+    compile_expression(text).evaluate(data, Runtime(FixedHost(), budget))
     assert 250 > Budget().steps - budget.steps

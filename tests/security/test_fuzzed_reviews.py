@@ -86,7 +86,7 @@ def test_damaged_reviews_are_answered_or_refused() -> None:
     )
     server = standing_server()
     recorded = server.judge_by(world, NO_HOST)
-    whole = next(each for each in known.reviews(5) if each.request is not None and not each.asks_world)
+    whole = next(each for each in known.reviews(5) if each.request is not None and not each.asks_host)
     before = server.post(whole.path, whole.bytes_for("whole"))
     codes: set[int] = set()
     for path, body in itertools.islice(_bodies(seed=11), COUNT):

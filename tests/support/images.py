@@ -23,7 +23,7 @@ from pyverno.offline.host import OfflineHost
 from pyverno.registry.credentials import CredentialSource
 from pyverno.registry.loopthread import LoopThread, OwnRegistryImages
 from tests.authority.registry import Registry
-from tests.authority.signing import Layer, Signer, World
+from tests.authority.signing import Layer, Signer, SigningServices
 
 __all__ = ["DSSE", "SIMPLE", "ImageStage", "image_stage"]
 
@@ -43,11 +43,13 @@ class NoCredentials:
 class ImageStage:
     """A registry, a world of authorities, a signer with a key, and reviews of Pods."""
 
-    def __init__(self, registry: Registry, images: OwnRegistryImages, world: World, keys: dict[str, str]) -> None:
+    def __init__(
+        self, registry: Registry, images: OwnRegistryImages, services: SigningServices, keys: dict[str, str]
+    ) -> None:
         self.registry = registry
-        self.world = world
+        self.services = services
         self.keys = keys
-        self.signer = world.keyed()
+        self.signer = services.keyed()
         self.host = OfflineHost(registries=images.source)
 
     def push(self, tag: str = "v1", repository: str = REPOSITORY) -> str:
@@ -130,8 +132,8 @@ class ImageStage:
 @contextmanager
 def image_stage(**options: Any) -> Iterator[ImageStage]:
     """Yield a stage whose registry runs on a thread of its own; `options` are those of the registry."""
-    world, registry, keys = World(), Registry(**options), {}
-    root = read_trust_root(world.trusted_root())
+    services, registry, keys = SigningServices(), Registry(**options), {}
+    root = read_trust_root(services.trusted_root())
 
     def public_key(reference: str) -> str:
         if reference not in keys:
@@ -144,6 +146,6 @@ def image_stage(**options: Any) -> Iterator[ImageStage]:
     ):
         thread.ask(registry.start(), "the registry")
         try:
-            yield ImageStage(registry, images, world, keys)
+            yield ImageStage(registry, images, services, keys)
         finally:
             thread.ask(registry.stop(), "the registry")

@@ -13,7 +13,7 @@ from pyverno.kube.json import JSONObject
 
 if TYPE_CHECKING:
     # CEL is imported only where a policy asks
-    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+    from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["access_review", "decision_of"]
 
@@ -24,7 +24,7 @@ _SELECTORS = ("fieldSelector", "labelSelector")
 def access_review(check: AuthorizationCheck, user: User) -> JSONObject:
     """Return the SubjectAccessReview that asks whether somebody may do something.
 
-    >>> from pyverno.lang.cel.world import AuthorizationCheck
+    >>> from pyverno.lang.cel.host import AuthorizationCheck
     >>> check = AuthorizationCheck({"resource": "pods", "namespace": "shop"}, "get", ("shop", "web"))
     >>> spec = access_review(check, User("alice"))["spec"]
     >>> spec["user"], spec["resourceAttributes"]["resource"]
@@ -63,7 +63,7 @@ def decision_of(review: JSONObject) -> Decision:
     >>> decision_of({"status": {"allowed": True, "reason": "RBAC"}}).allowed
     True
     """
-    from pyverno.lang.cel.world import Decision
+    from pyverno.lang.cel.host import Decision
 
     status = review.get("status") or {}
     allowed = status.get("allowed") is True and status.get("denied") is not True

@@ -29,12 +29,12 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.selector import format_selector
 from pyverno.kube.status import StatusError
-from pyverno.lang.runtime import World
+from pyverno.lang.runtime import ExpressionHost
 from pyverno.value import replace
 
 if TYPE_CHECKING:
     # CEL is imported only where a policy is written in it
-    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+    from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["ClusterHost", "GlobalEntries", "Reads", "Registries", "WaitingThread"]
 
@@ -102,7 +102,7 @@ class ClusterHost:
         client: Client,
         loop: asyncio.AbstractEventLoop,
         kinds: Callable[[], KindTable],
-        world: World,
+        system: ExpressionHost,
         *,
         egress: Egress | None = None,
         allows_http_in_namespaces: bool = False,
@@ -111,12 +111,12 @@ class ClusterHost:
         registries: Registries | None = None,
         seconds: float = 10.0,
     ) -> None:
-        """Take the client and the loop that it lives on; `world` is clock, randomness and name service."""
+        """Take the client and the loop that it lives on; `system` is clock, randomness and name service."""
         self.allows_http_in_namespaces = allows_http_in_namespaces
         self._client = client
         self._loop = loop
         self._kinds = kinds
-        self._world = world
+        self._system = system
         self._egress = egress
         self._global_entries = global_entries
         self._config_maps = config_maps
@@ -144,15 +144,15 @@ class ClusterHost:
 
     def now(self) -> int:
         """Return the wall clock in nanoseconds."""
-        return self._world.now()
+        return self._system.now()
 
     def random_bits(self, bits: int) -> int:
         """Return random bits."""
-        return self._world.random_bits(bits)
+        return self._system.random_bits(bits)
 
     def lookup_host(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a host name."""
-        return self._world.lookup_host(name)
+        return self._system.lookup_host(name)
 
     @property
     def kinds(self) -> KindTable:

@@ -17,7 +17,7 @@ from pyverno.kube.kinds import KindTable
 
 if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
-    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+    from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["ConfigMapKey", "NotingHost"]
 
@@ -26,10 +26,10 @@ ConfigMapKey = tuple[str, str]
 
 
 class NotingHost:
-    """Passes every question on; `config_maps` are those that were read, `reads_world` tells of any other question.
+    """Passes every question on; `config_maps` are those that were read, `reads_host` tells of any other question.
 
     >>> from pyverno.engine.host import NO_HOST
-    >>> NotingHost(NO_HOST).reads_world
+    >>> NotingHost(NO_HOST).reads_host
     False
     """
 
@@ -37,7 +37,7 @@ class NotingHost:
         """Take the host that answers."""
         self._host = host
         self.config_maps: set[ConfigMapKey] = set()
-        self.reads_world = False
+        self.reads_host = False
 
     @property
     def allows_http_in_namespaces(self) -> bool:
@@ -46,17 +46,17 @@ class NotingHost:
 
     def now(self) -> int:
         """Return the wall clock."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.now()
 
     def random_bits(self, bits: int) -> int:
         """Return random bits."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.random_bits(bits)
 
     def lookup_host(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a host name."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.lookup_host(name)
 
     @property
@@ -67,22 +67,22 @@ class NotingHost:
     @property
     def image_source(self) -> ImageSource:
         """What registries hold."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.image_source
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Call the API server."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.api_call(path, method=method, body=body)
 
     def http_call(self, call: HttpCall) -> JSON:
         """Call a service."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.http_call(call)
 
     def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
         """Call a service and return status and body."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.http_exchange(call)
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
@@ -92,31 +92,31 @@ class NotingHost:
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Return the data of an image."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.image_data(image, credentials=credentials)
 
     def global_entry(self, name: str) -> JSON:
         """Return the data of a GlobalContextEntry."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.global_entry(name)
 
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
     ) -> JSONObject | None:
         """Return one object."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.get_object(api_version, kind, namespace, name, subresource=subresource)
 
     def list_objects(
         self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
     ) -> tuple[JSONObject, ...]:
         """Return the objects that a label selector selects."""
-        self.reads_world = True
+        self.reads_host = True
         return self._host.list_objects(api_version, kind, namespace, selector)
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
         """Answer a question about a user."""
-        self.reads_world = True
+        self.reads_host = True
         if not isinstance(self._host, AuthorizingHost):
             raise EvaluationError("no authorizer is available here: nobody is asking")
         return self._host.authorize(check)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
 
     # CEL is imported only where a policy is written in it
-    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+    from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["RememberingHost"]
 

@@ -14,14 +14,14 @@ from pyverno.errors import HostUnavailableError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
-from pyverno.lang.runtime import NO_WORLD, World
+from pyverno.lang.runtime import NO_EXPRESSION_HOST, ExpressionHost
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
 
     # CEL is imported only where a policy is written in it
-    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+    from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["NO_HOST", "AuthorizingHost", "Host", "HttpCall", "NamespacedHttpHost", "NoHost"]
 
@@ -41,7 +41,7 @@ class HttpCall:
     deadline: float | None = field(default=None, compare=False)
 
 
-class Host(World, Protocol):
+class Host(ExpressionHost, Protocol):
     """The world as rules see it. Every method raises HostError subclasses only."""
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
@@ -129,15 +129,15 @@ class NoHost:
 
     def now(self) -> int:
         """Raise HostUnavailableError."""
-        return NO_WORLD.now()
+        return NO_EXPRESSION_HOST.now()
 
     def random_bits(self, bits: int) -> int:
         """Raise HostUnavailableError."""
-        return NO_WORLD.random_bits(bits)
+        return NO_EXPRESSION_HOST.random_bits(bits)
 
     def lookup_host(self, name: str) -> tuple[str, ...]:
         """Raise HostUnavailableError."""
-        return NO_WORLD.lookup_host(name)
+        return NO_EXPRESSION_HOST.lookup_host(name)
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Raise HostUnavailableError."""

@@ -1,8 +1,8 @@
 """What an expression may use while it runs: limits, and the few things that are not pure.
 
-Every evaluation gets one `Runtime`. Clock, randomness and name look-ups come through `World`, so that a run can be
-recorded and replayed; limits are counted in `Budget`, so that no policy can run or grow without end. This module must
-never read a clock for its own purposes nor look at a policy.
+Every evaluation gets one `Runtime`. Clock, randomness and name look-ups come through `ExpressionHost`, so that a run
+can be recorded and replayed; limits are counted in `Budget`, so that no policy can run or grow without end. This
+module must never read a clock for its own purposes nor look at a policy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from pyverno.errors import BudgetExceededError, HostUnavailableError
 from pyverno.value import dataclass, field
 
-__all__ = ["DEFAULT_SETTINGS", "NO_WORLD", "Budget", "EvaluationSettings", "Runtime", "World"]
+__all__ = ["DEFAULT_SETTINGS", "NO_EXPRESSION_HOST", "Budget", "EvaluationSettings", "ExpressionHost", "Runtime"]
 
 MAX_STEPS = 1_000_000
 MAX_TEXT_BYTES = 2 * 1024 * 1024
@@ -25,7 +25,7 @@ CHECK_EVERY = 256
 BYTES_PER_STEP = 256
 
 
-class World(Protocol):
+class ExpressionHost(Protocol):
     """The impure part of an expression's surroundings."""
 
     def now(self) -> int:
@@ -41,7 +41,7 @@ class World(Protocol):
         ...
 
 
-class _NoWorld:
+class _NoExpressionHost:
     def now(self) -> int:
         raise HostUnavailableError("no clock is available here")
 
@@ -52,7 +52,7 @@ class _NoWorld:
         raise HostUnavailableError("name look-ups are not available here")
 
 
-NO_WORLD: World = _NoWorld()
+NO_EXPRESSION_HOST: ExpressionHost = _NoExpressionHost()
 
 
 @dataclass(slots=True)
@@ -159,12 +159,12 @@ DEFAULT_SETTINGS: Final = EvaluationSettings()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Handed to every evaluation: `world` for impure questions, `budget` for limits, `settings` for all policies.
+    """Handed to every evaluation: `host` for impure questions, `budget` for limits, `settings` for all policies.
 
     `memory` holds answers that must not change within one review, such as the digest of a tag.
     """
 
-    world: World = NO_WORLD
+    host: ExpressionHost = NO_EXPRESSION_HOST
     budget: Budget = field(default_factory=Budget)
     settings: EvaluationSettings = DEFAULT_SETTINGS
     memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)

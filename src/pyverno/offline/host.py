@@ -14,7 +14,7 @@ from pyverno.kube.apipath import ApiPath
 from pyverno.kube.gvk import GVK, join_api_version, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import KindTable
-from pyverno.lang.runtime import World
+from pyverno.lang.runtime import ExpressionHost
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.system import System
 from pyverno.policy.kinds import KNOWN_KINDS
@@ -58,20 +58,20 @@ class OfflineHost:
     images: Mapping[str, JSONObject] = field(default_factory=dict)
     global_entries: Mapping[str, JSON] = field(default_factory=dict)
     supply: Supply = _nothing_supplied
-    world: World = field(default_factory=System)
+    system: ExpressionHost = field(default_factory=System)
     registries: ImageSource | None = None
 
     def now(self) -> int:
         """Return the wall clock."""
-        return self.world.now()
+        return self.system.now()
 
     def random_bits(self, bits: int) -> int:
         """Return random bits."""
-        return self.world.random_bits(bits)
+        return self.system.random_bits(bits)
 
     def lookup_host(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a host name."""
-        return self.world.lookup_host(name)
+        return self.system.lookup_host(name)
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Answer from the recorded answers, else from the objects."""

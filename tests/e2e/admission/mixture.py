@@ -65,7 +65,7 @@ Answer = tuple[bool, str, tuple[JSONObject, ...], tuple[str, ...]]
 class Asked:
     """One review: where it goes, its `request` without a uid (or a body that is none), and the right answer.
 
-    `expected` is None for a body that is to be refused. `asks_world` marks one whose answer may be an error while the
+    `expected` is None for a body that is to be refused. `asks_host` marks one whose answer may be an error while the
     API server is away.
     """
 
@@ -73,7 +73,7 @@ class Asked:
     request: JSONObject | None
     body: bytes = b""
     expected: Answer | None = None
-    asks_world: bool = False
+    asks_host: bool = False
 
     def bytes_for(self, uid: str) -> bytes:
         """Return the body that is sent."""
@@ -85,7 +85,7 @@ class Asked:
         """Return what is wrong with an answer, the empty text when it is right."""
         if self.expected is None:
             return "" if is_refusal(status) else f"a malformed review was answered with {status}"
-        may_deny = is_away and self.asks_world
+        may_deny = is_away and self.asks_host
         if status >= 500 and may_deny:
             return ""
         if status != 200:

@@ -12,7 +12,7 @@ __all__ = ["CONFINEMENT"]
 _BROKER: Final = "engine/broker.py"
 _APIPATH: Final = "kube/apipath.py"
 _MATCH: Final = "engine/match.py"
-_WORLD: Final = "engine/cel/world.py"
+_CEL_HOST: Final = "engine/cel/brokerhost.py"
 
 CONFINEMENT: Final = (
     guard(
@@ -77,24 +77,24 @@ CONFINEMENT: Final = (
     guard(
         "I1", "CEL: the global context is closed to namespaced policies",
         "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
-        (_WORLD, 'if self.broker.namespace:\n            raise EvaluationError(f"a policy of namespace '
+        (_CEL_HOST, 'if self.broker.namespace:\n            raise EvaluationError(f"a policy of namespace '
          '`{self.broker.namespace}` may not read the global context")', "if False:\n            pass"),
     ),
     guard(
         "I1", "CEL: generated objects stay in the namespace",
         "cel_confinement::test_nothing_is_generated_beyond_the_namespace",
-        (_WORLD, "if own and namespace != own:", "if False:"),
+        (_CEL_HOST, "if own and namespace != own:", "if False:"),
     ),
     guard(
         "I1", "CEL: kinds of the whole cluster are refused",
         "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
-        (_WORLD, "if known is not None and not known.namespaced:", "if False:"),
+        (_CEL_HOST, "if known is not None and not known.namespaced:", "if False:"),
         (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if False:"),
     ),
     guard(
         "I1", "CEL: the authorizer tells nothing of other namespaces",
         "cel_confinement::test_the_authorizer_is_not_asked_about_others",
-        (_WORLD, "self._confine_authorization(check)", "pass"),
+        (_CEL_HOST, "self._confine_authorization(check)", "pass"),
     ),
     guard(
         "I1", "CEL: functions for other namespaces are not declared",

@@ -17,7 +17,7 @@ from pyverno.engine.request import User
 from pyverno.errors import EvaluationError, HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.kinds import BUILTIN_KINDS
-from pyverno.lang.cel.world import AuthorizationCheck
+from pyverno.lang.cel.host import AuthorizationCheck
 from pyverno.offline.system import System
 
 ROLES = GVR("rbac.authorization.k8s.io", "v1", "roles")

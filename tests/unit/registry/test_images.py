@@ -19,10 +19,10 @@ from pyverno.registry.client import RegistryClient
 from pyverno.registry.images import RegistryImages, SecretCredentials
 from pyverno.registry.transport import RegistrySettings, Transport
 from tests.authority.registry import MANIFEST, Registry
-from tests.authority.signing import World
+from tests.authority.signing import SigningServices
 
 T = TypeVar("T")
-WORLD = World()
+SERVICES = SigningServices()
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 DSSE = "application/vnd.dsse.envelope.v1+json"
 
@@ -59,7 +59,7 @@ def _secret(registry: Registry) -> JSONObject:
 
 def test_every_form_of_signature_is_found() -> None:
     """Layers of the two tags, and what refers to the image."""
-    registry, signer = Registry(), WORLD.keyed()
+    registry, signer = Registry(), SERVICES.keyed()
     digest = registry.push("team/app", "v1")
     tag = digest.replace(":", "-")
     registry.push_layers("team/app", f"{tag}.sig", [signer.sign_layer(digest)], SIMPLE)
@@ -103,7 +103,7 @@ def test_no_signatures_is_empty_and_a_refusal_is_an_error() -> None:
 
 def test_a_referrer_of_another_image_is_an_error() -> None:
     """The list of a registry is not believed: the subject in the manifest counts (CVE-2023-33959)."""
-    registry, signer = Registry(supports_referrers=False), WORLD.keyed()
+    registry, signer = Registry(supports_referrers=False), SERVICES.keyed()
     digest = registry.push("team/app", "v1")
     other = registry.push("team/app", "v2", layers=(b"other",))
     registry.attach("team/app", other, json.dumps(signer.bundle(other)).encode())
@@ -118,7 +118,7 @@ def test_a_referrer_of_another_image_is_an_error() -> None:
 
 def test_more_than_a_hundred_signatures_are_an_error() -> None:
     """Whoever may push signatures cannot make a review long."""
-    registry, layer = Registry(), WORLD.keyed().sign_layer("sha256:" + "0" * 64)
+    registry, layer = Registry(), SERVICES.keyed().sign_layer("sha256:" + "0" * 64)
     digest = registry.push("team/app", "v1")
     registry.push_layers("team/app", f"{digest.replace(':', '-')}.sig", [layer] * 101, SIMPLE)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from kubesandbox.admission.policies.authorizinghost import decide_access
 from kubesandbox.admission.policies.questions import labels_of
-from kubesandbox.admission.policies.world import decide_access
 from kubesandbox.authorization.access import Authorizer
 from kubesandbox.storage.store import Key, Stored
 from kubesandbox.types.conversion import to_version
@@ -24,7 +24,7 @@ from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.selector import compile_selector
 
 if TYPE_CHECKING:
-    from pyverno.lang.cel.world import AuthorizationCheck, Decision
+    from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["StoreHost", "kinds_of"]
 

@@ -6,7 +6,7 @@ webhook's failurePolicy. This module must never call anybody.
 
 from __future__ import annotations
 
-from kubesandbox.admission.policies.world import authorizing_world
+from kubesandbox.admission.policies.authorizinghost import authorizing_host
 from kubesandbox.authorization.access import Authorizer
 from pyverno.compiler.cel.environment import CelCompiler
 from pyverno.compiler.parser import Parser
@@ -41,14 +41,14 @@ class MatchConditions:
             raise EvaluationError(f"compilation error: {self._problem}")
         bindings = {**request_bindings(request, has_objects=False), **authorizer_bindings(request)}
         bindings.pop("namespaceObject", None)  # Kubernetes: webhooks do not know it
-        world = authorizing_world(authorizer, request.user)
+        host = authorizing_host(authorizer, request.user)
         meter = CostMeter(limit=CONDITIONS_COST)
         problems: list[str] = []
         for text, program in self._programs:
             if program is None:
                 continue
             try:
-                if program.evaluate(bindings, Runtime(), world=world, meter=meter) is not True:
+                if program.evaluate(bindings, Runtime(), host=host, meter=meter) is not True:
                     return False
             except PyvernoError as error:
                 problems.append(f"expression '{text.strip()}' resulted in error: {error.message}")

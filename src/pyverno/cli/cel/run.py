@@ -93,8 +93,8 @@ def run(
     Errors of the evaluation are part of the outcome; raises CompileError for what does not compile.
     """
     program = environment.compile(text)
-    world, printer = _Recorded(), Printer(environment.names)
-    runtime = Runtime(world, Budget(deadline=deadline))
+    host, printer = _Recorded(), Printer(environment.names)
+    runtime = Runtime(host, Budget(deadline=deadline))
     meter = CostMeter(limit=environment.cost_limit)
     value: JSON = None
     error = ""
@@ -105,9 +105,9 @@ def run(
     rows: tuple[Row, ...] | None = None
     hidden = 0
     if is_traced:
-        world.rewind()
+        host.rewind()
         try:
-            rows, hidden = _rows(program, program.trace(bindings, Runtime(world, Budget(deadline=deadline))))
+            rows, hidden = _rows(program, program.trace(bindings, Runtime(host, Budget(deadline=deadline))))
         except PyvernoError as problem:
             # limits and questions to the world end a trace as they end the evaluation
             error = error or str(problem)

@@ -70,7 +70,7 @@ class CleanupController:
             settings.hosts,
             lambda: self._state.kinds,
             emit=self._notify,
-            world=_ClusterSystem(self.time),
+            system=_ClusterSystem(self.time),
         )
         self._state = ClusterState(self._client, settings.state, self._hosts, self._parts.start, metrics)
         self._events = Events(

@@ -98,24 +98,24 @@ def labels_of(body: JSONObject) -> dict[str, str]:
 class Outcome:
     """What came of an evaluation, as far as it must be remembered; objects with the same results share one.
 
-    `digest` is that of the results; `reads_world` tells that they may change while the object does not.
+    `digest` is that of the results; `reads_host` tells that they may change while the object does not.
     """
 
-    __slots__ = ("config_maps", "digest", "has_errors", "is_empty", "reads_world")
+    __slots__ = ("config_maps", "digest", "has_errors", "is_empty", "reads_host")
 
     def __init__(
         self,
         digest: bytes,
         config_maps: frozenset[ConfigMapKey],
         *,
-        reads_world: bool,
+        reads_host: bool,
         has_errors: bool,
         is_empty: bool,
     ) -> None:
         """Take the digest of the results and what they depend on."""
         self.digest = digest
         self.config_maps = config_maps
-        self.reads_world = reads_world
+        self.reads_host = reads_host
         self.has_errors = has_errors
         self.is_empty = is_empty
 
@@ -152,7 +152,7 @@ class Evaluator:
         for policies in context.mutations:
             review = Engine(policies, noting).review(request, MUTATION_CHECK, deadline=deadline)
             found = (*found, *(_checked(result, body) for result in review.results))
-        reads = noting.reads_world, frozenset(noting.config_maps) if noting.config_maps else _NOTHING_READ
+        reads = noting.reads_host, frozenset(noting.config_maps) if noting.config_maps else _NOTHING_READ
         key: object = (*map(id, found), reads)
         known = self._outcomes.get(key)
         if known is None:
@@ -178,7 +178,7 @@ class Evaluator:
         outcome = Outcome(
             results_digest(plain_result(result, 0) for result in results) if results else b"",
             reads[1],
-            reads_world=reads[0],
+            reads_host=reads[0],
             has_errors=any(result.status is Status.ERROR for result in results),
             is_empty=not results,
         )

@@ -33,18 +33,18 @@ from pyverno.kube.kinds import KindInfo
 from pyverno.kube.status import StatusError
 from pyverno.value import dataclass
 
-__all__ = ["ScanWorld", "Scanner"]
+__all__ = ["ScanCallbacks", "Scanner"]
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _MAX_PENDING: Final = 2000
 _ERROR_SECONDS: Final = 15.0
 _SLOTS: Final = 240
 _NOT_FOUND: Final = 404
-_NOTHING: Final = Outcome(b"", frozenset(), reads_world=False, has_errors=False, is_empty=True)
+_NOTHING: Final = Outcome(b"", frozenset(), reads_host=False, has_errors=False, is_empty=True)
 
 
 @dataclass(frozen=True, slots=True)
-class ScanWorld:
+class ScanCallbacks:
     """What a scan needs of the rest: hosts for rules, who counts evaluations, who takes objects with new results.
 
     `on_due` takes an object whose report is not as the scan found it, `on_refusal` a resource that is not listed.
@@ -59,18 +59,18 @@ class ScanWorld:
 class Scanner:
     """Scans while `run` runs; all methods belong to the event loop's thread."""
 
-    def __init__(self, client: Client, settings: ScanSettings, world: ScanWorld) -> None:
+    def __init__(self, client: Client, settings: ScanSettings, callbacks: ScanCallbacks) -> None:
         """Take the client, what flags say, and the rest of the controller."""
         self.store = ObjectStore(settings.memory_bytes)
         self.seconds = 0.0
         """How long the last sweep took."""
         self._client = client
         self._settings = settings
-        self._world = world
+        self._callbacks = callbacks
         self._namespaces = Informer(client, _NAMESPACES)
         self._namespaces.listen(self._take_namespace)
         self._contexts = Contexts(self._namespaces.get)
-        self._slices = Slices(client, self.store, Evaluator(settings.shown), world.host, settings.workers)
+        self._slices = Slices(client, self.store, Evaluator(settings.shown), callbacks.host, settings.workers)
         self._feeds: dict[GVR, tuple[Feed, asyncio.Task[None]]] = {}
         self._kinds: dict[GVR, GVK] = {}
         self._listing: dict[GVR, set[bytes]] = {}
@@ -177,7 +177,7 @@ class Scanner:
         self._feeds[info.gvr] = feed, self._group.create_task(feed.run())
 
     def _note_refusal(self, gvr: GVR, error: StatusError | None) -> None:
-        self._world.on_refusal(gvr, error)
+        self._callbacks.on_refusal(gvr, error)
 
     def _take_namespace(self, _notice: Notice, body: JSONObject) -> None:
         if self._contexts.follow_namespace(body["metadata"]["name"]):
@@ -224,7 +224,7 @@ class Scanner:
         if self.store.bucket(key) is None:
             self._contexts.forget(key)
         if gone is not None and gone.reported:
-            self._world.on_due(ObjectId(key.gvr.group, key.gvr.resource, key.namespace, unpack_uid(uid)))
+            self._callbacks.on_due(ObjectId(key.gvr.group, key.gvr.resource, key.namespace, unpack_uid(uid)))
 
     # ---------------------------------------------------------------------------------------------------- evaluation
 
@@ -255,7 +255,7 @@ class Scanner:
             if body is None:
                 continue
             evaluation, seconds = await self._slices.evaluate_one(body, context)
-            self._world.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
+            self._callbacks.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
             if entry.blob is blob:
                 self._keep(context, entry, evaluation, began)
             found.append((entry, evaluation))
@@ -291,7 +291,7 @@ class Scanner:
 
     def _add(self, id: ObjectId) -> None:
         self._pending.setdefault(id, time.monotonic())
-        self._world.on_due(id)
+        self._callbacks.on_due(id)
 
     # -------------------------------------------------------------------------------------------------------- sweeps
 
@@ -348,7 +348,7 @@ class Scanner:
                 if entry.blob is not blob:
                     continue  # it changed meanwhile, and is evaluated again
                 self._keep(context, entry, evaluation, began)
-                self._world.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
+                self._callbacks.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
                 if evaluation.outcome.digest != entry.reported:
                     id = _id(bucket, uid)
                     self._fresh[id] = entry, context, blob, evaluation
@@ -364,7 +364,7 @@ class Scanner:
             if all(entry.outcome is _NOTHING and not entry.reported for entry in entries):
                 feed, task = self._feeds.pop(gvr)
                 task.cancel()
-                self._world.on_refusal(gvr, None)
+                self._callbacks.on_refusal(gvr, None)
                 self.store.drop(gvr, lambda bucket, _uid, _entry: self._contexts.forget(bucket.key))
                 del self._kinds[gvr], feed
 
@@ -394,7 +394,7 @@ class Scanner:
 
     def _may_vary(self, outcome: Outcome) -> bool:
         """Tell whether results may change without anything that is followed."""
-        if outcome.reads_world or (outcome.has_errors and outcome.config_maps):
+        if outcome.reads_host or (outcome.has_errors and outcome.config_maps):
             return True
         return any(not self._config_maps.is_followed(key) for key in outcome.config_maps)
 

@@ -17,7 +17,7 @@ from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.plan import make_plan
 from pyverno.controllers.reports.reconciler import ReportReconciler
 from pyverno.controllers.reports.reportindex import ReportIndex
-from pyverno.controllers.reports.scanner import Scanner, ScanWorld
+from pyverno.controllers.reports.scanner import ScanCallbacks, Scanner
 from pyverno.controllers.reports.settings import ReportsSettings
 from pyverno.controllers.reports.unreadable import Unreadable
 from pyverno.controllers.reports.violations import Violations
@@ -73,7 +73,7 @@ class ReportsWork:
         self.scanner = Scanner(
             client,
             scan,
-            ScanWorld(context.host, self._add, self.unreadable.note, self._note_evaluated),
+            ScanCallbacks(context.host, self._add, self.unreadable.note, self._note_evaluated),
         )
         self._index = ReportIndex(
             client,

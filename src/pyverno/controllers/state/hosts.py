@@ -54,10 +54,10 @@ class HostFactory:
         kinds: Callable[[], KindTable],
         *,
         emit: Callable[[Event], None] = lambda _event: None,
-        world: System | None = None,
+        system: System | None = None,
     ) -> None:
         """Take the client, the settings, the served kinds, a receiver of events, and the clock of rules."""
-        self._world = world or System()
+        self._system = system or System()
         self._client = client
         self._settings = settings
         self._kinds = kinds
@@ -98,7 +98,7 @@ class HostFactory:
             self._client,
             asyncio.get_running_loop(),
             self._kinds,
-            self._world,
+            self._system,
             egress=self._egress,
             allows_http_in_namespaces=self._settings.allows_http_in_namespaces,
             global_entries=self.entries,

@@ -227,7 +227,7 @@ class _BlockAtWork:
             return ""
         key = self._pass_key(demands)
         passes, trust = self._run.broker.host.image_source.passes, self._trust_root()
-        if key is not None and passes.has(key, trust, self._run.runtime.world.now()):
+        if key is not None and passes.has(key, trust, self._run.runtime.host.now()):
             return "verified from cache"
         text = ""
         for each in demands.attestors:
@@ -245,7 +245,7 @@ class _BlockAtWork:
         if self._block.deny is not None:
             text = self._allowed(self._block.deny, named)
         if key is not None:
-            passes.add(key, trust, self._run.runtime.world.now())
+            passes.add(key, trust, self._run.runtime.host.now())
         return text
 
     def _pass_key(self, demands: Demands) -> PassKey | None:

@@ -61,7 +61,7 @@ class VerifyManifests(SkippedByException):
         if signed is None or not signed.signatures:
             raise VerificationError("the object carries no signature")
         changed = self._difference(run, signed, resource)
-        expected = Expected(signed.digest, MANIFEST, run.runtime.world.now() // _NANOSECONDS)
+        expected = Expected(signed.digest, MANIFEST, run.runtime.host.now() // _NANOSECONDS)
         trust = Trust(run.broker.trust_root, run.broker.public_key)
         passed = []
         for each in self._sets(run):

@@ -79,7 +79,7 @@ class CompiledCelException:
 
     def _in_force(self, run: Run) -> bool:
         try:
-            return self.expires_at is not None and run.runtime.world.now() < self.expires_at
+            return self.expires_at is not None and run.runtime.host.now() < self.expires_at
         except HostUnavailableError:
             # without a clock nobody can say that it still holds
             return False

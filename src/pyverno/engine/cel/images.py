@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from pyverno.engine.cel.world import BrokerWorld
+from pyverno.engine.cel.brokerhost import BrokerHost
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.engine.imageverification.verifier import ImageAtWork
 from pyverno.errors import EvaluationError, HostUnavailableError, VerificationError
@@ -24,7 +24,7 @@ from pyverno.lang.cel.values import Value
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, field
 
-__all__ = ["ImageAttestation", "ImageAttestor", "ImageWorld", "verified_images"]
+__all__ = ["ImageAttestation", "ImageAttestor", "ImageHost", "verified_images"]
 
 Evaluate = Callable[[Program], Value]
 _VERIFIED: Final = "verified images"
@@ -54,7 +54,7 @@ def verified_images(runtime: Runtime) -> dict[str, bool]:
 
 
 @dataclass(slots=True)
-class ImageWorld(BrokerWorld):
+class ImageHost(BrokerHost):
     """Answers the questions of one policy about the images that it matched; `problems` say what did not verify."""
 
     runtime: Runtime = field(default_factory=Runtime)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from weakref import ref
 
+from pyverno.engine.cel.brokerhost import BrokerHost
 from pyverno.engine.cel.constraints import resource_of
-from pyverno.engine.cel.world import BrokerWorld
 from pyverno.engine.request import Request
 from pyverno.engine.rule import Run
 from pyverno.engine.scope import VariableFaultError
@@ -108,7 +108,7 @@ class CelSession:
     it is, as the API server's policies do and Kyverno's do not.
     """
 
-    __slots__ = ("__weakref__", "_variables", "bindings", "meter", "names_variables", "run", "world")
+    __slots__ = ("__weakref__", "_variables", "bindings", "host", "meter", "names_variables", "run")
 
     def __init__(
         self,
@@ -116,20 +116,20 @@ class CelSession:
         bindings: Mapping[str, Value],
         variables: Sequence[CelVariable] = (),
         *,
-        world: BrokerWorld | None = None,
+        host: BrokerHost | None = None,
         meter: CostMeter | None = None,
         names_variables: bool = False,
     ) -> None:
         self.run = run
         self.names_variables = names_variables
-        self.world = world if world is not None else BrokerWorld(run.broker)
+        self.host = host if host is not None else BrokerHost(run.broker)
         self.meter = meter if meter is not None else CostMeter(limit=POLICY_COST)
         self._variables = tuple(variables)
         self.bindings: dict[str, Value] = {**bindings, "variables": _Variables(self, variables)}
 
     def evaluate(self, program: Program) -> Value:
         """Return the value of an expression; raises EvaluationError, HostError or BudgetExceededError."""
-        return program.evaluate(self.bindings, self.run.runtime, world=self.world, meter=self.meter)
+        return program.evaluate(self.bindings, self.run.runtime, host=self.host, meter=self.meter)
 
     def see(self, document: JSON) -> None:
         """Let `object` be another one from here on; variables that were computed keep their values."""
@@ -153,7 +153,7 @@ class CelSession:
             self.run,
             {**kept, **bindings},
             self._variables,
-            world=self.world,
+            host=self.host,
             meter=meter,
             names_variables=self.names_variables,
         )

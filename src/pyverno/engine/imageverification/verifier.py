@@ -92,7 +92,7 @@ class ImageAtWork:
 
     def now(self) -> int:
         """Return the present time in seconds since 1970."""
-        return self.runtime.world.now() // _NANOSECONDS
+        return self.runtime.host.now() // _NANOSECONDS
 
     def check_signatures(self, attestors: AttestorSet, form: SignatureForm) -> SetFinding:
         """Hold the signatures of the image against a set; raises HostError when they cannot be fetched."""

@@ -46,8 +46,7 @@ from pyverno.lang.cel.libraries.kyverno.data import (
     USER_TYPES,
     YAML,
 )
-from pyverno.lang.cel.libraries.kyverno.images import IMAGES
-from pyverno.lang.cel.libraries.kyverno.world import (
+from pyverno.lang.cel.libraries.kyverno.hostcalls import (
     GENERATOR,
     GLOBAL_CONTEXT,
     HTTP,
@@ -57,6 +56,7 @@ from pyverno.lang.cel.libraries.kyverno.world import (
     NAMESPACED_RESOURCE,
     RESOURCE,
 )
+from pyverno.lang.cel.libraries.kyverno.images import IMAGES
 from pyverno.lang.cel.libraries.lists import LISTS
 from pyverno.lang.cel.libraries.math import MATH
 from pyverno.lang.cel.libraries.optionals import OPTIONALS

@@ -14,12 +14,12 @@ from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.declarations import StructProvider
 from pyverno.lang.cel.fast.passcheck import compile_pass_check
 from pyverno.lang.cel.faults import OperandError, converted
+from pyverno.lang.cel.host import NO_CEL_HOST, CelHost
 from pyverno.lang.cel.runtime.evaluation import COST, EVALUATION, CostMeter, Evaluation
 from pyverno.lang.cel.runtime.plan import CostRules, Plan, plan
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import Type
 from pyverno.lang.cel.values import Value
-from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, field
 
@@ -129,7 +129,7 @@ class Program:
         bindings: Mapping[str, Value],
         runtime: Runtime | None = None,
         *,
-        world: CelWorld = NO_CEL_WORLD,
+        host: CelHost = NO_CEL_HOST,
         meter: CostMeter | None = None,
     ) -> Value:
         """Return the value of the expression for these variables.
@@ -143,7 +143,7 @@ class Program:
         True
         """
         made = self._plan or self._prepared()
-        frame, _ = self._frame(made, bindings, runtime, world, meter)
+        frame, _ = self._frame(made, bindings, runtime, host, meter)
         return self._run(made, frame, meter)
 
     def cost(self, bindings: Mapping[str, Value], runtime: Runtime | None = None) -> int:
@@ -154,7 +154,7 @@ class Program:
         return meter.spent
 
     def trace(
-        self, bindings: Mapping[str, Value], runtime: Runtime | None = None, *, world: CelWorld = NO_CEL_WORLD
+        self, bindings: Mapping[str, Value], runtime: Runtime | None = None, *, host: CelHost = NO_CEL_HOST
     ) -> tuple[SubExpression, ...]:
         """Return the value or error of every sub-expression that ran, in order of completion.
 
@@ -162,7 +162,7 @@ class Program:
         """
         self._prepared()
         made = self._planned(traced=True)
-        frame, evaluation = self._frame(made, bindings, runtime, world, None)
+        frame, evaluation = self._frame(made, bindings, runtime, host, None)
         evaluation.trace = []
         with suppress(EvaluationError):
             self._run(made, frame, None)
@@ -190,14 +190,14 @@ class Program:
         made: Plan,
         bindings: Mapping[str, Value],
         runtime: Runtime | None,
-        world: CelWorld,
+        host: CelHost,
         meter: CostMeter | None,
     ) -> tuple[Frame, Evaluation]:
         limit = self.surroundings.cost_limit
         if meter is not None:
             limit = min(limit, max(meter.left, 0))
         frame = made.frame.copy()
-        evaluation = Evaluation(runtime if runtime is not None else Runtime(), world, limit, frame)
+        evaluation = Evaluation(runtime if runtime is not None else Runtime(), host, limit, frame)
         frame[COST] = made.step.cost
         frame[EVALUATION] = evaluation
         for name, slot in made.slots:

@@ -28,8 +28,8 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageStage]
         found.sign(found.push("v1"))
         found.push("v2")
         (folder / "cosign.pub").write_text(found.signer.public_pem)
-        (folder / "other.pub").write_text(found.world.keyed().public_pem)
-        (folder / "root.json").write_bytes(found.world.trusted_root())
+        (folder / "other.pub").write_text(found.services.keyed().public_pem)
+        (folder / "root.json").write_bytes(found.services.trusted_root())
         (folder / "signed.yaml").write_text(yaml.safe_dump(found.policy()))
         yield found
 

@@ -68,7 +68,7 @@ def test_a_config_map_that_is_read_is_remembered() -> None:
     host = OfflineHost(objects=ObjectStore([config]))
     found = evaluate(pod(), contexts(body), host=host)
     assert [("a", "pass")] == statuses(found)
-    assert (frozenset({("team", "settings")}), False) == (found.outcome.config_maps, found.outcome.reads_world)
+    assert (frozenset({("team", "settings")}), False) == (found.outcome.config_maps, found.outcome.reads_host)
 
 
 def test_an_evaluation_that_reads_more_varies_with_time() -> None:
@@ -79,7 +79,7 @@ def test_an_evaluation_that_reads_more_varies_with_time() -> None:
     rule["preconditions"] = {"all": [{"key": "{{ length(all.items) }}", "operator": "Equals", "value": 1}]}
     found = evaluate(pod(), contexts(body))
     assert [("a", "error")] == statuses(found)
-    assert (True, True) == (found.outcome.reads_world, found.outcome.has_errors)
+    assert (True, True) == (found.outcome.reads_host, found.outcome.has_errors)
 
 
 def test_an_object_without_a_mutation_fails_its_policy() -> None:

@@ -14,7 +14,7 @@ from pyverno.engine.imageverification.annotations import SCOPED_ANNOTATION
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject
-from tests.authority.signing import IMAGE_SIGNATURE, World
+from tests.authority.signing import IMAGE_SIGNATURE, SigningServices
 from tests.support.images import ImageStage, image_stage
 
 TYPE = "https://example.com/scan"
@@ -67,7 +67,7 @@ def test_a_signed_image_is_admitted_with_its_digest(stage: ImageStage) -> None:
 def test_a_keyless_signature_is_admitted_for_its_identity_only(stage: ImageStage) -> None:
     """Issuer and subject of the certificate are those that the policy names."""
     digest = stage.push()
-    stage.sign(digest, stage.world.keyless("dev@example.com").sign_layer(digest))
+    stage.sign(digest, stage.services.keyless("dev@example.com").sign_layer(digest))
     good = _keyless(issuer="https://accounts.example.com", subject="dev@*")
     bad = _keyless(issuer="https://accounts.example.com", subject="ops@*")
     who = "identity: signed by `dev@example.com` of `https://accounts.example.com`"
@@ -126,7 +126,7 @@ def test_the_reason_names_the_attestor_that_failed(stage: ImageStage) -> None:
     """Keys of one text are entries of their own, counted before the threshold."""
     digest = stage.push()
     stage.sign(digest)
-    other = stage.world.keyed().public_pem
+    other = stage.services.keyed().public_pem
     keys = [{"entries": [{"keys": {"publicKeys": f"{stage.signer.public_pem}\n{other}"}}]}]
     reason = ".attestors[0].entries[1].keys: signature: the signature was not made by this key"
     expected = ("fail", f"failed to verify image {stage.image()}: {reason}")
@@ -138,7 +138,7 @@ def test_all_sets_and_nested_sets_must_agree(stage: ImageStage) -> None:
     digest = stage.push()
     stage.sign(digest)
     good = {"keys": {"publicKeys": stage.signer.public_pem}}
-    bad = {"keys": {"publicKeys": stage.world.keyed().public_pem}}
+    bad = {"keys": {"publicKeys": stage.services.keyed().public_pem}}
     nested = [{"count": 1, "entries": [bad, {"attestor": {"entries": [good]}}]}]
     two = [*nested, {"entries": [bad]}]
     found = [_said(stage.review(stage.policy(attestors=each), phases=MUTATING))[0][0] for each in (nested, two)]
@@ -270,7 +270,7 @@ def test_conditions_see_the_statement_that_was_verified(stage: ImageStage) -> No
 def test_statements_of_others_neither_help_nor_harm(stage: ImageStage) -> None:
     """One that somebody else signed is no reason to fail, and what it says does not count."""
     digest = stage.push()
-    other = stage.world.keyed()
+    other = stage.services.keyed()
     stage.attest(
         digest,
         other.attest_layer(digest, {"critical": "9"}, TYPE),
@@ -344,7 +344,7 @@ def test_a_key_of_a_secret_is_read_each_time(stage: ImageStage) -> None:
     policy = stage.policy(attestors=[{"entries": [{"keys": {"secret": secret}}]}])
     stage.keys["k8s://keys/signing"] = stage.signer.public_pem
     first = stage.review(policy, phases=MUTATING).results[0].status.value
-    stage.keys["k8s://keys/signing"] = stage.world.keyed().public_pem
+    stage.keys["k8s://keys/signing"] = stage.services.keyed().public_pem
     assert ("pass", "fail") == (first, stage.review(policy, phases=MUTATING).results[0].status.value)
 
 
@@ -385,7 +385,7 @@ def test_what_cannot_be_verified_is_an_error_of_the_policy(stage: ImageStage, na
 def test_log_entries_of_other_logs_do_not_count(stage: ImageStage) -> None:
     """The log is the one that the installation trusts, or that the policy names."""
     digest = stage.push()
-    foreign = World().keyed(stage.signer.key)
+    foreign = SigningServices().keyed(stage.signer.key)
     stage.sign(digest, foreign.sign_layer(digest))
     found = stage.review(stage.policy(), phases=MUTATING).results[0]
     ignoring = {"keys": {"publicKeys": stage.signer.public_pem, "rekor": {"url": "https://x", "ignoreTlog": True}}}

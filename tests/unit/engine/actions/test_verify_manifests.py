@@ -17,11 +17,11 @@ from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.value import replace
 from tests.authority.manifests import sign_manifest
-from tests.authority.signing import Signer, World
+from tests.authority.signing import Signer, SigningServices
 from tests.support.images import image_stage
 
-WORLD = World()
-FIRST, SECOND, STRANGER = WORLD.keyed(), WORLD.keyed(), WORLD.keyed()
+SERVICES = SigningServices()
+FIRST, SECOND, STRANGER = SERVICES.keyed(), SERVICES.keyed(), SERVICES.keyed()
 SERVICE: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Service",
@@ -121,7 +121,7 @@ def test_a_keyless_signature_needs_the_whole_proof() -> None:
             }
         }
         policy = _policy({"entries": [keyless]})
-        developer, stranger = stage.world.keyless(), World(log=stage.world.log).keyless()
+        developer, stranger = stage.services.keyless(), SigningServices(log=stage.services.log).keyless()
         statuses = [
             _review(policy, sign_manifest(SERVICE, signer, is_logged=is_logged), stage.host)[0]
             for signer, is_logged in ((developer, True), (developer, False), (stranger, True))

@@ -84,7 +84,7 @@ class At:
 def test_an_exception_ends_when_it_expires(time, expected):
     """From that moment on, to the nanosecond; without a clock nobody can say that it holds."""
     let = exception(expiresAt="2026-01-01T00:00:00Z")
-    assert expected == said(ask(FAILING, let, host=OfflineHost(world=At(time))))
+    assert expected == said(ask(FAILING, let, host=OfflineHost(system=At(time))))
 
 
 def test_exceptions_that_allow_values_are_tried_alone():

@@ -32,17 +32,17 @@ from pyverno.images.verification.signature import (
 from pyverno.images.verification.trust import TransparencyLog, TrustRoot, read_trust_root
 from pyverno.images.verification.verify import Expected, verify, verify_set
 from pyverno.value import fields, replace
-from tests.authority.signing import Signer, World
+from tests.authority.signing import Signer, SigningServices
 
 DIGEST = "sha256:" + "ab" * 32
 OTHER = "sha256:" + "cd" * 32
 PREDICATE = "https://example.com/scan"
 ISSUER = "https://accounts.example.com"
-WORLD = World()
-FOREIGN = World()
-ROOT = read_trust_root(WORLD.trusted_root())
-DEVELOPER = WORLD.keyless("dev@example.com")
-KEYED = WORLD.keyed()
+SERVICES = SigningServices()
+FOREIGN = SigningServices()
+ROOT = read_trust_root(SERVICES.trusted_root())
+DEVELOPER = SERVICES.keyless("dev@example.com")
+KEYED = SERVICES.keyed()
 
 
 def _keyless(root: TrustRoot = ROOT, subject: str = "dev@example.com", **options: Any) -> Attestor:
@@ -61,7 +61,7 @@ def _key(signer: Signer = KEYED, **options: Any) -> Attestor:
     return Attestor(".keys", key=read_key(signer.public_pem.encode()), logs=ROOT.logs, **options)
 
 
-def _expected(digest: str = DIGEST, predicate_type: str = IMAGE_SIGNATURE, now: int = WORLD.now + 10**6) -> Expected:
+def _expected(digest: str = DIGEST, predicate_type: str = IMAGE_SIGNATURE, now: int = SERVICES.now + 10**6) -> Expected:
     return Expected(digest, predicate_type, now)
 
 
@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
         "type: the signature is about `https://example.com/scan`",
     ),
     "another key": (
-        _key(WORLD.keyed()),
+        _key(SERVICES.keyed()),
         _layer(KEYED),
         _expected(),
         "signature: the signature was not made by this key",
@@ -148,19 +148,19 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
     ),
     "no subject": (
         _keyless(),
-        _bundle(WORLD.keyless("")),
+        _bundle(SERVICES.keyless("")),
         _expected(),
         f"identity: signed by `no subject` of `{ISSUER}`",
     ),
     "another issuer": (
         _keyless(),
-        _bundle(WORLD.keyless(issuer="https://evil.example.com")),
+        _bundle(SERVICES.keyless(issuer="https://evil.example.com")),
         _expected(),
         "identity: signed by `dev@example.com` of `https://evil.example.com`",
     ),
     "two issuers": (
         _keyless(),
-        _bundle(WORLD.keyless(extensions={8: "https://evil.example.com"})),
+        _bundle(SERVICES.keyless(extensions={8: "https://evil.example.com"})),
         _expected(),
         "identity: the certificate names two issuers",
     ),
@@ -172,13 +172,13 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
     ),
     "signed after the certificate ended": (
         _keyless(),
-        _bundle(DEVELOPER, time=WORLD.now + 601),
+        _bundle(DEVELOPER, time=SERVICES.now + 601),
         _expected(),
         "certificate chain: the certificate was not valid at 2023-11-14T22:23:21Z",
     ),
     "signed before the certificate began": (
         _keyless(),
-        _bundle(DEVELOPER, time=WORLD.now - 1),
+        _bundle(DEVELOPER, time=SERVICES.now - 1),
         _expected(),
         "certificate chain: the certificate was not valid at 2023-11-14T22:13:19Z",
     ),
@@ -202,7 +202,7 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
     ),
     "no certificate timestamp": (
         _keyless(),
-        _bundle(WORLD.keyless(has_timestamp=False)),
+        _bundle(SERVICES.keyless(has_timestamp=False)),
         _expected(),
         "certificate log: the certificate has no certificate timestamp",
     ),
@@ -253,7 +253,7 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
     ),
     "another extension": (
         _keyless(extensions={"githubWorkflowRef": exact("refs/heads/main")}),
-        _bundle(WORLD.keyless(extensions={6: "refs/heads/evil"})),
+        _bundle(SERVICES.keyless(extensions={6: "refs/heads/evil"})),
         _expected(),
         "extension githubWorkflowRef: the certificate says `refs/heads/evil` where `refs/heads/main` is demanded",
     ),
@@ -343,7 +343,7 @@ def _set(*entries: Attestor | AttestorSet, count: int) -> AttestorSet:
 
 def test_a_set_passes_when_enough_entries_have_signed() -> None:
     """Two of three signed, and two are demanded; then three are."""
-    signers = [WORLD.keyed() for _ in range(3)]
+    signers = [SERVICES.keyed() for _ in range(3)]
     signatures = [_layer(signer) for signer in signers[:2]]
     entries = [_key(signer) for signer in signers]
     found = [verify_set(_set(*entries, count=count), signatures, _expected()) for count in (1, 2, 3)]
@@ -358,7 +358,7 @@ def test_the_same_key_counts_once() -> None:
 
 def test_a_nested_set_counts_as_one_entry() -> None:
     """The inner set has its own threshold."""
-    other = WORLD.keyed()
+    other = SERVICES.keyed()
     inner = AttestorSet(".inner", (_key(), _key(other)), 1)
     assert verify_set(_set(inner, _key(other), count=2), [_layer(KEYED), _layer(other)], _expected()).passes
 
@@ -453,7 +453,7 @@ def test_an_unknown_extension_is_an_error() -> None:
 def test_a_log_out_of_use_does_not_count() -> None:
     """The trust root says from when to when a log may be trusted."""
     (log,) = ROOT.logs
-    ended = TransparencyLog(log.key, log.id, log.begins, WORLD.now)
+    ended = TransparencyLog(log.key, log.id, log.begins, SERVICES.now)
     attestor = replace(_key(), logs=(ended,))
     assert "transparency log: the log was not in use when the entry was made" == _problem(attestor, _layer(KEYED))
 

@@ -19,7 +19,7 @@ from pyverno.lang.cel.libraries.authz import ENVOY_RESPONSE, HTTP_RESPONSE
 from pyverno.lang.cel.presets import authz_environment, read_check_request
 from pyverno.lang.cel.types import DYN, STRING
 from pyverno.lang.runtime import Runtime
-from tests.unit.lang.cel.test_world import Clock, Recorder
+from tests.unit.lang.cel.test_host import Clock, Recorder
 
 ENVOY = authz_environment("Envoy").with_variables({"key": STRING, "token": STRING, "anything": DYN})
 HTTP = authz_environment("HTTP").with_variables({"anything": DYN})
@@ -130,7 +130,7 @@ def signed_with_secret(claims: dict[str, Any], secret: bytes = b"secret", algori
 def test_times_decide_whether_a_token_is_valid(claims: dict[str, Any], valid: bool) -> None:
     """The clock says one minute past the epoch."""
     program = ENVOY.compile("jwt.Decode(token, 'secret')")
-    token = program.evaluate({"token": signed_with_secret(claims)}, Runtime(world=Clock()))
+    token = program.evaluate({"token": signed_with_secret(claims)}, Runtime(host=Clock()))
     assert token.fields["Valid"] is valid
     assert token.fields["Claims"].keys() == claims.keys()
 
@@ -149,12 +149,12 @@ def test_times_decide_whether_a_token_is_valid(claims: dict[str, Any], valid: bo
 def test_bad_signatures_and_unsigned_tokens_are_errors(token: str) -> None:
     """Nothing but a right signature of a fitting algorithm gives claims."""
     with pytest.raises(EvaluationError):
-        ENVOY.compile("jwt.Decode(token, 'secret').Valid").evaluate({"token": token}, Runtime(world=Clock()))
+        ENVOY.compile("jwt.Decode(token, 'secret').Valid").evaluate({"token": token}, Runtime(host=Clock()))
 
 
 def test_public_keys_verify_tokens() -> None:
     """RSA by PEM and EC by key set; a public key is never taken for a secret."""
-    runtime = Runtime(world=Clock())
+    runtime = Runtime(host=Clock())
     private = rsa.generate_private_key(65537, 2048)
     text = body("RS256", {"a": 1})
     token = f"{text}.{encoded(private.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
@@ -173,9 +173,9 @@ def test_public_keys_verify_tokens() -> None:
         "kty": "EC", "crv": "P-256", "kid": "k1",
         "x": encoded(numbers.x.to_bytes(32, "big")), "y": encoded(numbers.y.to_bytes(32, "big")),
     }  # fmt: skip
-    world = Recorder(http=(200, json.dumps({"keys": [jwk]}).encode()))
+    host = Recorder(http=(200, json.dumps({"keys": [jwk]}).encode()))
     fetched = ENVOY.compile("jwt.Decode(token, jwks.Fetch('https://keys')).Claims.a == 1")
-    assert fetched.evaluate({"token": token}, runtime, world=world) is True
+    assert fetched.evaluate({"token": token}, runtime, host=host) is True
     other = Recorder(http=(200, json.dumps({"keys": [{**jwk, "kid": "k2"}]}).encode()))
     with pytest.raises(EvaluationError):
-        fetched.evaluate({"token": token}, runtime, world=other)
+        fetched.evaluate({"token": token}, runtime, host=other)

@@ -7,7 +7,7 @@ import pytest
 from pyverno.errors import BudgetExceededError, EvaluationError, UnknownKeyError
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.runtime import Budget, Runtime
-from tests.unit.lang.jmespath.worlds import evaluate
+from tests.unit.lang.jmespath.hosts import evaluate
 
 DOCUMENT = {"a": {"b": {"c": 1}, "n": None, "l": [1]}, "s": "str", "o": {"x": 1, "y": None}}
 

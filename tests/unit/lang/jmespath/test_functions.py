@@ -7,7 +7,7 @@ from pyverno.kube.json import decode, equal
 from pyverno.lang.jmespath import FUNCTIONS
 from pyverno.lang.jmespath.functions import TOPICS
 from pyverno.lang.runtime import Runtime
-from tests.unit.lang.jmespath.worlds import evaluate
+from tests.unit.lang.jmespath.hosts import evaluate
 
 EXAMPLES = [(name, text, expected) for name, found in FUNCTIONS.items() for text, expected in found.examples]
 

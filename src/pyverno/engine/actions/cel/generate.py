@@ -52,9 +52,9 @@ class GeneratingAction:
                 else:
                     for document in entry(session):
                         # Kyverno: what a template leaves open is the namespace of the policy, if it has one
-                        session.world.generate(ResourceRef.of(document).namespace or None, [document])
+                        session.host.generate(ResourceRef.of(document).namespace or None, [document])
             detail = annotation_detail(session, self.annotations)
-            effects = tuple(self._effect(namespace, document, run) for namespace, document in session.world.generated)
+            effects = tuple(self._effect(namespace, document, run) for namespace, document in session.host.generated)
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)
         return (Verdict(Status.PASS, "policy evaluated successfully", detail, effects=effects),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyverno.engine.actions.cel.validate import SKIPPED, CelValidation, annotated, exempted, no_exceptions
-from pyverno.engine.cel.images import ImageAttestation, ImageAttestor, ImageWorld, verified_images
+from pyverno.engine.cel.images import ImageAttestation, ImageAttestor, ImageHost, verified_images
 from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.imageverification.pinning import pinned, text_at
 from pyverno.engine.result import CelDetail, Status, Verdict
@@ -47,9 +47,9 @@ class ImageSelection:
     attestations: tuple[ImageAttestation, ...] = ()
     ignores_errors: bool = False
 
-    def open(self, run: Run) -> tuple[CelSession, ImageWorld]:
+    def open(self, run: Run) -> tuple[CelSession, ImageHost]:
         """Return the session of a request, without images."""
-        world = ImageWorld(
+        host = ImageHost(
             run.broker,
             runtime=run.runtime,
             attestors={each.name: each for each in self.attestors},
@@ -63,9 +63,9 @@ class ImageSelection:
             "attestations": {each.name: each.name for each in self.attestations},
             "images": {},
         }
-        session = CelSession(run, bindings, self.variables, world=world)
-        world.evaluate = session.evaluate
-        return session, world
+        session = CelSession(run, bindings, self.variables, host=host)
+        host.evaluate = session.evaluate
+        return session, host
 
     def applies(self, session: CelSession) -> bool:
         """Tell whether the match conditions hold; raises EvaluationError when that cannot be said."""
@@ -137,7 +137,7 @@ class ImageValidatingCheck:
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Judge the request."""
-        session, world = self.selection.open(run)
+        session, host = self.selection.open(run)
         try:
             if not self.selection.applies(session):
                 return SKIPPED
@@ -145,11 +145,11 @@ class ImageValidatingCheck:
             for text, info in infos.items():
                 if self.verifies_digest and not info.digest:
                     return (Verdict(Status.FAIL, f"image {text} does not have a digest"),)
-            world.images = infos
+            host.images = infos
             session.bindings["images"] = groups
             for index, validation in enumerate(self.validations):
                 if session.evaluate(validation.program) is not True:
-                    text = _message(session, validation, index, world.problems)
+                    text = _message(session, validation, index, host.problems)
                     return (Verdict(Status.FAIL, text, CelDetail(index)),)
             if self.annotations:
                 annotated(session, self.annotations)
@@ -161,8 +161,8 @@ class ImageValidatingCheck:
         """Return the audit annotations of a request, none where it is exempt or left out."""
         if verdict.exceptions or verdict.status is Status.SKIP:
             return {}
-        session, world = self.selection.open(run)
-        groups, world.images = self.selection.found(run, session)
+        session, host = self.selection.open(run)
+        groups, host.images = self.selection.found(run, session)
         session.bindings["images"] = groups
         return annotated(session, self.annotations)
 
@@ -181,16 +181,16 @@ class PinDigests:
         """Return one verdict with the changed object, and an error for each image that cannot be resolved."""
         if not isinstance(run.resource, dict):
             return ()
-        session, world = self.selection.open(run)
+        session, host = self.selection.open(run)
         changed: JSONObject = run.resource
         errors: list[Verdict] = []
         try:
             if not self.selection.applies(session):
                 return ()
             for text, info in self.selection.pinnable(run, session):
-                world.images = {text: info}
+                host.images = {text: info}
                 try:
-                    digest = world.at_work(text).resolve().digest
+                    digest = host.at_work(text).resolve().digest
                     changed = pinned(changed, info.pointer, f"{text}@{digest}")
                 except PyvernoError as error:
                     reason = f"failed to resolve digest for image {text}: {error.message}"

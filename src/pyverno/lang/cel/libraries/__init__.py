@@ -2,5 +2,5 @@
 
 Each function is declared with its signatures, its cost and the version that brought it; its docstring is its
 documentation, with examples that the tests run. Libraries never do I/O: what they ask of the world goes through
-`CelWorld`.
+`CelHost`.
 """

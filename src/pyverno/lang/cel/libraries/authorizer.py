@@ -12,12 +12,12 @@ from typing import ClassVar, Final
 from pyverno.errors import EvaluationError, HostError
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.host import AuthorizationCheck, Decision
 from pyverno.lang.cel.libraries.costs import fixed, value_size
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.types import Type, opaque
 from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import instant, reading
-from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field, replace
 
@@ -139,7 +139,7 @@ def check_(evaluation: Evaluation, question: Value, verb: str) -> Answer:
     evaluation.check_room(CHECK_COST)
     asked = AuthorizationCheck(attributes, verb, question.authorizer.service_account)
     try:
-        return Answer(evaluation.world.authorize(asked))
+        return Answer(evaluation.host.authorize(asked))
     except HostError as error:
         return Answer(Decision(allowed=False, error=error.message))
     except EvaluationError as error:

@@ -157,7 +157,7 @@ def decode_token(evaluation: Evaluation, token: str, key: Value) -> StructValue:
     if not any(_verified(signed, signature, algorithm, candidate) for candidate in _keys(key, header)):
         raise EvaluationError("could not verify the token's signature")
     try:
-        now = evaluation.runtime.world.now() / 10**9
+        now = evaluation.runtime.host.now() / 10**9
     except HostError as error:
         raise EvaluationError(error.message) from None
     return StructValue(_DECODED, {"Claims": with_doubles(claims), "Valid": _is_valid(claims, now)})
@@ -167,7 +167,7 @@ def decode_token(evaluation: Evaluation, token: str, key: Value) -> StructValue:
 def fetch(evaluation: Evaluation, url: str) -> KeySet:
     """The key set at a URL."""
     try:
-        status, body = evaluation.world.http("GET", url, None, {}, "")
+        status, body = evaluation.host.http("GET", url, None, {}, "")
         document = decode(body) if status == 200 else None
     except HostError as error:
         raise OperandError("request failed", f"request failed: {error.message}") from None

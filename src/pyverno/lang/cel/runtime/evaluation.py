@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from pyverno.errors import BudgetExceededError
+from pyverno.lang.cel.host import NO_CEL_HOST, CelHost
 from pyverno.lang.cel.regex import Pattern, compile_pattern, search_work
 from pyverno.lang.cel.values import Value, equals
 from pyverno.lang.cel.work import LONGEST_CALL
-from pyverno.lang.cel.world import NO_CEL_WORLD, CelWorld
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass
 
@@ -76,17 +76,17 @@ class Traced:
 class Evaluation:
     """What a function may use while it runs: the runtime, the world behind the libraries, the cost counter."""
 
-    __slots__ = ("frame", "limit", "runtime", "trace", "world")
+    __slots__ = ("frame", "host", "limit", "runtime", "trace")
 
     def __init__(
         self,
         runtime: Runtime,
-        world: CelWorld = NO_CEL_WORLD,
+        host: CelHost = NO_CEL_HOST,
         limit: int = PER_EXPRESSION,
         frame: Frame | None = None,
     ) -> None:
         self.runtime = runtime
-        self.world = world
+        self.host = host
         self.limit = limit
         self.frame: Frame = [0, 0, self] if frame is None else frame
         self.trace: list[Traced] | None = None

@@ -59,7 +59,7 @@ def is_external_url(runtime: Runtime, url: str) -> JSON:
     if not host:
         raise EvaluationError("lookup : no such host")
     try:
-        found_addresses = runtime.world.lookup_host(host)
+        found_addresses = runtime.host.lookup_host(host)
     except HostUnavailableError:
         raise
     except HostError:

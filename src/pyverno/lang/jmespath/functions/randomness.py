@@ -36,7 +36,7 @@ def random(runtime: Runtime, pattern: str) -> JSON:
     """
     if not pattern:
         raise EvaluationError("no pattern provided")
-    made = generate_text(pattern, runtime.world.random_bits, runtime.budget)
+    made = generate_text(pattern, runtime.host.random_bits, runtime.budget)
     runtime.budget.produce(len(made))
     return made
 

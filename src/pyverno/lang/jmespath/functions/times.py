@@ -39,7 +39,7 @@ def time_since(runtime: Runtime, layout: str, start: str, end: str) -> JSON:
     "24h0m0s"
     """
     begin = _time("time_since", 2, start, layout or RFC3339)
-    stop = _time("time_since", 3, end, layout or RFC3339) if end else GoTime(runtime.world.now())
+    stop = _time("time_since", 3, end, layout or RFC3339) if end else GoTime(runtime.host.now())
     return format_duration(stop.minus(begin))
 
 
@@ -50,7 +50,7 @@ def time_now(runtime: Runtime) -> JSON:
     >>> time_now() == time_now_utc()
     true
     """
-    return _show(GoTime(runtime.world.now()))
+    return _show(GoTime(runtime.host.now()))
 
 
 @function("time_now_utc", returns=STRING, cost=FLAT, note="gives the current time in UTC, in RFC 3339")
@@ -60,7 +60,7 @@ def time_now_utc(runtime: Runtime) -> JSON:
     >>> length(time_now_utc())
     20
     """
-    return _show(GoTime(runtime.world.now()))
+    return _show(GoTime(runtime.host.now()))
 
 
 @function("time_to_cron", STRING, returns=STRING, cost=Cost(per_step=1, most=1024), note="writes a time as a cron line")

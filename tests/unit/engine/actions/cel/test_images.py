@@ -70,7 +70,7 @@ def test_a_bundle_counts_beside_layers(stage: ImageStage) -> None:
 def test_the_text_of_a_denial_says_what_did_not_verify(stage: ImageStage) -> None:
     """Where the policy has no text of its own."""
     digest = stage.push()
-    stage.sign(digest, stage.world.keyed().sign_layer(digest))
+    stage.sign(digest, stage.services.keyed().sign_layer(digest))
     pinned = f"{stage.image()}@{digest}"
     reason = f"{pinned}: attestors.key: signature: the signature was not made by this key"
     failed = f"image {pinned} failed signature or attestation verification"
@@ -151,7 +151,7 @@ def test_the_payload_is_that_of_a_verified_attestation(stage: ImageStage) -> Non
 def test_keyless_identities_are_exact(stage: ImageStage) -> None:
     """A star is no wildcard here."""
     digest = stage.push()
-    stage.sign(digest, stage.world.keyless("dev@example.com").sign_layer(digest))
+    stage.sign(digest, stage.services.keyless("dev@example.com").sign_layer(digest))
     found = []
     for subject in ("dev@example.com", "dev@*"):
         identity = {"issuer": "https://accounts.example.com", "subject": subject}

@@ -14,7 +14,7 @@ from pyverno.engine.host import AuthorizingHost
 from pyverno.engine.request import User
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK
-from pyverno.lang.cel.world import AuthorizationCheck
+from pyverno.lang.cel.host import AuthorizationCheck
 from tests.support.admissionstage import TABLE, cluster, config_map, namespace
 
 

@@ -5,14 +5,14 @@ import pytest
 from pyverno.errors import EvaluationError, HostError
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.runtime import Runtime
-from tests.unit.lang.jmespath.worlds import FixedWorld
+from tests.unit.lang.jmespath.hosts import FixedHost
 
 NAMES = {"in.example": ("8.8.8.8", "10.0.0.1"), "out.example": ("8.8.8.8",)}
 
 
 def is_external(url: str) -> bool:
     expression = compile_expression("is_external_url(@)")
-    return expression.evaluate(url, Runtime(world=FixedWorld(names=NAMES)))
+    return expression.evaluate(url, Runtime(host=FixedHost(names=NAMES)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from pyverno.errors import EvaluationError
-from tests.unit.lang.jmespath.worlds import evaluate
+from tests.unit.lang.jmespath.hosts import evaluate
 
 
 @pytest.mark.parametrize(

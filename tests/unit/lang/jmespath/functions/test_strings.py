@@ -5,7 +5,7 @@ import pytest
 from pyverno.errors import EvaluationError
 from pyverno.lang.jmespath.functions import strings
 from pyverno.lang.runtime import Runtime
-from tests.unit.lang.jmespath.worlds import evaluate
+from tests.unit.lang.jmespath.hosts import evaluate
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from pyverno.errors import EvaluationError
-from tests.unit.lang.jmespath.worlds import evaluate
+from tests.unit.lang.jmespath.hosts import evaluate
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from pyverno.errors import EvaluationError
-from tests.unit.lang.jmespath.worlds import evaluate
+from tests.unit.lang.jmespath.hosts import evaluate
 
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test.example")])
 NAMES = x509.SubjectAlternativeName([x509.DNSName("a.example"), x509.UniformResourceIdentifier("spiffe://td/x")])

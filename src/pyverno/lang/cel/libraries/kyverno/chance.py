@@ -27,7 +27,7 @@ DEFAULT_PATTERN: Final = "[0-9a-z]{8}"
 def now(evaluation: Evaluation) -> Timestamp:
     """The current time."""
     try:
-        return Timestamp(evaluation.runtime.world.now())
+        return Timestamp(evaluation.runtime.host.now())
     except HostError as error:
         raise EvaluationError(error.message) from None
 
@@ -61,7 +61,7 @@ TIME: Final = Library("kyverno.time", (now, to_cron, truncate), introduced="1.17
 def _random(evaluation: Evaluation, pattern: str = DEFAULT_PATTERN) -> str:
     """A random text that matches a pattern, by default eight digits and small letters; at most 64 KiB."""
     try:
-        text = generate_text(pattern, evaluation.runtime.world.random_bits, evaluation.runtime.budget)
+        text = generate_text(pattern, evaluation.runtime.host.random_bits, evaluation.runtime.budget)
     except HostError as error:
         raise EvaluationError(error.message) from None
     evaluation.produce(len(text))

@@ -18,7 +18,7 @@ from pyverno.lang.cel.checking.structs import DeclaredTypes
 from pyverno.lang.cel.declarations import Declaration, Implementation, Library, function
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import to_json, with_doubles
-from pyverno.lang.cel.libraries.kyverno.world import LibraryContext
+from pyverno.lang.cel.libraries.kyverno.hostcalls import LibraryContext
 from pyverno.lang.cel.libraries.math import round_half_away
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.syntax.macros import OR_VALUE_MACROS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.admission.policies.world import authorizing_world
+from kubesandbox.admission.policies.authorizinghost import authorizing_host
 from kubesandbox.authorization.access import Access
 from pyverno.engine.request import User
 from pyverno.errors import HostUnavailableError
-from pyverno.lang.cel.world import AuthorizationCheck
+from pyverno.lang.cel.host import AuthorizationCheck
 
 
 class Asked:
@@ -25,10 +25,10 @@ class Asked:
 def test_questions_are_about_the_user_or_the_account_that_is_named():
     """A service account comes with its groups."""
     authorizer = Asked()
-    world = authorizing_world(authorizer, User("jane"))
-    decision = world.authorize(AuthorizationCheck({"resource": "pods", "group": "", "namespace": "x"}, "get", None))
+    host = authorizing_host(authorizer, User("jane"))
+    decision = host.authorize(AuthorizationCheck({"resource": "pods", "group": "", "namespace": "x"}, "get", None))
     assert (True, "because") == (decision.allowed, decision.reason)
-    world.authorize(AuthorizationCheck({"path": "/healthz"}, "get", ("ci", "builder")))
+    host.authorize(AuthorizationCheck({"path": "/healthz"}, "get", ("ci", "builder")))
     first, second = authorizer.questions
     assert ("jane", "get", "pods", "x") == (first.user.username, first.verb, first.resource, first.namespace)
     assert ("system:serviceaccount:ci:builder", "/healthz") == (second.user.username, second.path)
@@ -37,8 +37,8 @@ def test_questions_are_about_the_user_or_the_account_that_is_named():
 
 def test_nothing_else_is_answered():
     """There is no network and no registry behind an expression of the server."""
-    world = authorizing_world(Asked(), User("jane"))
+    host = authorizing_host(Asked(), User("jane"))
     with pytest.raises(HostUnavailableError):
-        world.http("GET", "https://x", None, {}, "")
+        host.http("GET", "https://x", None, {}, "")
     with pytest.raises(HostUnavailableError):
-        world.image_metadata("nginx")
+        host.image_metadata("nginx")

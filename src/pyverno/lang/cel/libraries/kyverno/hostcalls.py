@@ -1,6 +1,6 @@
 """Kyverno's libraries that ask the world: resource, http, globalContext, image metadata, generator, verification.
 
-Each call goes to the `CelWorld` of the evaluation, which confines it; its errors become CEL errors with Kyverno's
+Each call goes to the `CelHost` of the evaluation, which confines it; its errors become CEL errors with Kyverno's
 words in front. Functions exist in PascalCase and, since Kyverno 1.18, in camelCase. This module must never reach out
 by itself, and never put a response into an error.
 """
@@ -74,7 +74,7 @@ class GVR:
 
 
 @contextmanager
-def _world_errors(prefix: str, *operands: Value) -> Iterator[None]:
+def _host_errors(prefix: str, *operands: Value) -> Iterator[None]:
     """Turn errors of the world into CEL errors that start with a prefix.
 
     Such errors quote names and addresses: they are shown where the expression writes them, and hidden where it
@@ -155,20 +155,20 @@ def _target(args: tuple[Value, ...]) -> tuple[str, str, tuple[Value, ...]]:
 
 
 def _get(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, name: str) -> JSON:
-    with _world_errors("failed to get resource", api_version, resource, namespace, name):
-        return evaluation.world.get_resource(api_version, resource, namespace, name)
+    with _host_errors("failed to get resource", api_version, resource, namespace, name):
+        return evaluation.host.get_resource(api_version, resource, namespace, name)
 
 
 def _list(
     evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
 ) -> JSONObject:
-    with _world_errors("failed to list resource", api_version, resource, namespace, labels):
-        return evaluation.world.list_resources(api_version, resource, namespace, labels)
+    with _host_errors("failed to list resource", api_version, resource, namespace, labels):
+        return evaluation.host.list_resources(api_version, resource, namespace, labels)
 
 
 def _post(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, body: Value) -> JSONObject:
-    with _world_errors("failed to create resource", api_version, resource, namespace, body):
-        return evaluation.world.post_resource(api_version, resource, namespace, to_json(body))
+    with _host_errors("failed to create resource", api_version, resource, namespace, body):
+        return evaluation.host.post_resource(api_version, resource, namespace, to_json(body))
 
 
 @_both_cases(
@@ -247,8 +247,8 @@ def namespaced_post(evaluation: Evaluation, _: LibraryContext, api_version: str,
 @_both_cases("ToGVR", "toGVR", f"{_RESOURCE}.(string, string) -> {GVR.cel_type}")
 def to_gvr(evaluation: Evaluation, _: LibraryContext, api_version: str, kind: str) -> GVR:
     """The resource of a kind, by discovery."""
-    with _world_errors("failed to map kind to resource", api_version, kind):
-        return GVR(*evaluation.world.to_gvr(api_version, kind))
+    with _host_errors("failed to map kind to resource", api_version, kind):
+        return GVR(*evaluation.host.to_gvr(api_version, kind))
 
 
 def _resource_library(*declarations: Declaration, doc: str) -> Library:
@@ -288,8 +288,8 @@ def _send(
     evaluation: Evaluation, client: LibraryContext, method: str, url: str, *, data: Value, headers: Mapping[str, str]
 ) -> JSONObject:
     body = to_json(data) if method == "POST" else None
-    with _world_errors("request failed", url, data, headers):
-        return _answer(*evaluation.world.http(method, url, body, headers, client.ca_bundle))
+    with _host_errors("request failed", url, data, headers):
+        return _answer(*evaluation.host.http(method, url, body, headers, client.ca_bundle))
 
 
 @_both_cases("Get", "get", f"{_HTTP}.(string) -> any", f"{_HTTP}.(string, {_LABELS}) -> any")
@@ -334,8 +334,8 @@ _GLOBAL: Final = "globalcontext.Context"
 @_both_cases("Get", "get", f"{_GLOBAL}.(string) -> dyn", f"{_GLOBAL}.(string, string) -> dyn")
 def global_get(evaluation: Evaluation, _: LibraryContext, name: str, projection: str = "") -> JSON:
     """The data of a global context entry (or of one of its projections), null when there is no such entry."""
-    with _world_errors("failed to get global reference", name, projection):
-        return with_doubles(evaluation.world.global_context(name, projection), evaluation.runtime.budget)
+    with _host_errors("failed to get global reference", name, projection):
+        return with_doubles(evaluation.host.global_context(name, projection), evaluation.runtime.budget)
 
 
 GLOBAL_CONTEXT: Final = Library(
@@ -356,8 +356,8 @@ _IMAGE: Final = "imagedata.Context"
 @_both_cases("GetMetadata", "getMetadata", f"{_IMAGE}.(string) -> dyn")
 def image_metadata(evaluation: Evaluation, _: LibraryContext, reference: str) -> JSON:
     """What the registry says about an image: registry, repository, tag, digest, manifest, config, ..."""
-    with _world_errors("failed to get image data", reference):
-        return with_doubles(evaluation.world.image_metadata(reference), evaluation.runtime.budget)
+    with _host_errors("failed to get image data", reference):
+        return with_doubles(evaluation.host.image_metadata(reference), evaluation.runtime.budget)
 
 
 IMAGE_DATA: Final = Library(
@@ -378,16 +378,16 @@ _GENERATOR: Final = "generator.Context"
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(string, list({_OBJECT})) -> bool")
 def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects: Value) -> bool:
     """Ask for objects in a namespace; always true when that works."""
-    with _world_errors("failed to generate resources", namespace, objects):
-        evaluation.world.generate(namespace, [to_json(item) for item in objects])
+    with _host_errors("failed to generate resources", namespace, objects):
+        evaluation.host.generate(namespace, [to_json(item) for item in objects])
     return True
 
 
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(list({_OBJECT})) -> bool")
 def generate_here(evaluation: Evaluation, _: LibraryContext, objects: Value) -> bool:
     """Ask for objects in the namespace of the policy; always true when that works."""
-    with _world_errors("failed to generate resources", objects):
-        evaluation.world.generate(None, [to_json(item) for item in objects])
+    with _host_errors("failed to generate resources", objects):
+        evaluation.host.generate(None, [to_json(item) for item in objects])
     return True
 
 
@@ -416,29 +416,29 @@ NAMESPACED_GENERATOR: Final = Library(
 @function("verifyImageSignatures", "(string, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_image_signatures(evaluation: Evaluation, image: str, attestors: Value) -> int:
     """How many of the attestors verify the image's signature."""
-    with _world_errors("failed to verify image", image, attestors):
-        return evaluation.world.verify_image(image, list(attestors), None)
+    with _host_errors("failed to verify image", image, attestors):
+        return evaluation.host.verify_image(image, list(attestors), None)
 
 
 @function("verifyAttestationSignatures", "(string, dyn, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_attestation_signatures(evaluation: Evaluation, image: str, attestation: Value, attestors: Value) -> int:
     """How many of the attestors verify an attestation of the image."""
-    with _world_errors("failed to verify attestation", image, attestation, attestors):
-        return evaluation.world.verify_image(image, list(attestors), to_json(attestation))
+    with _host_errors("failed to verify attestation", image, attestation, attestors):
+        return evaluation.host.verify_image(image, list(attestors), to_json(attestation))
 
 
 @function("getImageData", "(string) -> dyn", in_context=True, work=_ALL)
 def get_image_data(evaluation: Evaluation, image: str) -> JSON:
     """What the registry says about an image."""
-    with _world_errors("failed to get imagedata", image):
-        return with_doubles(evaluation.world.image_metadata(image), evaluation.runtime.budget)
+    with _host_errors("failed to get imagedata", image):
+        return with_doubles(evaluation.host.image_metadata(image), evaluation.runtime.budget)
 
 
 @function("extractPayload", "(string, dyn) -> dyn", in_context=True, work=_ALL)
 def extract_payload(evaluation: Evaluation, image: str, attestation: Value) -> JSON:
     """The payload of a verified attestation."""
-    with _world_errors("failed to get payload", image, attestation):
-        return with_doubles(evaluation.world.image_payload(image, to_json(attestation)))
+    with _host_errors("failed to get payload", image, attestation):
+        return with_doubles(evaluation.host.image_payload(image, to_json(attestation)))
 
 
 IMAGE_VERIFICATION: Final = Library(

@@ -9,10 +9,10 @@ from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError
 from pyverno.lang.cel import CompileError
 from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.host import AuthorizationCheck, Decision
 from pyverno.lang.cel.libraries.authorizer import Authorizer
 from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.types import DYN, opaque
-from pyverno.lang.cel.world import AuthorizationCheck, Decision
 from pyverno.lang.runtime import Runtime
 
 CLUSTER = environment_of_kind("ValidatingPolicy").with_variables({"object": DYN})
@@ -129,17 +129,17 @@ def test_libraries_ask_the_world(
     environment: Any, text: str, answers: dict[str, Any], asked: tuple[Any, ...], expected: Any
 ) -> None:
     """Each call is one question with plain values; answers are plain JSON."""
-    world = Recorder(**answers)
-    assert environment.compile(text).evaluate({}, world=world) == expected
-    assert world.asked == [asked]
+    host = Recorder(**answers)
+    assert environment.compile(text).evaluate({}, host=host) == expected
+    assert host.asked == [asked]
 
 
 def test_a_gvr_stands_for_api_version_and_resource() -> None:
     """`ToGVR` asks discovery; its result serves Get and List."""
-    world = Recorder(gvr=("apps", "v1", "deployments"), list={"items": []})
+    host = Recorder(gvr=("apps", "v1", "deployments"), list={"items": []})
     program = CLUSTER.compile("resource.List(resource.ToGVR('apps/v1', 'Deployment'), 'ns').items.size() == 0")
-    assert program.evaluate({}, world=world) is True
-    assert world.asked[-1] == ("list", "apps/v1", "deployments", "ns", {})
+    assert program.evaluate({}, host=host) is True
+    assert host.asked[-1] == ("list", "apps/v1", "deployments", "ns", {})
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_a_gvr_stands_for_api_version_and_resource() -> None:
 def test_errors_of_the_world_become_cel_errors(text: str, answers: dict[str, Any], expected: str) -> None:
     """They carry Kyverno's words in front, and can be absorbed like every CEL error."""
     with pytest.raises(EvaluationError) as caught:
-        CLUSTER.compile(text).evaluate({}, world=Recorder(**answers))
+        CLUSTER.compile(text).evaluate({}, host=Recorder(**answers))
     assert caught.value.message == expected
-    assert CLUSTER.compile(f"{text} == dyn(1) || true").evaluate({}, world=Recorder(**answers)) is True
+    assert CLUSTER.compile(f"{text} == dyn(1) || true").evaluate({}, host=Recorder(**answers)) is True
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_computed_operands_are_hidden_as_whole_words(said: str, expected: str) -
     """A text of an operand that is also a part of a longer word leaves that word alone."""
     program = CLUSTER.with_variables({"x": DYN}).compile("resource.get('v1', 'pods', x.where, x.name)")
     with pytest.raises(EvaluationError) as caught:
-        program.evaluate({"x": {"where": "names", "name": "a"}}, world=Recorder(get=HostError(said)))
+        program.evaluate({"x": {"where": "names", "name": "a"}}, host=Recorder(get=HostError(said)))
     assert f"failed to get resource: {expected}" == caught.value.message
 
 
@@ -183,7 +183,7 @@ def test_an_error_with_a_text_for_computed_operands_is_not_searched() -> None:
     program = GENERATING.with_variables({"x": DYN}).compile("generator.apply(x.where, [x])")
     error = OperandError("a policy may not generate in another namespace", "a policy may not generate in `b`")
     with pytest.raises(EvaluationError) as caught:
-        program.evaluate({"x": {"where": "policy", "namespace": "may"}}, world=Recorder(generate=error))
+        program.evaluate({"x": {"where": "policy", "namespace": "may"}}, host=Recorder(generate=error))
     assert "a policy may not generate in another namespace" == caught.value.message
 
 
@@ -202,29 +202,29 @@ def test_the_authorizer_collects_a_question() -> None:
         "authorizer.serviceAccount('ns', 'sa').group('apps').resource('deployments').subresource('scale')"
         ".namespace('n').name('d').labelSelector('a=b').check('update').{}"
     )
-    world = Recorder(authorize=Decision(allowed=True, reason="because"))
+    host = Recorder(authorize=Decision(allowed=True, reason="because"))
     values = {"authorizer": Authorizer()}
-    assert environment.compile(text.format("allowed()")).evaluate(values, world=world) is True
+    assert environment.compile(text.format("allowed()")).evaluate(values, host=host) is True
     attributes = {
         "group": "apps", "resource": "deployments", "subresource": "scale", "namespace": "n", "name": "d",
         "labelSelector": "a=b",
     }  # fmt: skip
-    assert world.asked == [("authorize", attributes, "update", ("ns", "sa"))]
-    assert environment.compile(text.format("reason()")).evaluate(values, world=world) == "because"
+    assert host.asked == [("authorize", attributes, "update", ("ns", "sa"))]
+    assert environment.compile(text.format("reason()")).evaluate(values, host=host) == "because"
     failing = Recorder(authorize=HostError("down"))
-    assert environment.compile(text.format("errored()")).evaluate(values, world=failing) is True
-    assert environment.compile(text.format("error()")).evaluate(values, world=failing) == "down"
+    assert environment.compile(text.format("errored()")).evaluate(values, host=failing) is True
+    assert environment.compile(text.format("error()")).evaluate(values, host=failing) == "down"
 
 
 def test_three_checks_exceed_the_cost_limit() -> None:
     """A check costs 350,000 of a million."""
     environment = kubernetes_environment().with_variables({"authorizer": opaque(Authorizer.cel_type)})
     check = "authorizer.path('/healthz').check('get').allowed()"
-    world = Recorder(authorize=Decision(allowed=True))
+    host = Recorder(authorize=Decision(allowed=True))
     values = {"authorizer": Authorizer()}
-    assert environment.compile(f"{check} && {check}").evaluate(values, world=world) is True
+    assert environment.compile(f"{check} && {check}").evaluate(values, host=host) is True
     with pytest.raises(BudgetExceededError):
-        environment.compile(f"{check} && {check} && {check}").evaluate(values, world=world)
+        environment.compile(f"{check} && {check} && {check}").evaluate(values, host=host)
 
 
 class Clock:
@@ -242,7 +242,7 @@ class Clock:
 
 def test_time_and_randomness_come_from_the_runtime() -> None:
     """A fixed world gives fixed values."""
-    runtime = Runtime(world=Clock())
+    runtime = Runtime(host=Clock())
     assert CLUSTER.compile("time.now() == timestamp(60)").evaluate({}, runtime) is True
     assert CLUSTER.compile("random()").evaluate({}, runtime) == "11111111"
     assert CLUSTER.compile("random.random('[a-c]{2}-x')").evaluate({}, runtime) == "bb-x"

@@ -11,14 +11,14 @@ from kubesandbox.authorization.access import AccessAttributes, Authorizer
 from pyverno.engine.request import User
 
 if TYPE_CHECKING:
-    from pyverno.lang.cel.world import AuthorizationCheck, CelWorld, Decision
+    from pyverno.lang.cel.host import AuthorizationCheck, CelHost, Decision
 
-__all__ = ["authorizing_world", "decide_access"]
+__all__ = ["authorizing_host", "decide_access"]
 
 
 def decide_access(check: AuthorizationCheck, user: User, authorizer: Authorizer) -> Decision:
     """Answer a question of an expression on behalf of a user, or of the service account that it names."""
-    from pyverno.lang.cel.world import Decision
+    from pyverno.lang.cel.host import Decision
 
     if check.service_account is not None:
         namespace, name = check.service_account
@@ -41,12 +41,12 @@ def decide_access(check: AuthorizationCheck, user: User, authorizer: Authorizer)
     return Decision(allowed=access.allowed, reason=access.reason)
 
 
-def authorizing_world(authorizer: Authorizer, user: User) -> CelWorld:
+def authorizing_host(authorizer: Authorizer, user: User) -> CelHost:
     """Return a world that answers questions of authorization about a user, and no other question."""
-    return cast("CelWorld", _AuthorizingWorld(authorizer, user))
+    return cast("CelHost", _AuthorizingHost(authorizer, user))
 
 
-class _AuthorizingWorld:
+class _AuthorizingHost:
     """Passes everything but questions of authorization on to the world that answers nothing."""
 
     def __init__(self, authorizer: Authorizer, user: User) -> None:
@@ -57,6 +57,6 @@ class _AuthorizingWorld:
         return decide_access(check, self._user, self._authorizer)
 
     def __getattr__(self, name: str) -> Any:
-        from pyverno.lang.cel.world import NO_CEL_WORLD
+        from pyverno.lang.cel.host import NO_CEL_HOST
 
-        return getattr(NO_CEL_WORLD, name)
+        return getattr(NO_CEL_HOST, name)

@@ -16,14 +16,14 @@ from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.lang.cel.faults import OperandError
-from pyverno.lang.cel.world import AuthorizationCheck, Decision
+from pyverno.lang.cel.host import AuthorizationCheck, Decision
 from pyverno.value import dataclass, field
 
-__all__ = ["BrokerWorld"]
+__all__ = ["BrokerHost"]
 
 
 @dataclass(slots=True)
-class BrokerWorld:
+class BrokerHost:
     """Answers the questions of CEL libraries for one policy; `generated` holds what it asked to be generated."""
 
     broker: Broker

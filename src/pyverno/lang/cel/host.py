@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from pyverno.errors import HostUnavailableError
 from pyverno.kube.json import JSON, JSONObject
 
-__all__ = ["NO_CEL_WORLD", "AuthorizationCheck", "CelWorld", "Decision"]
+__all__ = ["NO_CEL_HOST", "AuthorizationCheck", "CelHost", "Decision"]
 
 
 class AuthorizationCheck:
@@ -38,7 +38,7 @@ class Decision:
         self.error = error
 
 
-class CelWorld(Protocol):
+class CelHost(Protocol):
     """The world behind the libraries `resource`, `http`, `globalContext`, `image`, `generator`, `authorizer`."""
 
     def get_resource(self, api_version: str, resource: str, namespace: str | None, name: str) -> JSONObject | None:
@@ -91,7 +91,7 @@ class CelWorld(Protocol):
         ...
 
 
-class _NoCelWorld:
+class _NoCelHost:
     """Answers every question with HostUnavailableError."""
 
     def get_resource(self, api_version: str, resource: str, namespace: str | None, name: str) -> JSONObject | None:
@@ -130,4 +130,4 @@ class _NoCelWorld:
         raise HostUnavailableError("image attestations are not available here")
 
 
-NO_CEL_WORLD: Final[CelWorld] = _NoCelWorld()
+NO_CEL_HOST: Final[CelHost] = _NoCelHost()

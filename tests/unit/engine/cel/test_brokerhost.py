@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.lang.cel.world import Decision
+from pyverno.lang.cel.host import Decision
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from tests.support.celpolicies import CONFIG_MAP, ask, compiled, kyverno, said, validations

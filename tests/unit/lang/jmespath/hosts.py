@@ -12,7 +12,7 @@ from pyverno.lang.runtime import Runtime
 
 
 @dataclass(slots=True)
-class FixedWorld:
+class FixedHost:
     """Answers from constants; `names` are the addresses of hosts."""
 
     clock: int = 1_700_000_000_000_000_000
@@ -33,4 +33,4 @@ class FixedWorld:
 
 def evaluate(expression: str, data: JSON = None, holes: tuple[JSON, ...] = ()) -> JSON:
     """Evaluate an expression in a fixed world."""
-    return compile_expression(expression).evaluate(data, Runtime(world=FixedWorld()), holes)
+    return compile_expression(expression).evaluate(data, Runtime(host=FixedHost()), holes)
