@@ -327,7 +327,7 @@ class ApiServer(Reads):
             await self.admission.validate(attributes, write.notes)
             if self.store.get(state.key) is state:
                 outcome = self._deleted(type, state, options)
-                return replace(outcome, body=await self._shown(type, outcome.body))
+                return replace(outcome, body=await self._convert_result(type, outcome.body))
         raise conflict(type.group, type.plural, write.name)
 
     async def delete_collection(

@@ -105,6 +105,6 @@ class Reads:
     async def _outcome(self, type: ResourceType, state: Stored, status: int = 200) -> Outcome:
         return Outcome(await self.in_version(type, state.body), status, state)
 
-    async def _shown(self, type: ResourceType, body: JSONObject) -> JSONObject:
+    async def _convert_result(self, type: ResourceType, body: JSONObject) -> JSONObject:
         """Return what a deletion gave, an object or a Status, in the version that was asked for."""
         return await self.in_version(type, body) if body.get("kind") == type.kind else body

@@ -142,9 +142,9 @@ class Authenticator:
 
     def _account_user(self, claims: JSONObject) -> User:
         bound = _object(claims.get("kubernetes.io"))
-        namespace = _text(bound.get("namespace"))
+        namespace = _read_text(bound.get("namespace"))
         account = _object(bound.get("serviceaccount"))
-        name, uid = _text(account.get("name")), _text(account.get("uid"))
+        name, uid = _read_text(account.get("name")), _read_text(account.get("uid"))
         self._check_account(namespace, name, uid)
         extra: dict[str, tuple[str, ...]] = {}
         if claims.get("jti"):
@@ -153,7 +153,7 @@ class Authenticator:
             reference = _object(bound.get(kind))
             if not reference:
                 continue
-            item, item_uid = _text(reference.get("name")), _text(reference.get("uid"))
+            item, item_uid = _read_text(reference.get("name")), _read_text(reference.get("uid"))
             # Kubernetes: the node of a token that is bound to a pod is said, not checked
             if kind != "node" or "pod" not in bound:
                 self._check_bound(kind, Key(resource, "" if kind == "node" else namespace, item), item_uid)
@@ -184,8 +184,8 @@ class Authenticator:
 
     def _legacy_user(self, claims: JSONObject, token: str) -> User:
         prefix = "kubernetes.io/serviceaccount/"
-        said = {key: _text(claims.get(prefix + key)) for key in ("namespace", "secret.name")}
-        name, uid = (_text(claims.get(f"{prefix}service-account.{key}")) for key in ("name", "uid"))
+        said = {key: _read_text(claims.get(prefix + key)) for key in ("namespace", "secret.name")}
+        name, uid = (_read_text(claims.get(f"{prefix}service-account.{key}")) for key in ("name", "uid"))
         namespace = said["namespace"]
         if claims.get("sub") != f"{_PREFIX}{namespace}:{name}" or not uid:
             raise TokenError("sub claim is invalid")
@@ -193,7 +193,7 @@ class Authenticator:
         if secret is None or secret.body["metadata"].get("deletionTimestamp"):
             raise TokenError("Token has been invalidated")
         try:
-            kept = base64.b64decode(_text(_object(secret.body.get("data")).get("token")))
+            kept = base64.b64decode(_read_text(_object(secret.body.get("data")).get("token")))
         except binascii.Error:
             kept = b""
         if not compare_digest(kept, token.encode()):
@@ -323,5 +323,5 @@ def _object(value: JSON) -> JSONObject:
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: JSON) -> str:
+def _read_text(value: JSON) -> str:
     return value if isinstance(value, str) else ""

@@ -125,7 +125,7 @@ class GarbageCollector:
             # upstream: no owner of a kind that is not served counts as gone
             return unknown
         if found.namespaced and not namespace_of(body):
-            self._report(reference, body, f'ownerRef {_written(reference)} does not exist in namespace ""')
+            self._report(reference, body, f'ownerRef {_format_reference(reference)} does not exist in namespace ""')
             return unknown
         namespace = namespace_of(body) if found.namespaced else ""
         owner = self._bench.client.get(found.key, str(reference.get("name", "")), namespace)
@@ -133,7 +133,7 @@ class GarbageCollector:
             return owner
         place = self._graph.place(str(reference.get("uid")))
         if place is not None and found.namespaced and place.namespace != namespace_of(body):
-            text = f'ownerRef {_written(reference)} does not exist in namespace "{namespace_of(body)}"'
+            text = f'ownerRef {_format_reference(reference)} does not exist in namespace "{namespace_of(body)}"'
             self._report(reference, body, text)
         return None
 
@@ -194,7 +194,7 @@ def _unblocked(body: JSONObject) -> JSONObject:
     return {"metadata": {"resourceVersion": version, "uid": uid_of(body), "ownerReferences": owners}}
 
 
-def _written(reference: JSONObject) -> str:
+def _format_reference(reference: JSONObject) -> str:
     """Write an owner reference as the collector's events do."""
     fields = ("apiVersion", "kind", "name", "uid")
     parts = ", ".join(f"{field}: {reference.get(field, '')}" for field in fields)

@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Notice:
     """One thing to tell: about what (and which part of it), which type, why, in which words."""
 
     about: JSONObject
@@ -91,7 +91,7 @@ class Recorder:
         self._clock = clock
         self._component = component
         self._host = host
-        self._waiting: deque[_Told] = deque()
+        self._waiting: deque[_Notice] = deque()
         self._known: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
         self._texts: OrderedDict[tuple[str, ...], tuple[datetime, set[str]]] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
@@ -99,11 +99,11 @@ class Recorder:
 
     def normal(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
         """Tell what went as it should; `field` is the path of the part that it is about."""
-        self._tell(_Told(about, NORMAL, reason, message, field))
+        self._tell(_Notice(about, NORMAL, reason, message, field))
 
     def warning(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
         """Tell what did not."""
-        self._tell(_Told(about, WARNING, reason, message, field))
+        self._tell(_Notice(about, WARNING, reason, message, field))
 
     @property
     def is_idle(self) -> bool:
@@ -117,7 +117,7 @@ class Recorder:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _tell(self, told: _Told) -> None:
+    def _tell(self, told: _Notice) -> None:
         self._waiting.append(told)
         if self._task is None:
             self._task = asyncio.create_task(self._write_all(), name=f"events of {self._component}")
@@ -134,7 +134,7 @@ class Recorder:
         finally:
             self._task = None
 
-    async def _write(self, told: _Told) -> None:
+    async def _write(self, told: _Notice) -> None:
         identity = told.identity
         if self._is_one_of_many(told):
             identity, told = told.sort, replace(told, message=f"(combined from similar events): {told.message}")
@@ -150,7 +150,7 @@ class Recorder:
         if len(self._known) > KNOWN:
             self._known.popitem(last=False)
 
-    def _is_one_of_many(self, told: _Told) -> bool:
+    def _is_one_of_many(self, told: _Notice) -> bool:
         """Tell whether many different texts of one sort have come: retries may name something new each time."""
         now = self._clock.now()
         last, texts = self._texts.pop(told.sort, (now, set()))
@@ -163,7 +163,7 @@ class Recorder:
             self._texts.popitem(last=False)
         return len(texts) > SIMILAR
 
-    async def _create(self, told: _Told) -> str:
+    async def _create(self, told: _Notice) -> str:
         event = event_for(
             told.about,
             told.kind,

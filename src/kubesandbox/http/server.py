@@ -140,10 +140,10 @@ class HttpServer:
             response.headers.setdefault("Cache-Control", "no-cache, private")
             response.headers["Date"] = self._date.text()
         self._paths.answered[call.target.verb, response.status] += 1
-        self._told(call, response.status, (perf_counter() - started) * 1000)
+        self._record_call(call, response.status, (perf_counter() - started) * 1000)
         return response
 
-    def _told(self, call: Call, status: int, milliseconds: float) -> None:
+    def _record_call(self, call: Call, status: int, milliseconds: float) -> None:
         """Write the line of a request, and keep what was noted about it."""
         request, user = call.request, call.user.username or "-"
         record = AuditRecord(request.method, request.path_qs, user, status, dict(call.notes.annotations))

@@ -202,7 +202,7 @@ def _owner_errors(metadata: JSONObject) -> Iterable[FieldError]:
                 yield FieldError(f"{path}.{field}", "Invalid value", "must not be empty", '""')
         if (version, kind) in _BAD_OWNERS:
             why = f"/{version}, Kind={kind} is disallowed from being an owner"
-            yield FieldError(path, "Invalid value", why, _written(owner))
+            yield FieldError(path, "Invalid value", why, _format_owner(owner))
         if owner.get("controller"):
             controllers.append(f"{kind}/{owner.get('name')}")
     if len(controllers) > 1:
@@ -210,10 +210,10 @@ def _owner_errors(metadata: JSONObject) -> Iterable[FieldError]:
             'Only one reference can have Controller set to true. Found "true" in references for '
             f"{controllers[0]} and {controllers[1]}"
         )
-        yield FieldError(path, "Invalid value", why, f"[{','.join(map(_written, owners))}]")
+        yield FieldError(path, "Invalid value", why, f"[{','.join(map(_format_owner, owners))}]")
 
 
-def _written(owner: JSONObject) -> str:
+def _format_owner(owner: JSONObject) -> str:
     """Write an owner as Go does: fields in the order of the struct, the first four also when they are empty."""
     head = {field: owner.get(field) or "" for field in _OWNER_FIELDS[:4]}
     rest = {field: owner[field] for field in _OWNER_FIELDS[4:] if owner.get(field) is not None}

@@ -56,10 +56,10 @@ def _unknown(data: bytes) -> JSONObject:
         parts[number] = _bytes(wire, value)
     api_version, kind = _type_meta(parts.get(1, b""))
     raw = parts.get(2, b"")
-    content_type = _text(parts.get(4, b""))
+    content_type = _decode_text(parts.get(4, b""))
     head: JSONObject = {"apiVersion": api_version, "kind": kind}
     if parts.get(3):
-        raise DocumentError(f"unknown content encoding `{_text(parts[3])}`")
+        raise DocumentError(f"unknown content encoding `{_decode_text(parts[3])}`")
     if content_type not in ("", MEDIA_TYPE):
         body = decode_json(raw)
         if content_type != "application/json" or not isinstance(body, dict):
@@ -76,7 +76,7 @@ def _type_meta(data: bytes) -> tuple[str, str]:
     for number, wire, value in fields(data):
         if number not in found:
             raise DocumentError(f"unknown field {number} of the type")
-        found[number] = _text(_bytes(wire, value))
+        found[number] = _decode_text(_bytes(wire, value))
     return found[1], found[2]
 
 
@@ -129,7 +129,7 @@ def _entry(data: bytes, kind: Kind, depth: int) -> tuple[str, JSON]:
     item = _ZEROS.get(kind.name, lambda: {})()
     for number, wire, value in fields(data):
         if number == 1:
-            key = _text(_bytes(wire, value))
+            key = _decode_text(_bytes(wire, value))
         elif number == 2:
             item = _value(kind, wire, value, depth)
         else:
@@ -185,7 +185,7 @@ def _double(wire: WireType, value: Payload) -> float:
 # ── Types that JSON writes in a way of its own ───────────────────────────────────────────────────────────────────────
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
@@ -227,14 +227,14 @@ def _duration(data: bytes) -> JSON:
 
 def _quantity(data: bytes) -> JSON:
     value = _numbers(data, "a quantity", (1,)).get(1, b"")
-    return (_text(value) if isinstance(value, bytes) else "") or "0"
+    return (_decode_text(value) if isinstance(value, bytes) else "") or "0"
 
 
 def _int_or_string(data: bytes) -> JSON:
     found = _numbers(data, "a number or text", (1, 2, 3))
     if found.get(1, 0):
         text = found.get(3, b"")
-        return _text(text) if isinstance(text, bytes) else ""
+        return _decode_text(text) if isinstance(text, bytes) else ""
     number = found.get(2, 0)
     return signed(number) if isinstance(number, int) else 0
 
@@ -245,7 +245,7 @@ def _embedded(data: bytes) -> JSON:
 
 
 _TEXTS: Mapping[str, Callable[[bytes], JSON]] = {
-    "string": _text,
+    "string": _decode_text,
     "bytes": lambda data: b64encode(data).decode(),
     "time": _time,
     "micro": _micro_time,

@@ -241,7 +241,7 @@ def _compiled(schema: JSONObject, environment: Environment) -> list[_Rule]:
     written = schema.get("x-kubernetes-validations")
     if not isinstance(written, list):
         return []
-    structs = SchemaTypes({"self": _named(schema)})
+    structs = SchemaTypes({"self": _with_nameable_properties(schema)})
     own = structs.type_of("self")
     scoped = environment.with_structs(StructTypes((structs, environment.structs)))
     return [_rule(item, schema, own, scoped) for item in written if isinstance(item, dict)]
@@ -280,7 +280,7 @@ def _rule(item: JSONObject, schema: JSONObject, own: Type, environment: Environm
     )
 
 
-def _named(schema: JSONObject) -> JSONObject:
+def _with_nameable_properties(schema: JSONObject) -> JSONObject:
     """Return a schema in which properties are those that expressions may name.
 
     An object without properties gets one that no expression can name, so that it is a struct and not just anything.
@@ -289,12 +289,12 @@ def _named(schema: JSONObject) -> JSONObject:
         schema = with_root_metadata(schema)
     changed: JSONObject = {}
     if isinstance(schema.get("properties"), dict) and schema["properties"]:
-        changed["properties"] = {key: _named(value) for key, value in schema["properties"].items()}
+        changed["properties"] = {key: _with_nameable_properties(value) for key, value in schema["properties"].items()}
     elif schema.get("type") == "object" and not schema.get("additionalProperties"):
         changed["properties"] = {"": {}}
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            changed[key] = _named(schema[key])
+            changed[key] = _with_nameable_properties(schema[key])
     return {**schema, **changed}
 
 

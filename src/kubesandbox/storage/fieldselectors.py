@@ -130,12 +130,12 @@ def _at(path: str) -> _Read:
         value: JSON = body
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
-        return _text(value)
+        return _format_value(value)
 
     return read
 
 
-def _text(value: JSON) -> str:
+def _format_value(value: JSON) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

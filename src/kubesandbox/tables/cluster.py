@@ -31,7 +31,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE = "kubernetes.io/role"
 
 
-def _named(*between: Callable[[JSONObject], JSON]) -> Cells:
+def _row_with(*between: Callable[[JSONObject], JSON]) -> Cells:
     """Return the row of name and age with plain values between them."""
 
     def cells(body: JSONObject, now: datetime) -> Iterator[JSON]:
@@ -116,28 +116,30 @@ def _priority_class(body: JSONObject, now: datetime) -> Iterator[JSON]:
 
 PRINTERS: Printers = {
     ("", "configmaps"): Printer(
-        columns("NAME Data AGE"), _named(lambda body: count(body, "data") + count(body, "binaryData"))
+        columns("NAME Data AGE"), _row_with(lambda body: count(body, "data") + count(body, "binaryData"))
     ),
     ("", "events"): Printer(
         columns("Last_Seen Type Reason Object Subobject* Source* Message First_Seen* Count* Name*"), _event
     ),
-    ("", "namespaces"): Printer(columns("NAME Status AGE"), _named(lambda body: text(body, "status", "phase"))),
+    ("", "namespaces"): Printer(columns("NAME Status AGE"), _row_with(lambda body: text(body, "status", "phase"))),
     ("", "nodes"): Printer(
         columns("NAME Status Roles AGE Version Internal-IP* External-IP* OS-Image* Kernel-Version* Container-Runtime*"),
         _node,
     ),
     ("", "resourcequotas"): Printer(columns("NAME Request Limit AGE"), _quota),
     ("", "secrets"): Printer(
-        columns("NAME Type Data AGE"), _named(lambda body: text(body, "type"), lambda body: count(body, "data"))
+        columns("NAME Type Data AGE"), _row_with(lambda body: text(body, "type"), lambda body: count(body, "data"))
     ),
-    ("", "serviceaccounts"): Printer(columns("NAME AGE"), _named()),
+    ("", "serviceaccounts"): Printer(columns("NAME AGE"), _row_with()),
     ("coordination.k8s.io", "leases"): Printer(
-        columns("NAME Holder AGE"), _named(lambda body: text(body, "spec", "holderIdentity"))
+        columns("NAME Holder AGE"), _row_with(lambda body: text(body, "spec", "holderIdentity"))
     ),
     ("events.k8s.io", "events"): Printer(
         columns("Last_Seen Type Reason Object Subobject* Source* Message First_Seen* Count* Name*"), _event
     ),
-    ("node.k8s.io", "runtimeclasses"): Printer(columns("NAME Handler AGE"), _named(lambda body: text(body, "handler"))),
+    ("node.k8s.io", "runtimeclasses"): Printer(
+        columns("NAME Handler AGE"), _row_with(lambda body: text(body, "handler"))
+    ),
     ("scheduling.k8s.io", "priorityclasses"): Printer(
         columns("NAME Value:integer Global-Default:boolean AGE PreemptionPolicy"), _priority_class
     ),

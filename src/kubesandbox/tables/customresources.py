@@ -69,7 +69,7 @@ def _value(kind: str, value: JSON, now: datetime) -> JSON:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     match kind:
         case "string":
-            return _text(value)
+            return _format_value(value)
         case "integer":
             return int(value) if is_number else None
         case "number":
@@ -82,7 +82,7 @@ def _value(kind: str, value: JSON, now: datetime) -> JSON:
             return None
 
 
-def _text(value: JSON) -> JSON:
+def _format_value(value: JSON) -> JSON:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or value is None:

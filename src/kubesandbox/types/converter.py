@@ -53,7 +53,7 @@ class Converter:
             return to_version(type, body)
         if not type.converts_by_webhook:
             return self._known(type, to_version(type, body))
-        (converted,) = await self._asked(type, [body], is_list=False)
+        (converted,) = await self._call_webhook(type, [body], is_list=False)
         return converted
 
     async def all(self, type: ResourceType, bodies: Sequence[JSONObject]) -> list[JSONObject]:
@@ -63,7 +63,7 @@ class Converter:
         others = [body for body in bodies if body.get("apiVersion") != type.api_version]
         if not others:
             return list(bodies)
-        converted = iter(await self._asked(type, others, is_list=True))
+        converted = iter(await self._call_webhook(type, others, is_list=True))
         return [body if body.get("apiVersion") == type.api_version else next(converted) for body in bodies]
 
     def _known(self, type: ResourceType, body: JSONObject) -> JSONObject:
@@ -71,13 +71,13 @@ class Converter:
         schema = self._schemas().custom(type)
         return schema.prune(body, []) if schema is not None else body
 
-    async def _asked(self, type: ResourceType, bodies: list[JSONObject], *, is_list: bool) -> list[JSONObject]:
+    async def _call_webhook(self, type: ResourceType, bodies: list[JSONObject], *, is_list: bool) -> list[JSONObject]:
         crd = self._definition_of(type)
         webhook = ((crd or {}).get("spec") or {}).get("conversion", {}).get("webhook") or {}
         version = next((each for each in webhook.get("conversionReviewVersions") or () if each in _VERSIONS), "")
         if not version:
             raise _failed("no supported conversion review versions")
-        what = f"conversion webhook for {_shown(type, bodies[0], is_list=is_list)}"
+        what = f"conversion webhook for {_format_kind(type, bodies[0], is_list=is_list)}"
         uid = self._make_id()
         review: JSONObject = {
             "kind": _KIND,
@@ -108,7 +108,7 @@ def _failed(text: str) -> StatusError:
     return StatusError(500, "", text)
 
 
-def _shown(type: ResourceType, body: JSONObject, *, is_list: bool) -> str:
+def _format_kind(type: ResourceType, body: JSONObject, *, is_list: bool) -> str:
     """Name what is converted as Go prints its kind; a list already has the version that is wanted."""
     if is_list:
         return f"{type.api_version}, Kind={type.list_kind}"

@@ -65,16 +65,16 @@ class Expressions:
         wanted = _TYPES[expected] if expected is not None else ()
         if wanted and found not in wanted:
             # Kubernetes: what is known only when it runs is not enough
-            names = [_shown(each) for each in wanted]
+            names = [_format_type(each) for each in wanted]
             told = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
-            errors.append(invalid(path, text, f"must evaluate to {told} but got {_shown(found)}"))
+            errors.append(invalid(path, text, f"must evaluate to {told} but got {_format_type(found)}"))
 
     def declare(self, name: str, text: str) -> None:
         """Make a variable known; one that does not compile stays unknown."""
         self._compiler.variables((NamedExpression(name, text),))
 
 
-def _shown(found: Type) -> str:
+def _format_type(found: Type) -> str:
     return "null_type" if found == types.NULL else str(found)
 
 

@@ -62,7 +62,7 @@ def _query(words: tuple[str, ...], input: str, query: Sequence[str], compact: bo
     data = _document(_read(input) if input else _prompted("input object"), input or "-")
     for text in queries:
         result = _evaluated(text, data)
-        _print(f"# {text}", _shown(result, compact=compact, unquoted=unquoted))
+        _print(f"# {text}", _render_result(result, compact=compact, unquoted=unquoted))
 
 
 def _evaluated(text: str, data: JSON) -> JSON:
@@ -79,7 +79,7 @@ def _evaluated(text: str, data: JSON) -> JSON:
         raise UsageError(f"error evaluating JMESPath expression: {error}") from error
 
 
-def _shown(result: JSON, *, compact: bool, unquoted: bool) -> str:
+def _render_result(result: JSON, *, compact: bool, unquoted: bool) -> str:
     if unquoted and isinstance(result, str):
         return result
     return encode(result) if compact else encode_indent(result)

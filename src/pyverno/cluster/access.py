@@ -88,18 +88,18 @@ def load_kubeconfig(path: str = "", context: str = "", environment: Mapping[str,
     if not name:
         raise UsageError(f"`{config.names}` has no current-context: name one with --context")
     chosen = config.entry("contexts", "context", name)
-    cluster = config.entry("clusters", "cluster", _text(chosen.body, "cluster"))
-    user = config.entry("users", "user", _text(chosen.body, "user")) if chosen.body.get("user") else _NOBODY
-    server = _text(cluster.body, "server").rstrip("/")
+    cluster = config.entry("clusters", "cluster", _read_text(chosen.body, "cluster"))
+    user = config.entry("users", "user", _read_text(chosen.body, "user")) if chosen.body.get("user") else _NOBODY
+    server = _read_text(cluster.body, "server").rstrip("/")
     if urlsplit(server).scheme not in ("http", "https"):
         raise UsageError(f"cluster `{cluster.name}` of `{cluster.file}` has no server that is a URL")
     return Access(
         server=server,
         ca=cluster.data("certificate-authority"),
         skips_verification=cluster.body.get("insecure-skip-tls-verify") is True,
-        server_name=_text(cluster.body, "tls-server-name"),
-        proxy=_text(cluster.body, "proxy-url"),
-        namespace=_text(chosen.body, "namespace") or "default",
+        server_name=_read_text(cluster.body, "tls-server-name"),
+        proxy=_read_text(cluster.body, "proxy-url"),
+        namespace=_read_text(chosen.body, "namespace") or "default",
         **_identity(user),
     )
 
@@ -122,7 +122,7 @@ class _Entry:
 
     def data(self, key: str) -> bytes:
         """Return the bytes of `KEY-data`, or of the file that `KEY` names, or nothing."""
-        inline = _text(self.body, f"{key}-data")
+        inline = _read_text(self.body, f"{key}-data")
         if inline:
             try:
                 return base64.b64decode(inline, validate=True)
@@ -137,7 +137,7 @@ class _Entry:
             raise UsageError(f"`{key}` of `{self.name}` in `{self.file}`: {error.strerror}: `{path}`") from None
 
     def path(self, key: str) -> Path | None:
-        name = _text(self.body, key)
+        name = _read_text(self.body, key)
         return self.file.parent / name if name else None
 
 
@@ -160,7 +160,7 @@ class _Config:
 
     @property
     def current(self) -> str:
-        return next((name for _, body in self.files if (name := _text(body, "current-context"))), "")
+        return next((name for _, body in self.files if (name := _read_text(body, "current-context"))), "")
 
     def entry(self, section: str, key: str, name: str) -> _Entry:
         for path, body in self.files:
@@ -189,10 +189,10 @@ def _identity(user: _Entry) -> dict[str, Any]:
     found: dict[str, Any] = {
         "certificate": user.data("client-certificate"),
         "key": user.data("client-key"),
-        "token": _text(body, "token"),
+        "token": _read_text(body, "token"),
         "token_file": user.path("tokenFile"),
-        "username": _text(body, "username"),
-        "password": _text(body, "password"),
+        "username": _read_text(body, "username"),
+        "password": _read_text(body, "password"),
         "impersonate": {key: body[key] for key in ("as", "as-groups", "as-uid", "as-user-extra") if body.get(key)},
     }
     if body.get("auth-provider"):
@@ -204,22 +204,24 @@ def _identity(user: _Entry) -> dict[str, Any]:
 
 
 def _plugin(user: _Entry, body: JSONObject) -> ExecPlugin:
-    command = _text(body, "command")
+    command = _read_text(body, "command")
     if not command:
         raise UsageError(f"user `{user.name}` of `{user.file}`: `exec` has no command")
     if os.sep in command:  # kubectl: a command with a path is looked up from the kubeconfig's folder
         command = str(user.file.parent / command)
-    variables = {_text(each, "name"): _text(each, "value") for each in body.get("env") or () if isinstance(each, dict)}
+    variables = {
+        _read_text(each, "name"): _read_text(each, "value") for each in body.get("env") or () if isinstance(each, dict)
+    }
     return ExecPlugin(
         command=command,
         arguments=tuple(str(each) for each in body.get("args") or ()),
         environment=variables,
-        api_version=_text(body, "apiVersion") or "client.authentication.k8s.io/v1",
-        install_hint=_text(body, "installHint"),
+        api_version=_read_text(body, "apiVersion") or "client.authentication.k8s.io/v1",
+        install_hint=_read_text(body, "installHint"),
         provides_cluster_info=body.get("provideClusterInfo") is True,
     )
 
 
-def _text(body: Mapping[str, JSON], key: str) -> str:
+def _read_text(body: Mapping[str, JSON], key: str) -> str:
     found = body.get(key)
     return found if isinstance(found, str) else ""

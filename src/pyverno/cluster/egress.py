@@ -123,7 +123,7 @@ class Egress:
         data = _body(call) if call.method == "POST" else None
         async with self._open().request(
             call.method,
-            _written(url),
+            _build_url(url),
             data=data,
             headers=self._headers(call, url),
             allow_redirects=False,
@@ -242,7 +242,7 @@ class _JudgingResolver(AbstractResolver):
         """Hold nothing."""
 
 
-def _written(url: ServiceUrl) -> URL:
+def _build_url(url: ServiceUrl) -> URL:
     """Return a URL of the parts that were judged; nothing is parsed again."""
     return URL.build(
         scheme=url.scheme, host=url.host, port=url.port, path=url.path, query_string=url.query, encoded=True

@@ -95,7 +95,7 @@ def _authority(text: str, scheme: str) -> tuple[str, int, Address | None]:
     port = _port(digits, scheme) if colon else _PORTS[scheme]
     address = _ipv4(host)
     if address is None and not _is_name(host):
-        raise _refusal(f"`{_shown(host)}` is neither a host name nor an address")
+        raise _refusal(f"`{_escape(host)}` is neither a host name nor an address")
     return host, port, address
 
 
@@ -103,7 +103,7 @@ def _port(digits: str, scheme: str) -> int:
     if not digits:  # `host:` is allowed, and means nothing
         return _PORTS[scheme]
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 5 and 0 < int(digits) < 65536):
-        raise _refusal(f"`{_shown(digits)}` is not a port")
+        raise _refusal(f"`{_escape(digits)}` is not a port")
     port = int(digits)
     if port in _OTHER_PROTOCOLS:
         raise _refusal(f"port {port} is that of another protocol")
@@ -116,7 +116,7 @@ def _ipv6(text: str) -> Address:
             return ipaddress.IPv6Address(text)
     except ValueError:
         pass
-    raise _refusal(f"`{_shown(text)}` is neither a host name nor an address")
+    raise _refusal(f"`{_escape(text)}` is neither a host name nor an address")
 
 
 def _ipv4(text: str) -> Address | None:
@@ -149,7 +149,7 @@ def _escaped(text: str, safe: str) -> str:
     return quote(text, safe=safe, errors="replace")
 
 
-def _shown(text: str) -> str:
+def _escape(text: str) -> str:
     return text[:80].encode("unicode_escape").decode()
 
 

@@ -165,7 +165,12 @@ def _mutation_errors(request: Request, results: Iterable[RuleResult]) -> str:
 def _admission_denial(results: Iterable[RuleResult]) -> str:
     """Kubernetes: of several denials only the first is told."""
     return next(
-        (f"{_named(result)} denied request: {result.message}" for result in _admission(results) if _blocks(result)), ""
+        (
+            f"{_format_policy(result)} denied request: {result.message}"
+            for result in _admission(results)
+            if _blocks(result)
+        ),
+        "",
     )
 
 
@@ -173,7 +178,7 @@ def _admission(results: Iterable[RuleResult]) -> Iterator[RuleResult]:
     return (result for result in results if result.status in _BAD and _is_admission_check(result))
 
 
-def _named(result: RuleResult) -> str:
+def _format_policy(result: RuleResult) -> str:
     policy = result.rule.policy
     name = f"{policy.kind} '{policy.name}'"
     binding = result.detail.binding if isinstance(result.detail, CelDetail) else ""
@@ -181,14 +186,14 @@ def _named(result: RuleResult) -> str:
 
 
 def _cel_denials(results: Iterable[RuleResult]) -> str:
-    return "; ".join(_cel_text(result) for result in results if _is_cel_check(result) and _blocks(result))
+    return "; ".join(_format_cel_result(result) for result in results if _is_cel_check(result) and _blocks(result))
 
 
 def _is_cel_check(result: RuleResult) -> bool:
     return result.status in _BAD and _is_cel(result) and result.rule.type in _CHECKS
 
 
-def _cel_text(result: RuleResult) -> str:
+def _format_cel_result(result: RuleResult) -> str:
     verb = "failed" if result.status is Status.FAIL else "error"
     return f"Policy {result.rule.policy.name} {verb}: {result.message}"
 
@@ -197,10 +202,10 @@ def _cel_warnings(results: Iterable[RuleResult]) -> Iterator[str]:
     """Yield what the action Warn says; it is also told next to a denial."""
     for result in results:
         if _is_cel_check(result) and result.rule.policy.emit_warning:
-            yield _cel_text(result)
+            yield _format_cel_result(result)
     for result in _admission(results):
         if isinstance(result.detail, CelDetail) and "Warn" in result.detail.actions:
-            yield f"Validation failed for {_named(result)}: {result.message}"
+            yield f"Validation failed for {_format_policy(result)}: {result.message}"
 
 
 def _is_cel(result: RuleResult) -> bool:

@@ -71,9 +71,9 @@ class User:
         ('devs',)
         """
         return cls(
-            username=_text(info, "username"),
+            username=_read_text(info, "username"),
             groups=tuple(item for item in info.get("groups") or () if isinstance(item, str)),
-            uid=_text(info, "uid"),
+            uid=_read_text(info, "uid"),
             extra={key: tuple(values or ()) for key, values in _object(info, "extra").items()},
         )
 
@@ -317,14 +317,14 @@ class Request:
         resource = _object(body, "resource")
         rest = {key: value for key, value in body.items() if key not in _OWN_FIELDS}
         return cls(
-            operation=Operation(_text(body, "operation")),
+            operation=Operation(_read_text(body, "operation")),
             object=body.get("object"),
             old=body.get("oldObject"),
-            gvk=GVK(_text(kind, "group"), _text(kind, "version"), _text(kind, "kind")),
-            gvr=GVR(_text(resource, "group"), _text(resource, "version"), _text(resource, "resource")),
-            subresource=_text(body, "subResource"),
-            name=_text(body, "name"),
-            namespace=_text(body, "namespace"),
+            gvk=GVK(_read_text(kind, "group"), _read_text(kind, "version"), _read_text(kind, "kind")),
+            gvr=GVR(_read_text(resource, "group"), _read_text(resource, "version"), _read_text(resource, "resource")),
+            subresource=_read_text(body, "subResource"),
+            name=_read_text(body, "name"),
+            namespace=_read_text(body, "namespace"),
             user=user or User.from_json(_object(body, "userInfo")).with_roles(roles, cluster_roles),
             namespace_labels=namespace_labels,
             namespace_object=namespace_object,
@@ -341,6 +341,6 @@ def _object(source: Mapping[str, JSON], key: str) -> JSONObject:
     return value if isinstance(value, dict) else {}
 
 
-def _text(source: Mapping[str, JSON], key: str) -> str:
+def _read_text(source: Mapping[str, JSON], key: str) -> str:
     value = source.get(key)
     return value if isinstance(value, str) else ""

@@ -93,8 +93,10 @@ class Triggers:
             legacy = [rule for rule in kept if not _is_matched_alone(rule)]
             self._rules.update((_place(rule.info), rule) for rule in kept)
             if legacy:
-                whole.append(CompiledPolicy(policy.info, tuple(_asked(rule) for rule in legacy)))
-                makers = [replace(_asked(rule), guards=()) for rule in legacy if rule.stage is Stage.GENERATE]
+                whole.append(CompiledPolicy(policy.info, tuple(_with_trigger_only(rule) for rule in legacy)))
+                makers = [
+                    replace(_with_trigger_only(rule), guards=()) for rule in legacy if rule.stage is Stage.GENERATE
+                ]
                 matched.append(CompiledPolicy(policy.info, tuple(makers)))
         self._whole = PolicySet(whole, policies.exceptions)
         self._matched = PolicySet(matched, policies.exceptions)
@@ -167,8 +169,8 @@ class Triggers:
         ]
         if not earlier:
             return
-        now = self._said(Engine(self._whole, host).review(request, GENERATING, deadline=deadline).results)
-        held = self._said(Engine(self._whole, host).review(before, GENERATING, deadline=deadline).results)
+        now = self._index_results(Engine(self._whole, host).review(request, GENERATING, deadline=deadline).results)
+        held = self._index_results(Engine(self._whole, host).review(before, GENERATING, deadline=deadline).results)
         for result in earlier:
             place = _place(result.rule)
             said = now.get(place)
@@ -185,7 +187,7 @@ class Triggers:
         return self._rules[_place(result.rule)]
 
     @staticmethod
-    def _said(results: Iterable[RuleResult]) -> Mapping[Place, RuleResult]:
+    def _index_results(results: Iterable[RuleResult]) -> Mapping[Place, RuleResult]:
         return {_place(result.rule): result for result in results}
 
     # ------------------------------------------------------------------------------------------------- policies in CEL
@@ -269,8 +271,8 @@ def _place(info: RuleInfo) -> Place:
     return info.policy.kind, info.policy.key, info.name
 
 
-def _asked(rule: CompiledRule) -> CompiledRule:
-    return replace(rule, action=_Asked(rule.action), fast_tier=None, report_properties=None)
+def _with_trigger_only(rule: CompiledRule) -> CompiledRule:
+    return replace(rule, action=_TriggerOnly(rule.action), fast_tier=None, report_properties=None)
 
 
 def _synchronizes(rule: CompiledRule) -> bool:
@@ -297,7 +299,7 @@ def _passed(result: RuleResult | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TriggerOnly:
     """An action that only says whether it would have something to do."""
 
     action: Action

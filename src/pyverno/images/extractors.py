@@ -77,13 +77,13 @@ def compile_extractors(document: JSON) -> Extractors:
 
 
 def _extractor(entry: JSON) -> Extractor:
-    fields = tuple(segment for part in _text(entry, "path").split("/") if (segment := part.strip(" ")))
-    value = _text(entry, "value")
+    fields = tuple(segment for part in _read_text(entry, "path").split("/") if (segment := part.strip(" ")))
+    value = _read_text(entry, "value")
     if not value:
         if not fields:
             raise ValueSyntaxError("an image extractor needs a path")
         fields, value = fields[:-1], fields[-1]
-    text = _text(entry, "jmesPath")
+    text = _read_text(entry, "jmesPath")
     expression, problem = None, ""
     if text:
         try:
@@ -91,10 +91,10 @@ def _extractor(entry: JSON) -> Extractor:
         except ExpressionSyntaxError as error:
             problem = f"invalid jmespath {text}: {error.message}"
     return Extractor(
-        fields, value, _text(entry, "name") or DEFAULT_NAME, _text(entry, "key"), text, expression, problem
+        fields, value, _read_text(entry, "name") or DEFAULT_NAME, _read_text(entry, "key"), text, expression, problem
     )
 
 
-def _text(entry: JSON, name: str) -> str:
+def _read_text(entry: JSON, name: str) -> str:
     value = entry.get(name) if isinstance(entry, dict) else None
     return value if isinstance(value, str) else ""

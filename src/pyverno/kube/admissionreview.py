@@ -65,27 +65,27 @@ class AdmissionRequest:
     def kind(self) -> GVK:
         """Group, version and kind of the object, after a conversion that the API server made to fit a rule."""
         found = self.request.get("kind") or {}
-        return GVK(_text(found, "group"), _text(found, "version"), _text(found, "kind"))
+        return GVK(_read_text(found, "group"), _read_text(found, "version"), _read_text(found, "kind"))
 
     @property
     def operation(self) -> str:
         """CREATE, UPDATE, DELETE or CONNECT."""
-        return _text(self.request, "operation")
+        return _read_text(self.request, "operation")
 
     @property
     def subresource(self) -> str:
         """The subresource that is written, or the empty text."""
-        return _text(self.request, "subResource")
+        return _read_text(self.request, "subResource")
 
     @property
     def namespace(self) -> str:
         """The namespace of the request, empty for what is cluster-scoped."""
-        return _text(self.request, "namespace")
+        return _read_text(self.request, "namespace")
 
     @property
     def name(self) -> str:
         """The name of the object; on CREATE that of the object itself, which may still be missing."""
-        return _text(self.request, "name")
+        return _read_text(self.request, "name")
 
     @property
     def object(self) -> JSON:
@@ -186,7 +186,9 @@ def read_admission_review(body: bytes, content_type: str = _CONTENT_TYPE) -> Adm
         _check(request)
     except UsageError as error:
         raise BadReviewError(400, error.message) from None
-    return AdmissionRequest(_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request, len(body))
+    return AdmissionRequest(
+        _read_text(review, "apiVersion") or "admission.k8s.io/v1", request["uid"], request, len(body)
+    )
 
 
 def _check_count(body: bytes) -> None:
@@ -254,6 +256,6 @@ def _are_texts(value: JSON) -> bool:
     return value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
-def _text(source: Mapping[str, JSON], key: str) -> str:
+def _read_text(source: Mapping[str, JSON], key: str) -> str:
     found = source.get(key)
     return found if isinstance(found, str) else ""

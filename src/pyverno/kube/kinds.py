@@ -225,19 +225,19 @@ BUILTIN_KINDS = KindTable(partial(read_groups, GROUPS))
 def _crd_kinds(crd: JSONObject) -> Iterable[KindInfo]:
     spec = _map(crd, "spec")
     names = _map(spec, "names")
-    group, kind, plural = _text(spec, "group"), _text(names, "kind"), _text(names, "plural")
+    group, kind, plural = _read_text(spec, "group"), _read_text(names, "kind"), _read_text(names, "plural")
     if not (group and kind and plural):
         return
     for version in _maps(spec, "versions"):
-        if _text(version, "name") and version.get("served", True):
+        if _read_text(version, "name") and version.get("served", True):
             yield KindInfo(
                 group=group,
-                version=_text(version, "name"),
+                version=_read_text(version, "name"),
                 kind=kind,
                 plural=plural,
-                singular=_text(names, "singular") or kind.lower(),
+                singular=_read_text(names, "singular") or kind.lower(),
                 short_names=_names(names, "shortNames"),
-                namespaced=_text(spec, "scope") != "Cluster",
+                namespaced=_read_text(spec, "scope") != "Cluster",
                 subresources=tuple(sorted(_map(version, "subresources"))),
                 categories=_names(names, "categories"),
             )
@@ -253,7 +253,7 @@ def _maps(parent: JSONObject, key: str) -> list[JSONObject]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def _text(parent: JSONObject, key: str) -> str:
+def _read_text(parent: JSONObject, key: str) -> str:
     found: JSON = parent.get(key)
     return found if isinstance(found, str) else ""
 

@@ -28,7 +28,7 @@ class Resource:
     @property
     def api_version(self) -> str:
         """The text of `apiVersion`."""
-        return _text(self.raw, "apiVersion")
+        return _read_text(self.raw, "apiVersion")
 
     @property
     def group(self) -> str:
@@ -43,7 +43,7 @@ class Resource:
     @property
     def kind(self) -> str:
         """The kind."""
-        return _text(self.raw, "kind")
+        return _read_text(self.raw, "kind")
 
     @property
     def gvk(self) -> GVK:
@@ -60,22 +60,22 @@ class Resource:
     @property
     def name(self) -> str:
         """The name."""
-        return _text(self.metadata, "name")
+        return _read_text(self.metadata, "name")
 
     @property
     def generate_name(self) -> str:
         """The prefix from which the API server makes a name."""
-        return _text(self.metadata, "generateName")
+        return _read_text(self.metadata, "generateName")
 
     @property
     def namespace(self) -> str:
         """The namespace, empty for cluster-scoped objects."""
-        return _text(self.metadata, "namespace")
+        return _read_text(self.metadata, "namespace")
 
     @property
     def uid(self) -> str:
         """The unique id that the API server gave."""
-        return _text(self.metadata, "uid")
+        return _read_text(self.metadata, "uid")
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -92,7 +92,7 @@ class Resource:
         return f"Resource({self.api_version} {self.kind} {where}{self.name})"
 
 
-def _text(parent: JSONObject, key: str) -> str:
+def _read_text(parent: JSONObject, key: str) -> str:
     found: JSON = parent.get(key)
     return found if isinstance(found, str) else ""
 

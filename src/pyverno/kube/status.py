@@ -175,19 +175,19 @@ class StatusError(PyvernoError):
         causes = details.get("causes")
         return cls(
             _number(body.get("code")) or status,
-            _text(body, "reason"),
-            _text(body, "message"),
-            group=_text(details, "group"),
-            kind=_text(details, "kind"),
-            name=_text(details, "name"),
-            uid=_text(details, "uid"),
+            _read_text(body, "reason"),
+            _read_text(body, "message"),
+            group=_read_text(details, "group"),
+            kind=_read_text(details, "kind"),
+            name=_read_text(details, "name"),
+            uid=_read_text(details, "uid"),
             causes=[
-                Cause(_text(cause, "reason"), _text(cause, "message"), _text(cause, "field"))
+                Cause(_read_text(cause, "reason"), _read_text(cause, "message"), _read_text(cause, "field"))
                 for cause in (causes if isinstance(causes, list) else ())
                 if isinstance(cause, dict)
             ],
             retry_after=_number(details.get("retryAfterSeconds")),
-            continue_token=_text(metadata, "continue") if isinstance(metadata, dict) else "",
+            continue_token=_read_text(metadata, "continue") if isinstance(metadata, dict) else "",
             shows_details=written == {},
         )
 
@@ -328,7 +328,7 @@ def server_timeout(why: str) -> StatusError:
     return StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", f"Timeout: {why}")
 
 
-def _text(body: JSONObject, key: str) -> str:
+def _read_text(body: JSONObject, key: str) -> str:
     found = body.get(key)
     return found if isinstance(found, str) else ""
 

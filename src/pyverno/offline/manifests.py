@@ -52,7 +52,7 @@ def load_manifests(sources: Sequence[str], *, stdin: bytes | None = None) -> Loa
 def _downloaded(url: str) -> Loaded:
     loaded = Loaded()
     try:
-        loaded.documents.extend(load_documents(download(url), file=_shown(url)))
+        loaded.documents.extend(load_documents(download(url), file=_redact_url(url)))
     except PyvernoError as error:
         loaded.errors.append(error)
     return loaded
@@ -78,11 +78,13 @@ async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
         async with asyncio.timeout(timeout), aiohttp.ClientSession(timeout=limits, trust_env=True) as session:
             return await _followed(session, url, max_bytes)
     except TimeoutError as error:
-        raise UsageError(f"cannot download `{_shown(url)}`: no answer within {timeout:g} seconds") from error
+        raise UsageError(f"cannot download `{_redact_url(url)}`: no answer within {timeout:g} seconds") from error
     except aiohttp.ClientConnectorError as error:
-        raise UsageError(f"cannot download `{_shown(url)}`: cannot connect to `{error.host}:{error.port}`") from error
+        raise UsageError(
+            f"cannot download `{_redact_url(url)}`: cannot connect to `{error.host}:{error.port}`"
+        ) from error
     except (aiohttp.ClientError, ValueError, OSError) as error:
-        raise UsageError(f"cannot download `{_shown(url)}`: the connection failed") from error
+        raise UsageError(f"cannot download `{_redact_url(url)}`: the connection failed") from error
 
 
 async def _followed(session: aiohttp.ClientSession, url: str, max_bytes: int) -> bytes:
@@ -93,24 +95,24 @@ async def _followed(session: aiohttp.ClientSession, url: str, max_bytes: int) ->
                 return await _body(answer, url, max_bytes)
             address = urljoin(address, answer.headers.get("Location", ""))
             if urlsplit(address).scheme != scheme:
-                raise UsageError(f"cannot download `{_shown(url)}`: it redirects to `{_shown(address)}`")
-    raise UsageError(f"cannot download `{_shown(url)}`: more than {MAX_REDIRECTS} redirects")
+                raise UsageError(f"cannot download `{_redact_url(url)}`: it redirects to `{_redact_url(address)}`")
+    raise UsageError(f"cannot download `{_redact_url(url)}`: more than {MAX_REDIRECTS} redirects")
 
 
 async def _body(answer: aiohttp.ClientResponse, url: str, max_bytes: int) -> bytes:
     if answer.status != 200:
-        raise UsageError(f"cannot download `{_shown(url)}`: the server answered {answer.status}")
+        raise UsageError(f"cannot download `{_redact_url(url)}`: the server answered {answer.status}")
     pieces: list[bytes] = []
     size = 0
     async for piece in answer.content.iter_chunked(1 << 16):
         size += len(piece)
         if size > max_bytes:
-            raise UsageError(f"cannot download `{_shown(url)}`: it is larger than {max_bytes} bytes")
+            raise UsageError(f"cannot download `{_redact_url(url)}`: it is larger than {max_bytes} bytes")
         pieces.append(piece)
     return b"".join(pieces)
 
 
-def _shown(url: str) -> str:
+def _redact_url(url: str) -> str:
     """Return an address without what stands before `@` and without its query, both of which may hold secrets."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

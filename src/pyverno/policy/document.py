@@ -74,7 +74,7 @@ METADATA = Record(
 )
 
 
-def _named(metadata: Metadata, cursor: Cursor) -> None:
+def _require_name(metadata: Metadata, cursor: Cursor) -> None:
     if not metadata.name and not metadata.generate_name:
         cursor.error("missing-field", "required field `name` is missing", key=True)
 
@@ -85,7 +85,7 @@ def policy_record(build: Callable[..., Any], spec: Shape) -> Record:
     def metadata(value: JSON, cursor: Cursor) -> Metadata | None:
         decoded: Metadata | None = METADATA(value, cursor)
         if decoded is not None:
-            _named(decoded, cursor)
+            _require_name(decoded, cursor)
         return decoded
 
     def built(*, metadata: Metadata, status: object = None, **values: object) -> object:

@@ -69,7 +69,7 @@ def _plain_extractors(value: JSON, cursor: Cursor) -> JSON:
     return value
 
 
-def _written(value: object) -> bool:
+def _has_content(value: object) -> bool:
     """Tell whether an action says anything; an empty block is the same as none."""
     if isinstance(value, tuple):
         return any(each is not None and each.raw for each in value)
@@ -81,7 +81,7 @@ _ACTIONS = ("validate", "mutate", "generate", "verify_images")
 
 def _one_action(values: dict[str, Any], cursor: Cursor) -> None:
     for name in _ACTIONS:
-        if not _written(values.get(name)):
+        if not _has_content(values.get(name)):
             values.pop(name, None)
     count = sum(name in values for name in _ACTIONS)
     supported = "mutate,validate,generate,verifyImages"

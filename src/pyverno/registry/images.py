@@ -60,12 +60,12 @@ class SecretCredentials:
 
     async def sources(self, access: ImageAccess) -> Sequence[CredentialSource]:
         """Return the credentials of the policy, then those of the resource; without either, those of everybody."""
-        found = [await self._secret(namespace, name) for namespace, name in self._named(access)]
+        found = [await self._secret(namespace, name) for namespace, name in self._name_secrets(access)]
         if not access.credentials and not access.pull_secrets and self._defaults is not None:
             found.extend(await self._defaults())
         return found
 
-    def _named(self, access: ImageAccess) -> Sequence[tuple[str, str]]:
+    def _name_secrets(self, access: ImageAccess) -> Sequence[tuple[str, str]]:
         named: list[tuple[str, str]] = []
         listed = (access.credentials or {}).get("secrets") or ()
         for name in listed if isinstance(listed, list) else ():

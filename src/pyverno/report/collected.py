@@ -66,24 +66,24 @@ def read_report(body: JSONObject) -> Iterator[Collected]:
     for item in _objects(body.get("results")):
         resources = _objects(item.get("resources")) or _objects(item.get("subjects")) or ([scope] if scope else [{}])
         for resource in resources:
-            yield _collected(item, _reference(resource, own), _text(body, "source"))
+            yield _collected(item, _reference(resource, own), _read_text(body, "source"))
 
 
 def _collected(item: JSONObject, resource: ResourceRef, source: str) -> Collected:
-    status = _text(item, "result") or _text(item, "status")
+    status = _read_text(item, "result") or _read_text(item, "status")
     properties = {key: value for key, value in _object(item.get("properties")).items() if isinstance(value, str)}
     finding = Finding(
-        policy=_text(item, "policy"),
-        rule=_text(item, "rule"),
+        policy=_read_text(item, "policy"),
+        rule=_read_text(item, "rule"),
         resource=resource,
         status=status if status in STATUSES else "error",
-        message=_text(item, "message") or _text(item, "description"),
-        severity=_text(item, "severity") if _text(item, "severity") in SEVERITIES else "",
-        category=_text(item, "category"),
+        message=_read_text(item, "message") or _read_text(item, "description"),
+        severity=_read_text(item, "severity") if _read_text(item, "severity") in SEVERITIES else "",
+        category=_read_text(item, "category"),
         exceptions=tuple(filter(None, properties.get("exceptions", "").split(","))),
         properties=properties,
     )
-    return Collected(finding, _text(item, "source") or source, _seconds(item.get("timestamp")))
+    return Collected(finding, _read_text(item, "source") or source, _seconds(item.get("timestamp")))
 
 
 def worst_first(results: Iterable[Collected]) -> Sequence[Collected]:
@@ -106,8 +106,8 @@ def _rank(result: Collected) -> tuple[object, ...]:
 
 
 def _reference(body: JSONObject, owner: JSONObject) -> ResourceRef:
-    namespace = _text(body, "namespace") or (_text(owner, "namespace") if body else "")
-    return ResourceRef(_text(body, "apiVersion"), _text(body, "kind"), namespace, _text(body, "name"))
+    namespace = _read_text(body, "namespace") or (_read_text(owner, "namespace") if body else "")
+    return ResourceRef(_read_text(body, "apiVersion"), _read_text(body, "kind"), namespace, _read_text(body, "name"))
 
 
 def _seconds(value: JSON) -> int:
@@ -115,7 +115,7 @@ def _seconds(value: JSON) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _text(source: Mapping[str, JSON], key: str) -> str:
+def _read_text(source: Mapping[str, JSON], key: str) -> str:
     found = source.get(key)
     return found if isinstance(found, str) else ""
 

@@ -115,14 +115,16 @@ def _properties(result: RuleResult) -> JSONObject:
             listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"]} for check in checks]
             properties["controlsJSON"] = encode(listed)
     if result.target is not None and result.effects:
-        properties["patched-target"] = _gvk_text(result.target)
+        properties["patched-target"] = _format_gvk(result.target)
     created = [effect for effect in result.effects if isinstance(effect, CreateEffect)]
     if created:
-        properties["generated-resources"] = "; ".join(_gvk_text(ResourceRef.of(effect.resource)) for effect in created)
+        properties["generated-resources"] = "; ".join(
+            _format_gvk(ResourceRef.of(effect.resource)) for effect in created
+        )
     return properties
 
 
-def _gvk_text(ref: ResourceRef) -> str:
+def _format_gvk(ref: ResourceRef) -> str:
     group, _, version = ref.api_version.rpartition("/")
     where = f" Namespace={ref.namespace}" if ref.namespace else ""
     return f"{group}/{version}, Kind={ref.kind} Name={ref.name}{where}"

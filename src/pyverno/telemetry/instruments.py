@@ -164,7 +164,7 @@ class _Series(ABC):
     def _other(self) -> Labels:
         return (OTHER,) * len(self.labels)
 
-    def _shown(self, labels: Labels) -> Labels:
+    def _keep_labels(self, labels: Labels) -> Labels:
         return labels if self._kept is None else tuple(labels[each] for each in self._kept)
 
 
@@ -179,7 +179,7 @@ class Counter(_Series):
         """Count."""
         if not self.is_enabled:
             return
-        shown = labels if self._kept is None else self._shown(labels)
+        shown = labels if self._kept is None else self._keep_labels(labels)
         before = self._series.get(shown)
         if before is None and not self._room.take():
             shown = self._other()
@@ -222,14 +222,14 @@ class Gauge(_Series):
 
     def read(self) -> Reading:
         """Return all series as they are now."""
-        found = {self._shown(labels): value for labels, value in self._look()}
+        found = {self._keep_labels(labels): value for labels, value in self._look()}
         return self._reading(found)
 
     def slices(self) -> Iterator[Reading]:
         """Yield all series, some at a time, looked up one after the other."""
         looked, seen = iter(self._look()), set[Labels]()
         while True:
-            part = {self._shown(labels): value for labels, value in islice(looked, SLICE)}
+            part = {self._keep_labels(labels): value for labels, value in islice(looked, SLICE)}
             if not part and seen:
                 return
             yield self._reading({labels: value for labels, value in part.items() if labels not in seen})
@@ -288,7 +288,7 @@ class Histogram(_Series):
     def _spread(self, labels: Labels) -> Spread | None:
         if not self.is_enabled:
             return None
-        shown = labels if self._kept is None else self._shown(labels)
+        shown = labels if self._kept is None else self._keep_labels(labels)
         found = self._series.get(shown)
         if found is None and not self._room.take():
             shown = self._other()

@@ -221,7 +221,7 @@ class AnswerLog:
                     "rule": result.rule.name,
                     "verdict": result.status.value,
                     "action": "Enforce" if result.action is FailureAction.ENFORCE else "Audit",
-                    **_told(admission_request, result.message),
+                    **_message_field(admission_request, result.message),
                     **_about(admission_request, path, seconds),
                 }
                 log.info("validation failed", extra={"fields": failure})
@@ -247,7 +247,7 @@ def _fault(fault: Fault) -> dict[str, object]:
     return {"code": fault.code, "error": fault.error, "trace": list(fault.trace)}
 
 
-def _told(admission_request: AdmissionRequest, message: str) -> dict[str, object]:
+def _message_field(admission_request: AdmissionRequest, message: str) -> dict[str, object]:
     """Return the text of a rule; one about a Secret may hold what stands in it."""
     return {} if admission_request.is_secret else {"message": message[:_LONGEST_TEXT]}
 

@@ -63,7 +63,7 @@ class Traces:
         http = self._begin(f"ADMISSION POST {path}", None, begin, {"http.method": "POST", "http.url": _cut(path)})
         name = f"{verb} {admission_request.operation} {gvk.api_version}, Kind={gvk.kind}"
         admission = self._begin(
-            name, http, begin, {**_asked(admission_request), **_answered(admission_request, outcome)}
+            name, http, begin, {**_describe_request(admission_request), **_answered(admission_request, outcome)}
         )
         if outcome.review is not None and outcome.review.results:
             self._tell_rules(outcome.review.results, admission, begin, end)
@@ -122,7 +122,7 @@ def _about(policy: PolicyInfo) -> Attributes:
     }
 
 
-def _asked(admission_request: AdmissionRequest) -> Attributes:
+def _describe_request(admission_request: AdmissionRequest) -> Attributes:
     request = admission_request.request
     user = _object(request.get("userInfo"))
     found: Attributes = {

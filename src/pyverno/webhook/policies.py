@@ -127,7 +127,7 @@ class Policies:
         key = (route, namespace)
         found = self._missing.get(key)
         if found is None:
-            found = tuple(place for place in _named(route, namespace) if not self._knows(*place))
+            found = tuple(place for place in _name_policies(route, namespace) if not self._knows(*place))
             if len(self._missing) >= _MEMO_LIMIT:  # see `on`
                 self._missing = {}
             if len(namespace) <= MAX_NAME:
@@ -146,7 +146,7 @@ def _only_audits(policy: CompiledPolicy) -> bool:
     return not any(rule.info.can_deny for rule in policy.rules if rule.stage is Stage.VALIDATE)
 
 
-def _named(route: Route, namespace: str) -> Iterable[Place]:
+def _name_policies(route: Route, namespace: str) -> Iterable[Place]:
     """Yield the policies that a route names for a request in a namespace."""
     names = route.names or ()
     if route.is_finegrained:

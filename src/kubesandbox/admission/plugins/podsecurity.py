@@ -116,7 +116,7 @@ class PodSecurity:
             yield from sorted(f"{_counted(names)}: {reasons}" for reasons, names in found.items())
 
     def _check_pod(self, attributes: Attributes, notes: Notes) -> None:
-        standards, problems = self._asked_by_namespace(attributes)
+        standards, problems = self._read_standards(attributes)
         if not problems and all(each.level == "privileged" for each in standards.values()):
             notes.annotations[f"{_LABEL}enforce-policy"] = str(standards["enforce"])
             return
@@ -131,11 +131,11 @@ class PodSecurity:
             template = template.get(step) if isinstance(template, dict) else None
         if not isinstance(template, dict):
             return
-        standards, problems = self._asked_by_namespace(attributes)
+        standards, problems = self._read_standards(attributes)
         if problems or any(standards[mode].level != "privileged" for mode in ("warn", "audit")):
             self._evaluate(attributes, notes, template, standards, problems, enforces=False)
 
-    def _asked_by_namespace(self, attributes: Attributes) -> tuple[dict[str, _Standard], list[FieldError]]:
+    def _read_standards(self, attributes: Attributes) -> tuple[dict[str, _Standard], list[FieldError]]:
         found = self._cluster.get(Key("namespaces", "", attributes.namespace))
         return _standards({} if found is None else labels_of(found.body))
 
@@ -158,11 +158,13 @@ class PodSecurity:
         except DocumentError as error:
             raise bad_request(error.message) from None
         if found["audit"]:
-            notes.annotations[f"{_LABEL}audit-violations"] = f"would {_text(standards['audit'], found['audit'])}"
+            notes.annotations[f"{_LABEL}audit-violations"] = (
+                f"would {_format_violations(standards['audit'], found['audit'])}"
+            )
         if enforces and found["enforce"]:
-            raise refused(attributes, _text(standards["enforce"], found["enforce"], verb="violates"))
+            raise refused(attributes, _format_violations(standards["enforce"], found["enforce"], verb="violates"))
         if found["warn"]:
-            notes.warn(f"would {_text(standards['warn'], found['warn'])}")
+            notes.warn(f"would {_format_violations(standards['warn'], found['warn'])}")
 
 
 def _standards(labels: Mapping[str, str]) -> tuple[dict[str, _Standard], list[FieldError]]:
@@ -219,7 +221,7 @@ def _findings(holder: JSON, standard: _Standard) -> list[Finding]:
     return [finding for finding in (judge(pod) for judge in judges) if finding is not None]
 
 
-def _text(standard: _Standard, findings: Iterable[Finding], verb: str = "violate") -> str:
+def _format_violations(standard: _Standard, findings: Iterable[Finding], verb: str = "violate") -> str:
     # the checks tell on further lines what Kyverno tells besides; Kubernetes stops after the first thing
     details = [(finding.reason, finding.detail.partition("\n")[0]) for finding in findings]
     listed = ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in details)

@@ -27,7 +27,7 @@ def admit_priority(attributes: Attributes, cluster: ClusterView) -> Attributes:
         return attributes
     spec = pod_spec(attributes)
     name = str(spec.get("priorityClassName") or "")
-    chosen = _named(name, cluster) if name else _default(cluster)
+    chosen = _find_class(name, cluster) if name else _default(cluster)
     if name and chosen is None:
         raise refused(attributes, f"no PriorityClass with name {name} was found")
     value = int(chosen.get("value", 0)) if chosen else 0
@@ -70,7 +70,7 @@ def _kept(attributes: Attributes) -> Attributes:
     return with_spec(attributes, {**spec, **missing}) if missing else attributes
 
 
-def _named(name: str, cluster: ClusterView) -> JSONObject | None:
+def _find_class(name: str, cluster: ClusterView) -> JSONObject | None:
     found = cluster.get(Key(_CLASSES, "", name))
     return None if found is None else found.body
 

@@ -81,7 +81,7 @@ class Webhooks:
                 continue
             before, place = attributes, f"round_{rounds.number}_index_{hook.index}"
             try:
-                answer = await self._asked(invocation, versions, notes, is_mutating=True)
+                answer = await self._call_one(invocation, versions, notes, is_mutating=True)
                 if answer is None:
                     notes.annotate(f"failed-open.{_MUTATION}/{place}", hook.name)
                 else:
@@ -89,9 +89,9 @@ class Webhooks:
                     versions = Versions(attributes, self._cluster)
             finally:
                 is_changed = not equal(before.object, attributes.object)
-                notes.annotate(f"{_MUTATION}/{place}", _told(hook, mutated=is_changed))
+                notes.annotate(f"{_MUTATION}/{place}", _format_annotation(hook, mutated=is_changed))
             if answer is not None and answer.operations():
-                told = _told(hook, patch=answer.operations(), patchType=JSON_PATCH)
+                told = _format_annotation(hook, patch=answer.operations(), patchType=JSON_PATCH)
                 notes.annotate(f"patch.webhook.admission.k8s.io/{place}", told)
             if is_changed:
                 rounds.changed(rounds.webhooks)
@@ -125,12 +125,12 @@ class Webhooks:
                 raise outcome
 
     async def _validated(self, invocation: Invocation, position: int, versions: Versions, notes: Notes) -> None:
-        answer = await self._asked(invocation, versions, notes, is_mutating=False)
+        answer = await self._call_one(invocation, versions, notes, is_mutating=False)
         if answer is None:
             place = f"round_0_index_{position}"
             notes.annotate(f"failed-open.validating.webhook.admission.k8s.io/{place}", invocation.hook.name)
 
-    async def _asked(
+    async def _call_one(
         self, invocation: Invocation, versions: Versions, notes: Notes, *, is_mutating: bool
     ) -> Answer | None:
         """Ask one webhook; None when the call failed and failures are to be ignored. Raises its refusal."""
@@ -206,5 +206,5 @@ class Webhooks:
         raise StatusError(500, "", text)
 
 
-def _told(hook: Hook, **said: JSON) -> str:
+def _format_annotation(hook: Hook, **said: JSON) -> str:
     return go_struct({"configuration": hook.configuration, "webhook": hook.name, **said})

@@ -54,7 +54,7 @@ def endpoints_of(service: JSONObject, pods: Sequence[JSONObject]) -> JSONObject:
         "kind": "Endpoints",
         "metadata": {"name": name_of(service), "namespace": namespace_of(service), "labels": labels},
     }
-    found = [{**subset, **_written(ports)} for ports, subset in sorted(subsets.items())]
+    found = [{**subset, **_render_ports(ports)} for ports, subset in sorted(subsets.items())]
     return {**body, "subsets": found} if found else body
 
 
@@ -140,7 +140,7 @@ def _named_port(pod: JSONObject, name: str, protocol: str) -> int:
     return 0
 
 
-def _written(ports: Sequence[tuple[str, int, str]]) -> JSONObject:
+def _render_ports(ports: Sequence[tuple[str, int, str]]) -> JSONObject:
     found = [
         {**({"name": name} if name else {}), "port": number, "protocol": protocol} for name, number, protocol in ports
     ]

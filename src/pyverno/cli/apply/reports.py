@@ -29,7 +29,7 @@ def print_reports(options: ApplyOptions, judged: Sequence[JudgedResource], strea
     for number, report in enumerate(reports):
         if number or report["kind"] == "PolicyReport":
             stream.write("---\n")
-        stream.write(_text(report, options) + "\n")
+        stream.write(_render(report, options) + "\n")
 
 
 def print_exceptions(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO) -> None:
@@ -39,7 +39,7 @@ def print_exceptions(options: ApplyOptions, judged: Sequence[JudgedResource], st
     for entry in sorted(entries, key=result_order):
         exception = exception_for(entry, ttl=ttl, audit_warn=options.audit_warn)
         if exception is not None:
-            stream.write(f"---\n{_text(exception, options)}\n")
+            stream.write(f"---\n{_render(exception, options)}\n")
 
 
 def print_findings(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO) -> None:
@@ -62,5 +62,5 @@ def _findings(judged: Iterable[JudgedResource], *, audit_warn: bool) -> Iterator
             yield finding(result, ref, item.document, audit_warn=audit_warn)
 
 
-def _text(value: JSON, options: ApplyOptions) -> str:
+def _render(value: JSON, options: ApplyOptions) -> str:
     return encode(value) if options.output_format == "json" else dump_yaml(value)

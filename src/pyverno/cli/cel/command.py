@@ -94,7 +94,7 @@ def _eval(
             results.append(_refused(text, error))
             continue
         results.append(as_json(outcome, printer) if write is not None else {"error": outcome.error})
-        shown.append(_shown(outcome, printer) if write is None else "")
+        shown.append(_render_outcome(outcome, printer) if write is None else "")
         if outcome.error:
             report_error(outcome.error if len(expressions) == 1 else f"{text}: {outcome.error}")
     _print("---\n".join(shown) if write is None else write(results))
@@ -111,7 +111,7 @@ def _refused(text: str, error: PyvernoError) -> JSONObject:
     return {"expression": text, "errors": [_issue(issue, error.source) for issue in error.issues]}
 
 
-def _shown(outcome: Outcome, printer: Printer) -> str:
+def _render_outcome(outcome: Outcome, printer: Printer) -> str:
     """Return one YAML document: the value, and in comments the expression, its type, its cost and its trace."""
     head = _comment(outcome.expression) + _comment(f"type: {outcome.type}, cost: {outcome.cost}")
     lines = [head, _comment(f"error: {outcome.error}") if outcome.error else dump_yaml(outcome.value)]
@@ -124,13 +124,13 @@ def _shown(outcome: Outcome, printer: Printer) -> str:
 
 
 def _trace_lines(rows: Sequence[Row], printer: Printer) -> Iterator[str]:
-    cells = [(row.type[:_TYPE_WIDTH], _values(row, printer), _text(row)) for row in rows]
+    cells = [(row.type[:_TYPE_WIDTH], _values(row, printer), _format_row(row)) for row in rows]
     types, values = (max(len(cell[column]) for cell in cells) for column in (0, 1))
     for type_, shown, text in cells:
         yield _comment(f"  {type_:<{types}}  {shown:<{values}}  {text}")
 
 
-def _text(row: Row) -> str:
+def _format_row(row: Row) -> str:
     text = " ".join(row.text[: 4 * _SHOWN_TEXT].split())
     return "  " * min(row.depth, 20) + (text if len(text) <= _SHOWN_TEXT else text[:_SHOWN_TEXT] + "…")
 

@@ -56,7 +56,7 @@ def _is_internal(name: str) -> bool:
 
 
 def _function(declaration: Declaration, library: str) -> Listed:
-    signatures = (_written(declaration.name, overload.signature) for overload in declaration.overloads)
+    signatures = (_format_signature(declaration.name, overload.signature) for overload in declaration.overloads)
     lines = [line.strip() for line in declaration.doc.strip().splitlines()]
     return Listed(
         declaration.name,
@@ -67,7 +67,7 @@ def _function(declaration: Declaration, library: str) -> Listed:
     )
 
 
-def _written(name: str, signature: Signature) -> str:
+def _format_signature(name: str, signature: Signature) -> str:
     params = [str(param) for param in signature.params]
     head = f"{params.pop(0)}." if signature.member else ""
     return f"{head}{name}({', '.join(params)}) -> {signature.result}"

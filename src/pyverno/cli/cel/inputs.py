@@ -45,8 +45,8 @@ class Inputs:
 
     def expressions(self, words: Sequence[str], files: Sequence[str]) -> list[str]:
         """Return the expressions of arguments and files; `-` is standard input. Raises UsageError for none."""
-        read = [self._text("-", "an expression") if word == STDIN else word for word in words]
-        read += [self._text(path, "an expression") for path in files]
+        read = [self._read_text("-", "an expression") if word == STDIN else word for word in words]
+        read += [self._read_text(path, "an expression") for path in files]
         if not read:
             raise UsageError("at least one expression is required (an argument, or a file with -q)")
         return [text.rstrip() for text in read]
@@ -73,7 +73,7 @@ class Inputs:
         """Return the one YAML or JSON document of a file or of standard input."""
         return _one_document(self._bytes(path, what), path)
 
-    def _text(self, path: str, what: str) -> str:
+    def _read_text(self, path: str, what: str) -> str:
         return self._bytes(path, what).decode("utf-8", "replace")
 
     def _bytes(self, path: str, what: str) -> bytes:

@@ -96,7 +96,7 @@ class Printer:
     def _pieces(self, value: Value, room: int) -> Iterator[str]:
         # a deeper level is entered only after a piece of this one, so that `room` also bounds the depth
         if isinstance(value, str):
-            yield _text(value[: room + 1])
+            yield _format_json(value[: room + 1])
         elif isinstance(value, (list, tuple)):
             yield "["
             for number, item in enumerate(value):
@@ -131,8 +131,8 @@ class Printer:
             value = value[: room + 1]
         shown = self._scalar(value)
         # a type without a text of its own is no text
-        return shown if isinstance(shown, str) and shown == f"<{type_name(value)}>" else _text(shown)
+        return shown if isinstance(shown, str) and shown == f"<{type_name(value)}>" else _format_json(shown)
 
 
-def _text(value: JSON) -> str:
+def _format_json(value: JSON) -> str:
     return encode_indent(value, escape_html=False)

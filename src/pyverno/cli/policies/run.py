@@ -43,7 +43,7 @@ class ListOptions:
 
 def list_policies(options: ListOptions) -> None:
     """Print the controls that every given filter selects; raises UsageError when none is left."""
-    controls = [control for control in _named(options) if _is_selected(control, options)]
+    controls = [control for control in _select_controls(options) if _is_selected(control, options)]
     if not controls:
         raise UsageError("no policy of the library has all of this: leave out a filter, or see `pyverno policies list`")
     sys.stdout.write(_WRITERS[options.form](controls, options))
@@ -87,7 +87,7 @@ def copy_policies(names: Sequence[str], to: str, *, force: bool) -> None:
     sys.stdout.write(f"copied {len(folders)} policies into {to}: {len(copies)} files\n")
 
 
-def _named(options: ListOptions) -> Iterable[Control]:
+def _select_controls(options: ListOptions) -> Iterable[Control]:
     if options.names:
         return _distinct(each for name in options.names for each in find_controls(name))
     wanted = {"kyverno": (False,), "cel": (True,), "both": (False, True)}[options.dialect]

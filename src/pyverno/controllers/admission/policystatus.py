@@ -56,7 +56,7 @@ def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str) -> JS
                 "type": "Ready",
                 "status": "True" if is_ready else "False",
                 "reason": "Succeeded" if is_ready else "Failed",
-                "message": "Ready" if is_ready else _told("Not Ready", refusal),
+                "message": "Ready" if is_ready else _add_refusal("Not Ready", refusal),
                 "lastTransitionTime": now,
             }
         ],
@@ -87,12 +87,12 @@ def _cel(policy: CelPolicy, configured: JSONObject, missing: Sequence[str], now:
     return status
 
 
-def _told(text: str, refusal: str) -> str:
+def _add_refusal(text: str, refusal: str) -> str:
     return f"{text.removesuffix('.')}: the API server refuses it: {refusal}" if refusal else text
 
 
 def _configured(is_configured: bool, refusal: str) -> JSONObject:
-    text = "Webhook configured." if is_configured else _told("Policy is not configured in the webhook.", refusal)
+    text = "Webhook configured." if is_configured else _add_refusal("Policy is not configured in the webhook.", refusal)
     return _condition("WebhookConfigured", is_configured, text)
 
 

@@ -89,7 +89,7 @@ class GeneratedPolicies:
             if outcome.is_made:
                 kept.add(admission_policy_name(policy))
         # what a policy's status still tells of goes in a later round, when the webhook is asked about it again
-        kept.update(_told(items))
+        kept.update(_names_of_generated(items))
         self._may_exist = bool(kept)
         for word in _WORDS:
             await self._remove(word, found[word], kept, kinds)
@@ -188,7 +188,7 @@ def with_generation(status: JSONObject, compiled: Compiled, outcomes: Mapping[Pl
     return {**status, "conditionStatus": condition, "generated": outcome.is_made}
 
 
-def _told(items: Iterable[Compiled]) -> Iterator[str]:
+def _names_of_generated(items: Iterable[Compiled]) -> Iterator[str]:
     for item in items:
         if isinstance(item.written, Convertible) and is_generated(item.document.value):
             yield admission_policy_name(item.written)

@@ -170,7 +170,7 @@ class Evaluator:
         self, results: tuple[RuleResult, ...], reads: tuple[bool, frozenset[ConfigMapKey]]
     ) -> tuple[Outcome, bool]:
         """Return the outcome of results, and whether it is not one that other objects have."""
-        named = _named(results)
+        named = _make_key(results)
         key = None if named is None else (*named, reads)
         known = None if key is None else self._outcomes.get(key)
         if known is not None:
@@ -194,7 +194,7 @@ class Evaluator:
         self._outcomes[key] = found, kept, outcome
 
 
-def _named(results: tuple[RuleResult, ...]) -> tuple[object, ...] | None:
+def _make_key(results: tuple[RuleResult, ...]) -> tuple[object, ...] | None:
     """Return what the items of results are made of, None where that is not worth comparing."""
     if any(result.properties or result.effects or result.patched is not None for result in results):
         return None

@@ -135,7 +135,7 @@ def _violations(
     for result in said:
         if result.status in _BAD:
             message = f"; {result.message}" if result.message else ""
-            note = f"{_told(resource)}: [{result.rule.name}] {result.status.value}{blocked}{message}"
+            note = f"{_format_reference(resource)}: [{result.rule.name}] {result.status.value}{blocked}{message}"
             yield Event("PolicyViolation", action, note, policy_reference(policy), resource)
     for result in said if is_allowed else ():
         note = f"policy {policy.key}/{result.rule.name} {result.status.value}: {result.message}"
@@ -161,9 +161,9 @@ def _skips(policy: PolicyInfo, said: Iterable[RuleResult], resource: ResourceRef
 
 def _applied(policy: PolicyInfo, said: Sequence[RuleResult], resource: ResourceRef) -> Event:
     if any(result.rule.type is RuleType.MUTATION for result in said):
-        note, action = f"{_told(resource)} is successfully mutated", "Resource Mutated"
+        note, action = f"{_format_reference(resource)} is successfully mutated", "Resource Mutated"
     else:
-        note, action = f"{_told(resource)}: pass", "Resource Passed"
+        note, action = f"{_format_reference(resource)}: pass", "Resource Passed"
     return Event("PolicyApplied", action, note, policy_reference(policy), resource)
 
 
@@ -247,7 +247,7 @@ class Events:
     async def _work(self) -> None:
         while True:
             event = await self._waiting.get()
-            body = self._written(event)
+            body = self._make_body(event)
             for attempt in range(_ATTEMPTS):
                 try:
                     await self._client.create(_EVENTS, body, body["metadata"]["namespace"])
@@ -269,7 +269,7 @@ class Events:
             log.warning("events could not be written", extra={"fields": fields})
             self._dropped, self._told = 0, time.monotonic()
 
-    def _written(self, event: Event) -> JSONObject:
+    def _make_body(self, event: Event) -> JSONObject:
         self._last = max(time.time_ns(), self._last + 1)  # two events of one object must not share a name
         return event.to_json(self._last, self._host, event.uid or self._uid_of(event.regarding))
 
@@ -281,7 +281,7 @@ def _as_name(name: str) -> str:
     return head + found + ("" if found[-1:].isalnum() else "z")
 
 
-def _told(resource: ResourceRef) -> str:
+def _format_reference(resource: ResourceRef) -> str:
     place = f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
     return f"{resource.kind} {place}"
 

@@ -43,13 +43,13 @@ def cel_hooks(sources: Sources) -> Iterator[Hook]:
     for prefix, route in CEL_ROUTES.items():
         [kind] = route.kinds
         policies = sorted(
-            (policy for policy in sources.cel if policy.kind == kind and _is_asked(policy, prefix)),
+            (policy for policy in sources.cel if policy.kind == kind and _needs_webhook(policy, prefix)),
             key=lambda policy: (policy.namespace, policy.name),
         )
         yield from _cel_hooks(route, _base_name(prefix), policies, sources)
 
 
-def _is_asked(policy: CelPolicy, prefix: str) -> bool:
+def _needs_webhook(policy: CelPolicy, prefix: str) -> bool:
     spec = policy.spec
     if not spec.evaluation.admission or spec.match_constraints is None or spec.evaluation.mode.value != "Kubernetes":
         return False

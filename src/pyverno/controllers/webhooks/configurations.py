@@ -90,7 +90,7 @@ def _with_names_of_their_own(hooks: Iterable[Hook]) -> Iterator[Hook]:
 def _configuration(
     word: str, name: str, webhook_type: WebhookType, hooks: Sequence[Hook], sources: Sources
 ) -> JSONObject:
-    written = [_written(hook, sources) for hook in hooks if hook.webhook_type is webhook_type]
+    written = [_render_webhook(hook, sources) for hook in hooks if hook.webhook_type is webhook_type]
     metadata: JSONObject = {"name": name, "labels": {**sources.configuration.webhook_labels, **_MANAGED}}
     if sources.configuration.webhook_annotations:
         metadata["annotations"] = dict(sources.configuration.webhook_annotations)
@@ -102,7 +102,7 @@ def _configuration(
     }
 
 
-def _written(hook: Hook, sources: Sources) -> JSONObject:
+def _render_webhook(hook: Hook, sources: Sources) -> JSONObject:
     failure_policy = "Ignore" if sources.settings.forces_ignore else hook.failure_policy
     conditions = list(hook.conditions)
     is_there = any(each.get("name") == _BOOTSTRAP["name"] for each in conditions)

@@ -84,7 +84,7 @@ class WebhookRegistration:
             for key in tuple(memory):
                 policy, said = present.get(key), memory[key]
                 digest = said if isinstance(said, str) else said[0]
-                if policy is None or _written(policy) != digest:
+                if policy is None or _digest_spec(policy) != digest:
                     del memory[key]
 
     async def _find_faults(self, sources: Sources) -> None:
@@ -120,7 +120,7 @@ class WebhookRegistration:
         if not problem:
             return
         [policy] = _policies(alone)
-        digest = _written(policy)
+        digest = _digest_spec(policy)
         if not await self._problem(replace(alone, unconditional=frozenset({key}))):
             self._unconditional[key] = digest  # the engine judges these conditions just as well
             return
@@ -157,7 +157,7 @@ def _policies(sources: Sources) -> tuple[ClusterPolicy | CelPolicy, ...]:
     return (*sources.legacy, *sources.cel)
 
 
-def _written(policy: ClusterPolicy | CelPolicy) -> str:
+def _digest_spec(policy: ClusterPolicy | CelPolicy) -> str:
     return _digest(policy.spec.raw)
 
 

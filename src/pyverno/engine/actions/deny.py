@@ -41,7 +41,7 @@ class DenyCheck(SkippedByException):
             if not outcome.met:
                 return (Verdict(Status.PASS, passed_message(self.rule)),)
             reasons = outcome.pieces
-        return (Verdict(Status.FAIL, self._text(run, reasons)),)
+        return (Verdict(Status.FAIL, self._render_message(run, reasons)),)
 
     def fixed_failure(self) -> Verdict | None:
         """Return the verdict of a denial when it never depends on the request: no variables, no texts of conditions."""
@@ -61,7 +61,7 @@ class DenyCheck(SkippedByException):
         denied, allowed = (RuleResult.of(info, failure_action, verdict) for verdict in (failed, passed))
         return FastTier(compile_denial(self.conditions, Answers((denied,), (allowed,))))
 
-    def _text(self, run: Run, reasons: tuple[str, ...]) -> str:
+    def _render_message(self, run: Run, reasons: tuple[str, ...]) -> str:
         # Kyverno: pkg/engine/handlers/validation - the message and the texts of the conditions are substituted as one
         written = "".join(reasons)
         try:

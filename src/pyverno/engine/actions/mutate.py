@@ -168,7 +168,9 @@ class Targets:
 
     def find(self, run: Run) -> Sequence[ExistingObject]:
         """Read the objects; wildcards in names and namespaces list and filter."""
-        names = [(each, self._text(each, run)) for each in (self.api_version, self.kind, self.namespace, self.name)]
+        names = [
+            (each, self._render_text(each, run)) for each in (self.api_version, self.kind, self.namespace, self.name)
+        ]
         selector = self.selector.render(run.scope, run.runtime) if self.selector is not None else None
         used = names if self.selector is None else [*names, (self.selector, selector)]
         return asked(lambda: self._read(run, *(text for _, text in names), selector=selector), *used)
@@ -196,7 +198,7 @@ class Targets:
         return tuple(objects.of(documents))
 
     @staticmethod
-    def _text(template: Template, run: Run) -> str:
+    def _render_text(template: Template, run: Run) -> str:
         value = template.render(run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(value, str):
             raise EvaluationError("the fields of a target must be strings after substituting variables")

@@ -161,7 +161,7 @@ class ConstraintMatcher:
 
     def may_match(self, key: IndexKey) -> bool:
         """Tell, from the index key alone, whether some request with that key could match."""
-        seen = self._seen(key.gvk, key.gvr)
+        seen = self._find_resource(key.gvk, key.gvr)
         if self._refusal(seen, key.namespace) is not None:
             return False
         if any(not rule.names for rule in seen.fitting(self.excludes, key.subresource, key.operation, key.namespace)):
@@ -172,7 +172,7 @@ class ConstraintMatcher:
         """Tell, from the index key alone, whether every request with that key matches."""
         if self.object_selector is not None or not self.may_match(key):
             return False
-        seen = self._seen(key.gvk, key.gvr)
+        seen = self._find_resource(key.gvk, key.gvr)
         if self.namespace_selector is not None and _has_namespace(seen.gvr, key.namespace):
             return False
         if seen.fitting(self.excludes, key.subresource, key.operation, key.namespace):
@@ -195,7 +195,7 @@ class ConstraintMatcher:
         """
         if not isinstance(request.subject, dict):
             return "the request holds no object"
-        seen = self._seen(request.gvk, request.gvr)
+        seen = self._find_resource(request.gvk, request.gvr)
         refusal = self._refusal(seen, request.namespace)
         if refusal is not None:
             return refusal
@@ -218,7 +218,7 @@ class ConstraintMatcher:
         target = f"{seen.gvr}/{request.subresource}" if request.subresource else str(seen.gvr)
         return f"operation {operation} on {target} is not matched"
 
-    def _seen(self, gvk: GVK, gvr: GVR | None) -> _Seen:
+    def _find_resource(self, gvk: GVK, gvr: GVR | None) -> _Seen:
         return (_seen if _is_short(gvk, gvr) else _see)(gvk, gvr, self.kinds, self.is_equivalent)
 
     def _refusal(self, seen: _Seen, namespace: str) -> str | None:

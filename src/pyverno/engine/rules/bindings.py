@@ -64,7 +64,7 @@ def _rendered(template: Template, run: Run, entry: str) -> JSON:
         raise ContextEntryError(text, is_missing=error.is_missing) from error
 
 
-def _text(template: Template, run: Run, entry: str, what: str) -> str:
+def _render_text(template: Template, run: Run, entry: str, what: str) -> str:
     value = _rendered(template, run, entry)
     if not isinstance(value, str):
         raise EvaluationError(f"{what} must be a string after substituting variables")
@@ -96,7 +96,7 @@ class VariableBinding:
         if self.query is not None and self.query.inner:
             self._check_variables(self.query, run)
             if self.query.is_variable:
-                return self._named(self.query, run)
+                return self._evaluate_text(self.query, run)
         if self.value is not None:
             value = _rendered(self.value, run, self.name)
             if self.query is None:
@@ -124,7 +124,7 @@ class VariableBinding:
             text = f"failed to substitute variables in context entry {self.name} {query.text}: {error.message}"
             raise ContextEntryError(text, is_missing=error.is_missing) from error
 
-    def _named(self, query: ExpressionText, run: Run) -> JSON:
+    def _evaluate_text(self, query: ExpressionText, run: Run) -> JSON:
         """Return the text that a `jmesPath` which is one variable yields: Kyverno refuses other values there."""
         value = query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(value, str):
@@ -178,8 +178,10 @@ class ConfigMapBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        name = _text(self.config_map, run, self.name, "the name of the ConfigMap")
-        namespace = _text(self.namespace, run, self.name, "the namespace of the ConfigMap") if self.namespace else ""
+        name = _render_text(self.config_map, run, self.name, "the name of the ConfigMap")
+        namespace = (
+            _render_text(self.namespace, run, self.name, "the namespace of the ConfigMap") if self.namespace else ""
+        )
         namespace = namespace or run.rule.info.policy.namespace or "default"
         used = ((self.config_map, name), *(() if self.namespace is None else ((self.namespace, namespace),)))
         found = asked(lambda: run.broker.config_map(namespace, name), *used)
@@ -233,18 +235,18 @@ class ApiCallBinding:
         if self.data:
             body = {key: _rendered(value, run, self.name) for key, value in self.data}
         if self.url_path is not None:
-            path = _text(self.url_path, run, self.name, "the urlPath")
+            path = _render_text(self.url_path, run, self.name, "the urlPath")
             call_path = partial(run.broker.api_call, path, method=self.method, body=body)
             return partial(asked, call_path, (self.url_path, path))
         assert self.service is not None  # noqa: S101 - compiled entries have one of the two
         service = self.service
         headers = {
-            _text(key, run, self.name, "a header name"): _text(value, run, self.name, "a header value")
+            _render_text(key, run, self.name, "a header name"): _render_text(value, run, self.name, "a header value")
             for key, value in service.headers
         }
-        bundle = _text(service.ca_bundle, run, self.name, "the caBundle") if service.ca_bundle else ""
+        bundle = _render_text(service.ca_bundle, run, self.name, "the caBundle") if service.ca_bundle else ""
         call = HttpCall(
-            self.method, _text(service.url, run, self.name, "the url of the service"), headers, body, bundle
+            self.method, _render_text(service.url, run, self.name, "the url of the service"), headers, body, bundle
         )
         return partial(asked, partial(run.broker.http_call, call), (service.url, call.url))
 
@@ -263,7 +265,7 @@ class ImageRegistryBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        reference = _text(self.reference, run, self.name, "the image reference")
+        reference = _render_text(self.reference, run, self.name, "the image reference")
         found = asked(
             lambda: run.broker.image_data(reference, credentials=self.credentials), (self.reference, reference)
         )
@@ -283,7 +285,7 @@ class GlobalReferenceBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        name = _text(self.entry, run, self.name, "the name of the global reference")
+        name = _render_text(self.entry, run, self.name, "the name of the global reference")
         found = asked(lambda: run.broker.global_entry(name), (self.entry, name))
         if found is None:
             raise EvaluationError(as_written(f"failed to fetch entry key={name}", self.entry, name))

@@ -232,13 +232,13 @@ def sides_of(key: Template, value: Template) -> Sides:
     the patterns; when that tells nothing, the key is data and the value holds the patterns.
     """
     if key.is_static or value.is_static:
-        return Sides(key.is_static, value.is_static, _written(value))
+        return Sides(key.is_static, value.is_static, _static_items(value))
     if not _reads_request(value):
-        return Sides(key_is_pattern=False, written=_written(value))
-    return Sides(not _reads_request(key), False, _written(value))
+        return Sides(key_is_pattern=False, written=_static_items(value))
+    return Sides(not _reads_request(key), False, _static_items(value))
 
 
-def _written(value: Template) -> frozenset[str]:
+def _static_items(value: Template) -> frozenset[str]:
     """Return the texts of a list that stand in the policy, beside items that are variables."""
     items = value.document if isinstance(value.document, list) else ()
     return frozenset(item for item in items if isinstance(item, str) and "{{" not in item)

@@ -217,7 +217,7 @@ def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[_Mad
             continue
         else:
             has_passed = has_passed or is_gate
-            if not is_gate and (named := _named(shared, item)) is not None:
+            if not is_gate and (named := _make_named(shared, item)) is not None:
                 fitted.append(named)
     if is_refused and not has_passed:
         raise _GlobalConditionError
@@ -233,7 +233,7 @@ def _walk_absent(shared: JSON, decisions: _Decisions) -> None:
         return
 
 
-def _named(shared: JSON, item: JSON) -> _Made | None:
+def _make_named(shared: JSON, item: JSON) -> _Made | None:
     name = item.get("name") if isinstance(item, dict) else None
     if name is None or name in ({}, []):
         return None

@@ -156,7 +156,7 @@ class AdmissionValidation(SkippedByException):
             return
         if self.tells_all:
             for param in params:
-                yield _told(self._all_of(binding.name, param, run))
+                yield _make_verdict(self._all_of(binding.name, param, run))
             return
         verdicts: Iterable[Verdict] = (self._judged(param, run) for param in params)
         if self.is_rule:
@@ -287,7 +287,7 @@ class AdmissionValidation(SkippedByException):
         return Verdict(Status.FAIL if self.is_rule else Status.ERROR, text)
 
 
-def _told(detail: AdmissionDetail | None) -> Verdict:
+def _make_verdict(detail: AdmissionDetail | None) -> Verdict:
     if detail is None:
         return Verdict(Status.SKIP)
     status = Status.FAIL if detail.denials or detail.errors else Status.PASS

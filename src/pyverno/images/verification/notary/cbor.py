@@ -80,7 +80,7 @@ class _Reader:
             case 2:
                 return self._take(number)
             case 3:
-                return self._text(number)
+                return self._read_text(number)
             case 4:
                 return [self.value(depth + 1) for _ in range(self._count(number))]
             case 5:
@@ -100,7 +100,7 @@ class _Reader:
             raise VerificationError(f"{self.what} is nested too deeply or holds too many values")
         return number
 
-    def _text(self, size: int) -> str:
+    def _read_text(self, size: int) -> str:
         try:
             return self._take(size).decode()
         except UnicodeDecodeError:

@@ -51,7 +51,7 @@ class Claim:
     @property
     def is_provable(self) -> bool:
         """Whether there is a pass-check of this claim."""
-        return _written((self,), {OBJECT: 0}) is not None
+        return _write_claims((self,), {OBJECT: 0}) is not None
 
 
 def compile_pass_check(*expressions: Checked, limit: int = COST_LIMIT) -> PassCheck | None:
@@ -65,7 +65,7 @@ def compile_pass_check(*expressions: Checked, limit: int = COST_LIMIT) -> PassCh
     >>> passes({"x": {"a": "bc", "c": []}}), passes({"x": {}})
     (True, False)
     """
-    source = _written((Claim(expressions, limit=limit),), None)
+    source = _write_claims((Claim(expressions, limit=limit),), None)
     return None if source is None else source.build()
 
 
@@ -75,11 +75,11 @@ def fuse(claims: Sequence[Claim]) -> Callable[[Value], bool] | None:
     What claims read alike, variables that are defined alike included, is computed once; each claim is still charged
     for all of it.
     """
-    source = _written(claims, {OBJECT: 0})
+    source = _write_claims(claims, {OBJECT: 0})
     return None if source is None else source.build()
 
 
-def _written(claims: Sequence[Claim], roots: Mapping[str, int] | None) -> Source | None:
+def _write_claims(claims: Sequence[Claim], roots: Mapping[str, int] | None) -> Source | None:
     source = Source(arguments=1)
     writer = TruthWriter(source, roots)
     errors = source.constant(_FALLBACK)

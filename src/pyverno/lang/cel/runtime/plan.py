@@ -135,9 +135,9 @@ class _Planner:
         return steps.constant_step(node.value)
 
     def _ident(self, node: ast.Ident) -> Step:
-        return self._named(node) or _failing(f"undeclared reference to '{node.name}' (in container '')")
+        return self._plan_name(node) or _failing(f"undeclared reference to '{node.name}' (in container '')")
 
-    def _named(self, node: ast.Node) -> Step | None:
+    def _plan_name(self, node: ast.Node) -> Step | None:
         """Return the step of a name that the checker resolved."""
         reference = self._checked.references.get(node.id)
         if reference is None:
@@ -164,7 +164,7 @@ class _Planner:
         return is_optional(self._checked.types[node.id])
 
     def _select(self, node: ast.Select) -> Step:
-        named = self._named(node)
+        named = self._plan_name(node)
         if named is not None:
             return named
         operand, cost = self._operand(node.operand)
