@@ -22,7 +22,7 @@ from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.background.shards import Shards
 from pyverno.controllers.runtime.events import Event, Events
-from pyverno.controllers.runtime.leader import Leader
+from pyverno.controllers.runtime.leader import Leader, Together
 from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
@@ -105,7 +105,10 @@ class BackgroundController:
         instruments.gauge(METRICS["kyverno_quarantines"], lambda: (((), guard.quarantined),))
         self._shards = Shards(
             self._client,
-            requests.shards,
+            [
+                Together((each, *(one for part in self._working for one in part.sharded(number))))
+                for number, each in enumerate(requests.shards)
+            ],
             name=_LEASE,
             namespace=settings.namespace,
             identity=settings.identity,
@@ -150,6 +153,8 @@ class BackgroundController:
             self._has_begun = True
             self._parts.start(self._requests.informer.run())
             self._parts.start(self._requests.wakeups.run())
+            for follower in (each for part in self._working for each in part.followers()):
+                self._parts.start(follower.run())
             leading = self._parts.start(self._leader.campaign())
             sharing = self._parts.start(self._shards.run())
             self._parts.start(self._state.follow_definitions())

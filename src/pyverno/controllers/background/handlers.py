@@ -29,8 +29,16 @@ class Part(Protocol):
         """Tell whether the controllers run and have nothing left to do."""
         ...
 
+    def followers(self) -> Iterable[Runnable]:
+        """Return what every replica runs: watches that the handlers read."""
+        ...
+
     def controllers(self) -> Iterable[Runnable]:
         """Return the controllers that only the leader runs."""
+        ...
+
+    def sharded(self, shard: int) -> Iterable[Runnable]:
+        """Return the controllers that the replica runs which holds a shard."""
         ...
 
 
@@ -40,11 +48,8 @@ PARTS: Final[tuple[Callable[[BackgroundContext], Part], ...]] = (Generating, Mut
 HANDLERS: Final[Mapping[RequestType, Callable[[BackgroundContext], Handler]]] = MappingProxyType({})
 """What makes the handler of a type of request; a request without one fails with a message that says so."""
 
-SHARDED: Final = frozenset({RequestType.MUTATE, RequestType.CEL_MUTATE})
-"""The types of requests whose handlers keep no state, so that every replica works on its share of them.
-
-All other types are worked on by the leader, together with the controllers that follow what they made.
-"""
+SHARDED: Final = frozenset(RequestType)
+"""The types of requests that every replica works on its share of; the leader works on all others."""
 
 LEADER_CONTROLLERS: Final[tuple[Callable[[BackgroundContext], Runnable], ...]] = ()
 """What makes the controllers that only the leader runs: those that follow policies and generated objects."""

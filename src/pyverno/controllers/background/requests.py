@@ -3,14 +3,13 @@
 Kyverno's states stay: Pending and Failed requests are worked on, whoever wrote them, Completed ones are deleted, Skip
 is left alone. A failed request is retried with growing delays, without an end; `status.message` and a condition hold
 the reason. A request that waits for something is woken when that changes. The work is divided into lanes, and a lane is
-worked on by one replica at a time: the leader's, for handlers that keep state, and shards for all others.
+worked on by one replica at a time: shards for the types that replicas share, the leader's for all others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -19,6 +18,7 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
 from pyverno.controllers.background.requeststatus import Progress, progress_of, status_of
 from pyverno.controllers.background.settings import BackgroundSettings
+from pyverno.controllers.background.shards import shard_of
 from pyverno.controllers.background.wakeups import Wakeups
 from pyverno.controllers.background.work import Awaited, Done, Handler, Waiting, read_request
 from pyverno.controllers.runtime.reconcile import Again, Controller, LoopMetrics, LoopSettings, ObjectKey, Watch
@@ -55,7 +55,7 @@ class UpdateRequests:
         on_failure: Callable[[str], None] = lambda _type: None,
         metrics: LoopMetrics | None = None,
     ) -> None:
-        """Take the handlers, and the types of requests whose handlers keep no state (`sharded`).
+        """Take the handlers, and the types of requests that replicas share (`sharded`).
 
         `versions` returns what failing requests depend on, by the keys of policies; "" stands for all. `on_failure`
         receives the type of each request that failed.
@@ -251,8 +251,7 @@ def lane_of(body: JSONObject, shards: int) -> int:
     spec = body.get("spec") or {}
     contexts = spec.get("ruleContext") or ()
     trigger = (contexts[0].get("trigger") if contexts else spec.get("resource")) or {}
-    parts = [str(trigger.get(name) or "") for name in ("apiVersion", "kind", "namespace", "name")]
-    return zlib.crc32("\0".join((str(spec.get("policy") or ""), *parts)).encode()) % shards
+    return shard_of(str(spec.get("policy") or ""), trigger, shards)
 
 
 class _Intake:

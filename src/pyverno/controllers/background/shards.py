@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 
-__all__ = ["Shards", "shard_to_request"]
+__all__ = ["Shards", "shard_of", "shard_to_request"]
 
 _LEASES: Final = GVR("coordination.k8s.io", "v1", "leases")
 _REQUEST: Final = "pyverno.io/requested-by"
@@ -122,6 +123,12 @@ class Shards:
     async def _annotate(self, number: int, value: str | None) -> None:
         body: JSONObject = {"metadata": {"annotations": {_REQUEST: value}}}
         await self._client.patch(_LEASES, self._names[number], body, self._namespace)
+
+
+def shard_of(policy: str, trigger: JSONObject, shards: int) -> int:
+    """Return the shard of a policy (`name` or `namespace/name`) and a trigger, as an object reference."""
+    parts = [str(trigger.get(name) or "") for name in ("apiVersion", "kind", "namespace", "name")]
+    return zlib.crc32("\0".join((policy, *parts)).encode()) % shards
 
 
 def shard_to_request(holders: Mapping[int, str], identity: str) -> int | None:

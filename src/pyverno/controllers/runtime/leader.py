@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pyverno.cluster.leases import LeaderElection
 
-__all__ = ["Leader", "Runnable"]
+__all__ = ["Leader", "Runnable", "Together"]
 
 log = logging.getLogger("pyverno.controllers")
 
@@ -23,6 +23,20 @@ class Runnable(Protocol):
     async def run(self) -> None:
         """Work until cancelled."""
         ...
+
+
+class Together:
+    """Parts that begin and end together."""
+
+    def __init__(self, parts: Sequence[Runnable]) -> None:
+        """Take the parts."""
+        self._parts = tuple(parts)
+
+    async def run(self) -> None:
+        """Run all parts until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for each in self._parts:
+                group.create_task(each.run())
 
 
 class Leader:
@@ -38,7 +52,7 @@ class Leader:
     ) -> None:
         """Take the election and the controllers; `prepare` is awaited at the start of every term, before they run."""
         self._election = election
-        self._controllers = tuple(controllers)
+        self._together = Together(controllers)
         self._prepare = prepare
         self._retry_seconds = retry_seconds
 
@@ -61,6 +75,4 @@ class Leader:
     async def _lead(self) -> None:
         if self._prepare is not None:
             await self._prepare()
-        async with asyncio.TaskGroup() as group:
-            for each in self._controllers:
-                group.create_task(each.run())
+        await self._together.run()

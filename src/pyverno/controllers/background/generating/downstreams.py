@@ -8,7 +8,7 @@ was read again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final, TypeVar
 
 import orjson
@@ -116,11 +116,21 @@ Changed = Callable[[Notice, Downstream], None]
 class Downstreams:
     """Generated objects in memory; `run` follows them."""
 
-    def __init__(self, client: Client, info_of: Callable[[GVR], KindInfo | None], on_change: Changed) -> None:
-        """Take the client, what knows the kinds of the cluster, and a receiver of changes by others."""
+    def __init__(
+        self,
+        client: Client,
+        info_of: Callable[[GVR], KindInfo | None],
+        on_change: Changed,
+        on_new: Callable[[Downstream], None] = lambda _found: None,
+    ) -> None:
+        """Take the client, what knows the kinds of the cluster, and a receiver of changes by others.
+
+        `on_new` receives objects that another replica generated.
+        """
         self._client = client
         self._info_of = info_of
         self._on_change = on_change
+        self._on_new = on_new
         self._informers: InformerSet[GVR] = InformerSet()
         self._known: dict[Place, Downstream] = {}
         self._by_policy: dict[Identity, set[Place]] = {}
@@ -129,6 +139,9 @@ class Downstreams:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __iter__(self) -> Iterator[Downstream]:
+        return iter(tuple(self._known.values()))
 
     @property
     def is_synced(self) -> bool:
@@ -171,6 +184,14 @@ class Downstreams:
                 await informer.synced.wait()
         except TimeoutError:
             raise HostError(informer.problem()) from None
+
+    async def settled(self, resources: Iterable[GVR]) -> None:
+        """Follow resources until their objects have arrived, or cannot be read; raises HostError when neither comes."""
+        for gvr in resources:
+            self.follow(gvr)
+            informer = self._informers.get(gvr)
+            if informer is not None and not informer.synced.is_set() and not informer.trouble:
+                await self.arrived(gvr)
 
     # ------------------------------------------------------------------------------------------------------- looking up
 
@@ -263,7 +284,9 @@ class Downstreams:
             self._forget(place)
             return
         self._remember(now)
-        if before is not None and informer.synced.is_set() and _differs(before, now):
+        if before is None:
+            self._on_new(now)
+        elif informer.synced.is_set() and _differs(before, now):
             self._on_change(notice, now)
 
     def _remember(self, found: Downstream) -> None:

@@ -6,12 +6,13 @@ wanted. A rule that fails does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams
+from pyverno.controllers.background.generating.generatedkinds import GeneratedKinds
 from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
 from pyverno.controllers.background.generating.sources import ReadNotes, Source, Sources
 from pyverno.controllers.background.generating.triggers import TriggerReader
@@ -26,7 +27,7 @@ from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import ResourceRef, RuleResult, Status
 from pyverno.engine.rule import CompiledPolicy, CompiledRule, Stage
 from pyverno.errors import HostError, PyvernoError
-from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
@@ -93,6 +94,7 @@ class Generator:
         context: BackgroundContext,
         downstreams: Downstreams,
         sources: Sources[GenerationKey],
+        kinds: GeneratedKinds,
         *,
         recheck: Callable[[Identity], None] = lambda _policy: None,
     ) -> None:
@@ -101,6 +103,7 @@ class Generator:
         self._state = context.state
         self._downstreams = downstreams
         self._sources = sources
+        self._kinds = kinds
         self._recheck = recheck
         self._sets: dict[tuple[Identity, frozenset[str]], _Restricted] = {}
         self.writer = Writer(context, downstreams, sources)
@@ -215,10 +218,13 @@ class Generator:
                 continue
             self._follow(run, facts, result, notes)
             await self._apply(run, result)
-            if result.status is Status.ERROR:
-                await self._note_failure(run, facts, result, notes)
-            elif result.status is Status.PASS and facts.synchronize:
-                await self._prune(run, facts, result)
+            try:
+                if result.status is Status.ERROR:
+                    await self._note_failure(run, facts, result, notes)
+                elif result.status is Status.PASS and facts.synchronize:
+                    await self._prune(run, facts, result)
+            except (HostError, StatusError) as error:
+                run.errors.append(error.copied())
 
     def _restricted(self, run: _Run, rules: Mapping[str, RuleFacts]) -> _Restricted:
         """Return some rules of a policy and a set of them alone; sets are kept, because each makes its plans once."""
@@ -273,8 +279,8 @@ class Generator:
         if not run.work.rules[facts.name]:
             self.writer.tell_failure(run.work, facts.name, run.policy.info, result.message)
         for source in notes.missing:
-            for copy in self._own(run, facts):
-                if facts.synchronize and copy.source == source[:3]:
+            for copy in await self._own(run, facts) if facts.synchronize else ():
+                if copy.source == source[:3]:
                     await self._delete(run, copy, "its source is gone")
             if not run.work.rules[facts.name]:
                 run.wait(result.message, Awaited(*source[:3]))
@@ -296,7 +302,7 @@ class Generator:
         Policies in CEL delete everything of that kind; rules only copies whose source is gone, as Kyverno's do.
         """
         wanted = {self.writer.place(ResourceRef.of(effect.resource)) for effect in _created(result)}
-        for known in self._own(run, facts):
+        for known in await self._own(run, facts):
             if Source(*known.place) in wanted:
                 continue
             if not facts.name:
@@ -304,8 +310,9 @@ class Generator:
             elif known.source is not None and await self.writer.read(*known.source) is None:
                 await self._delete(run, known, "its source is gone")
 
-    def _own(self, run: _Run, facts: RuleFacts) -> tuple[Downstream, ...]:
-        """Return what a rule generated for the trigger."""
+    async def _own(self, run: _Run, facts: RuleFacts) -> tuple[Downstream, ...]:
+        """Return what a rule generated for the trigger, in this replica or another; raises HostError, StatusError."""
+        await self._kinds.settle(facts)
         return tuple(self._downstreams.of_trigger(run.work.policy, facts.name, run.work.trigger.uid))
 
     async def _delete(self, run: _Run, known: Downstream, reason: str) -> None:
@@ -314,23 +321,15 @@ class Generator:
     async def _delete_all(self, run: _Run, facts: RuleFacts, reason: str) -> None:
         """Delete everything that a rule generated for the trigger, as the API server has it now."""
         work = run.work
-        kinds = dict.fromkeys((*self._kinds(facts), *self._downstreams.kinds_of(work.policy)))
         try:
+            await self._kinds.settle(facts)
+            kinds = dict.fromkeys((*self._kinds.of_rule(facts), *self._downstreams.kinds_of(work.policy)))
             for known in await self._downstreams.list_of(work.policy, facts.name, work.trigger, tuple(kinds)):
                 await self._delete(run, known, reason)
         except (HostError, StatusError) as error:
             self.writer.tell_failure(work, facts.name, run.policy.info, error.message)
             run.errors.append(error.copied())
         self._sources.release(GenerationKey(work.policy, facts.name, work.trigger))
-
-    def _kinds(self, facts: RuleFacts) -> Sequence[GVR]:
-        found = []
-        for text in facts.kinds:
-            api_version, _, kind = text.rpartition("/")
-            info = self._state.kinds.find(GVK(*parse_api_version(api_version), kind))
-            if info is not None:
-                found.append(info.gvr)
-        return found
 
 
 def _rules(run: _Run) -> tuple[CompiledRule, ...]:

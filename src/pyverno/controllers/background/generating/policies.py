@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from pyverno.cluster.client import METADATA_LIST
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.applier import CAUSE_ANNOTATION
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams
+from pyverno.controllers.background.generating.generatedkinds import GeneratedKinds, preferred_kinds
 from pyverno.controllers.background.generating.generator import Generator
 from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
 from pyverno.controllers.background.generating.triggers import trigger_of
@@ -28,11 +28,11 @@ from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSetting
 from pyverno.controllers.state.permissions import resources_of
 from pyverno.controllers.state.policystore import Identity
 from pyverno.controllers.state.targets import targets_of
-from pyverno.engine.origin import KYVERNO, MANAGED_BY, POLICY_LABELS
+from pyverno.engine.origin import POLICY_LABELS
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import CompiledPolicy, Family, PolicyInfo
 from pyverno.errors import HostError
-from pyverno.kube.gvk import GVK, GVR, parse_api_version
+from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.resource import Resource
@@ -45,7 +45,6 @@ __all__ = ["GeneratingPolicies"]
 
 _AT_ONCE: Final = 10
 _NOT_FOUND: Final = 404
-_UNKNOWN: Final = (403, 404, 405)
 _KINDS: Final = frozenset(
     {
         "kyverno.io/ClusterPolicy",
@@ -74,6 +73,7 @@ class GeneratingPolicies:
         context: BackgroundContext,
         generator: Generator,
         downstreams: Downstreams,
+        kinds: GeneratedKinds,
         keep: Controller[GenerationKey],
     ) -> None:
         """Take the parts; `keep` keeps what was generated for a trigger in step."""
@@ -81,6 +81,7 @@ class GeneratingPolicies:
         self._state = context.state
         self._generator = generator
         self._downstreams = downstreams
+        self._generated = kinds
         self._keep = keep
         self._seen: dict[Identity, Compiled] = {}
         self._done: dict[Identity, _Done] = {}
@@ -126,36 +127,12 @@ class GeneratingPolicies:
 
     async def _prepare(self) -> None:
         """Find out what exists of the kinds that are generated, before anything is concluded from what does not."""
-        self._follow(self._generating().values())
+        self._generated.follow(self._generating().values())
         if any(identity[0].startswith("policies.") for identity in self._generating()):
-            await self._find_kinds()
+            await self._generated.find()
         for gvr in self._downstreams.followed():
             await self._downstreams.arrived(gvr)
         self._done = {}
-
-    def _follow(self, policies: Iterable[Compiled]) -> None:
-        for compiled in policies:
-            for rule in facts_of(compiled).values():
-                for text in rule.kinds:
-                    api_version, _, kind = text.rpartition("/")
-                    info = self._state.kinds.find(GVK(*parse_api_version(api_version), kind))
-                    if info is not None:
-                        self._downstreams.follow(info.gvr)
-
-    async def _find_kinds(self) -> None:
-        """Follow the kinds of generated objects that exist: policies in CEL do not say what they generate."""
-        query = {"labelSelector": f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}", "limit": "1"}
-        for info in _preferred(self._state.kinds):
-            if self._downstreams.follows(info.gvr):
-                continue
-            try:
-                listed = await self._context.client.list(info.gvr, query=query, accept=METADATA_LIST, page=1)
-            except StatusError as error:
-                if error.status in _UNKNOWN:
-                    continue
-                raise
-            if listed.get("items"):
-                self._downstreams.follow(info.gvr)
 
     # ------------------------------------------------------------------------------------------------------ reconciling
 
@@ -164,7 +141,9 @@ class GeneratingPolicies:
         compiled = self._state.store.compiled().get(identity)
         if compiled is not None and (compiled.errors or compiled.policy is None):
             return None
-        self._follow([compiled] if compiled is not None else [])
+        self._generated.follow([compiled] if compiled is not None else [])
+        if identity[0].startswith("policies.") and self._generated.are_shared:
+            await self._generated.find()
         before, facts = self._before.get(identity), facts_of(compiled)
         for known in tuple(self._downstreams.of_policy(identity)):
             rule = facts.get(known.origin.rule)
@@ -286,7 +265,7 @@ class GeneratingPolicies:
                     yield from (info for text in rule.match.kinds() for info in _selected(text, kinds))
         elif isinstance(written, GeneratingPolicy):
             for wanted in resources_of(written.spec.match_constraints):
-                yield from (info for info in _preferred(kinds) if _is_wanted(info, wanted))
+                yield from (info for info in preferred_kinds(kinds) if _is_wanted(info, wanted))
 
     async def _matching(
         self, policy: CompiledPolicy, body: JSONObject, rules: Mapping[str, bool]
@@ -324,15 +303,6 @@ def _is_wanted(info: KindInfo, wanted: GVR) -> bool:
     """Tell whether the rule of a constraint is about a kind."""
     pairs = ((wanted.group, info.group), (wanted.version, info.version), (wanted.resource, info.plural))
     return all(text in ("*", name) for text, name in pairs)
-
-
-def _preferred(kinds: Iterable[KindInfo]) -> Iterator[KindInfo]:
-    """Yield each kind in the version that the cluster prefers."""
-    seen: set[tuple[str, str]] = set()
-    for info in kinds:
-        if (info.group, info.kind) not in seen:
-            seen.add((info.group, info.kind))
-            yield info
 
 
 def _generation(compiled: Compiled | None) -> int:

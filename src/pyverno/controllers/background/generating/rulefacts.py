@@ -21,7 +21,7 @@ class RuleFacts:
     """A generating rule: its name ("" for a policy in CEL), and what happens to the objects it generates.
 
     `kinds` are the kinds that it generates as far as they are written (`apiVersion/kind`). `target` are the fields that
-    say where its objects are; `copies_one` tells that a source is one named object.
+    say where its objects are; `copies_one` tells that a source is one named object, `copies_list` that it is a list.
     """
 
     name: str
@@ -29,6 +29,7 @@ class RuleFacts:
     on_existing: bool
     orphans: bool
     copies_one: bool = False
+    copies_list: bool = False
     kinds: tuple[str, ...] = ()
     target: JSON = None
 
@@ -74,6 +75,7 @@ def _facts(written: _Written) -> Mapping[str, RuleFacts]:
                 synchronize=evaluation.synchronize,
                 on_existing=evaluation.generate_existing,
                 orphans=evaluation.orphan_downstream_on_policy_delete,
+                copies_list=True,  # expressions list whatever they want
             )
             return {"": facts}
         case _:
@@ -93,6 +95,7 @@ def _rules(policy: ClusterPolicy) -> Iterator[RuleFacts]:
             on_existing=policy.spec.generate_existing if existing is None else existing,
             orphans=generate.orphan_downstream_on_policy_delete,
             copies_one=any(pattern.clone.name for pattern in patterns),
+            copies_list=any(pattern.clone_list.kinds for pattern in patterns),
             kinds=tuple(dict.fromkeys(kind for pattern in patterns for kind in _kinds(pattern))),
             target=[_target(pattern) for pattern in patterns],
         )

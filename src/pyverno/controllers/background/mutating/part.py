@@ -25,6 +25,14 @@ class Mutating:
             RequestType.CEL_MUTATE: CelMutateHandler(context),
         }
 
+    def followers(self) -> Iterator[Runnable]:
+        """Yield what every replica runs."""
+        yield from ()
+
+    def sharded(self, shard: int) -> Iterator[Runnable]:
+        """Yield what the replica runs that holds a shard."""
+        yield from ()
+
     def controllers(self) -> Iterator[Runnable]:
         """Yield what only the leader runs."""
         yield self._policies.controller
