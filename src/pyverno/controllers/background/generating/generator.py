@@ -6,21 +6,22 @@ wanted. A rule that fails does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.background.context import BackgroundContext
-from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams
+from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams, identity_of_origin
 from pyverno.controllers.background.generating.generatedkinds import GeneratedKinds
 from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
 from pyverno.controllers.background.generating.sources import ReadNotes, Source, Sources
 from pyverno.controllers.background.generating.triggers import TriggerReader
 from pyverno.controllers.background.generating.work import GenerationKey, Work, rule_key
-from pyverno.controllers.background.generating.writer import Writer
+from pyverno.controllers.background.generating.writer import Writer, policy_info
 from pyverno.controllers.background.work import Awaited, Done, Waiting
 from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.effects import CreateEffect
+from pyverno.engine.origin import Origin
 from pyverno.engine.phases import GENERATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
@@ -31,6 +32,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import Trigger
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["Generator"]
@@ -132,6 +134,31 @@ class Generator:
         if work.policy not in self._state.store.compiled():
             self._recheck(work.policy)
         return run.outcome()
+
+    async def delete_listed(self, policy: Identity, targets: Iterable[ResourceRef]) -> None:
+        """Delete objects that a policy, or a rule of it, left behind when it was deleted; others are left alone.
+
+        Raises HostError or StatusError for a failure, after all objects were tried.
+        """
+        problem: PyvernoError | None = None
+        for target in targets:
+            try:
+                await self._delete_left(policy, target)
+            except (HostError, StatusError) as error:
+                problem = problem or error.copied()
+        if problem is not None:
+            raise problem
+
+    async def _delete_left(self, policy: Identity, target: ResourceRef) -> None:
+        place = self.writer.place(target)
+        body = await self.writer.read(place.gvr, place.namespace, place.name) if place is not None else None
+        origin = Origin.of(body["metadata"].get("labels") or {}) if body is not None else None
+        if place is None or origin is None or identity_of_origin(origin) != policy:
+            return
+        compiled = await self._compiled(Work(policy, Trigger(), {origin.rule: True}))
+        if origin.rule not in facts_of(compiled):
+            reason = "the policy is gone" if compiled is None else "the rule is gone"
+            await self.writer.delete(place.gvr, target, origin, policy_info(policy), reason)
 
     # ----------------------------------------------------------------------------------------------- policy and trigger
 

@@ -11,6 +11,7 @@ from pyverno.controllers.background.generating.generator import Generator
 from pyverno.controllers.background.generating.work import Work
 from pyverno.controllers.background.work import Awaited, Done, Waiting
 from pyverno.controllers.state.policystore import Identity
+from pyverno.engine.result import ResourceRef
 from pyverno.errors import PyvernoError
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, AdmissionContext, RequestType, Trigger, UpdateRequest
@@ -46,6 +47,11 @@ class GenerateHandler:
         is_late = time.monotonic() - first > _PATIENCE_SECONDS
         problem: PyvernoError | None = None
         waits: list[Waiting] = []
+        policy = _identity(request.spec.request_type, request.spec.policy)
+        try:
+            await self._generator.delete_listed(policy, _left(request))
+        except PyvernoError as error:
+            problem = error.copied()
         for work in works_of(request, is_late=is_late):
             try:
                 outcome = await self._generator.run(work)
@@ -103,6 +109,17 @@ def works_of(request: UpdateRequest, *, is_late: bool = False) -> Iterator[Work]
     context = None if spec.context == _NO_CONTEXT or spec.context.request is None else spec.context
     for trigger, names in rules.items():
         yield Work(identity, trigger, names, context, _reason(context), is_late, is_reported=True)
+
+
+def _left(request: UpdateRequest) -> Iterator[ResourceRef]:
+    """Yield the objects that Kyverno lists in a request which it writes when a policy or a rule is deleted."""
+    spec, status = request.spec, request.raw.get("status")
+    if not (spec.delete_downstream or any(each.delete_downstream for each in spec.rule_context)):
+        return
+    for item in (status.get("generatedResources") if isinstance(status, dict) else None) or ():
+        if isinstance(item, dict):
+            parts = (item.get(name) for name in ("apiVersion", "kind", "namespace", "name"))
+            yield ResourceRef(*(part if isinstance(part, str) else "" for part in parts))
 
 
 def _identity(request_type: RequestType, policy: str) -> Identity:

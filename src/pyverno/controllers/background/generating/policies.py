@@ -23,6 +23,7 @@ from pyverno.controllers.background.generating.generator import Generator
 from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
 from pyverno.controllers.background.generating.triggers import trigger_of
 from pyverno.controllers.background.generating.work import GenerationKey, Work
+from pyverno.controllers.background.generating.writer import policy_info
 from pyverno.controllers.background.work import Waiting
 from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSettings
 from pyverno.controllers.state.permissions import resources_of
@@ -30,7 +31,7 @@ from pyverno.controllers.state.policystore import Identity
 from pyverno.controllers.state.targets import targets_of
 from pyverno.engine.origin import POLICY_LABELS
 from pyverno.engine.result import ResourceRef
-from pyverno.engine.rule import CompiledPolicy, Family, PolicyInfo
+from pyverno.engine.rule import CompiledPolicy, Family
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
@@ -151,7 +152,9 @@ class GeneratingPolicies:
             if rule is None:
                 if earlier.goes_with_policy(known) if earlier is not None else known.goes_with_policy:
                     reason = "the policy is gone" if compiled is None else "the rule is gone"
-                    await self._generator.writer.delete(known.gvr, known.target, known.origin, _info(identity), reason)
+                    await self._generator.writer.delete(
+                        known.gvr, known.target, known.origin, policy_info(identity), reason
+                    )
             else:
                 await self._follow_change(known, rule, earlier, compiled)
         if compiled is None:
@@ -307,15 +310,6 @@ def _is_wanted(info: KindInfo, wanted: GVR) -> bool:
 
 def _generation(compiled: Compiled | None) -> int:
     return int((compiled.document.value.get("metadata") or {}).get("generation") or 0) if compiled is not None else 0
-
-
-def _info(identity: Identity) -> PolicyInfo:
-    """Name a policy that may be gone."""
-    group_kind, namespace, name = identity
-    group, _, kind = group_kind.partition("/")
-    if group == "kyverno.io":
-        return PolicyInfo(kind, "kyverno.io/v1", name, Family.RULES, namespace)
-    return PolicyInfo(kind, "policies.kyverno.io/v1beta1", name, Family.CEL, namespace)
 
 
 def _merged(body: JSONObject, patch: JSONObject) -> JSONObject:

@@ -16,16 +16,17 @@ from pyverno.controllers.background.generating.downstreams import Downstreams
 from pyverno.controllers.background.generating.sources import Source, Sources
 from pyverno.controllers.background.generating.work import GenerationKey, Work, rule_key
 from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.effects import CreateEffect, DeleteEffect
 from pyverno.engine.origin import CLONE_SOURCE, Origin
 from pyverno.engine.result import ResourceRef
-from pyverno.engine.rule import PolicyInfo, RuleInfo
+from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import Trigger
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "policy_info", "policy_ref", "trigger_ref"]
 
 _NOT_FOUND: Final = 404
 _REFUSED: Final = (403, 404, 409)
@@ -138,6 +139,15 @@ class Writer:
         self._context.notify(Event("PolicyApplied", "None", note, target, trigger, _EVENT_SOURCE))
         ref = policy_ref(policy)
         self._context.notify(Event("PolicyApplied", "None", "resource generated", ref, target, _EVENT_SOURCE))
+
+
+def policy_info(identity: Identity) -> PolicyInfo:
+    """Name a policy that may be gone."""
+    group_kind, namespace, name = identity
+    group, _, kind = group_kind.partition("/")
+    if group == "kyverno.io":
+        return PolicyInfo(kind, "kyverno.io/v1", name, Family.RULES, namespace)
+    return PolicyInfo(kind, "policies.kyverno.io/v1beta1", name, Family.CEL, namespace)
 
 
 def policy_ref(policy: PolicyInfo) -> ResourceRef:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
 from pyverno.controllers.background.generating.handlers import works_of
 from pyverno.controllers.background.work import read_request
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, Trigger
+from pyverno.telemetry.observer import Observers
+from pyverno.testing import PolicySandbox
 from tests.support.background import World, in_cluster
+from tests.unit.controllers.background.generating.test_restarts import background
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -83,3 +90,50 @@ def test_of_requests_that_cannot_be_done_the_newest_stays() -> None:
         await world.until(has_settled)
 
     in_cluster(act)
+
+
+def test_a_request_of_kyverno_deletes_what_a_deleted_policy_left() -> None:
+    """It lists the objects by name; one that another policy generated since, or nobody, stays."""
+
+    def generated(name: str, policy: str) -> JSONObject:
+        labels = {
+            "app.kubernetes.io/managed-by": "kyverno",
+            "generate.kyverno.io/policy-name": policy,
+            "generate.kyverno.io/policy-namespace": "",
+            "generate.kyverno.io/rule-name": "rule",
+            "generate.kyverno.io/trigger-kind": "Namespace",
+            "generate.kyverno.io/trigger-version": "v1",
+            "generate.kyverno.io/trigger-uid": "7",
+        }
+        metadata = {"name": name, "labels": labels if policy else {}}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+    names = {"left": "gone", "taken": "other", "own": ""}
+    listed = [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": name} for name in names]
+    spec = {
+        "requestType": "generate",
+        "policy": "gone",
+        "rule": "rule",
+        "deleteDownstream": True,
+        "resource": TRIGGER,
+        "context": {},
+    }
+
+    async def act() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(kubelet=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            world = World(cluster, client)
+            for name, policy in names.items():
+                await client.create(CONFIG_MAPS, generated(name, policy), "default")
+            body = {"apiVersion": "kyverno.io/v2", "kind": "UpdateRequest", "metadata": {"name": "ur-1"}, "spec": spec}
+            await client.create(UPDATE_REQUESTS, body, "kyverno")
+            status = {"status": {"state": "Pending", "generatedResources": listed}}
+            await client.patch(UPDATE_REQUESTS, "ur-1", status, "kyverno", subresource="status")
+            async with background(cluster):
+                await world.vanishes(UPDATE_REQUESTS, "ur-1", "kyverno")
+            left = [name for name in names if await world.get(CONFIG_MAPS, name, "default") is not None]
+            assert ["taken", "own"] == left
+
+    asyncio.run(act())

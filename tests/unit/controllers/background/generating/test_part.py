@@ -54,9 +54,7 @@ def reconciled(metrics: Metrics, controller: str) -> float:
     """Return how many reconciles of a controller were counted."""
     lines = metrics.exposition().decode().splitlines()
     name = "kyverno_controller_reconcile_total{"
-    return sum(
-        float(line.rpartition(" ")[2]) for line in lines if line.startswith(name) and f'"{controller}"' in line
-    )
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name) and f'"{controller}"' in line)
 
 
 def test_replicas_generate_their_share_and_take_over_what_another_one_generated() -> None:
