@@ -23,9 +23,9 @@ def main() -> None:
         raise SystemExit(0)
     # a plain run makes a great many objects and no cycles worth finding, not even when the interpreter ends
     gc.disable()
-    from pyverno.cli.args.fastargv import run_plainly
+    from pyverno.cli.args.fastargv import run_fast_path
 
-    code = run_plainly(arguments)
+    code = run_fast_path(arguments)
     if code is None:
         gc.enable()
         from pyverno.cli.root import run

@@ -11,9 +11,9 @@ from typing import Any
 
 from pyverno.images.manifests.compare import IgnoredFields, difference
 from pyverno.images.manifests.signed import read_signed_manifest
+from pyverno.images.verification.attestorsets import read_attestor_sets
 from pyverno.images.verification.notary.cbor import encode_bytes, read_cbor
 from pyverno.images.verification.notary.envelope import read_notary
-from pyverno.images.verification.written import read_attestor_sets
 from pyverno.kube.json import encode
 from tests.property.growth import Call, Shape
 
@@ -91,7 +91,7 @@ def signed_documents(
                 read_notary, b"\xd2\x84\x41\xa0\xa0" + encode_bytes(b"a" * size) + b"\x40", "application/cose"
             ),
         },
-        "images.verification.written.read_attestor_sets": {
+        "images.verification.attestorsets.read_attestor_sets": {
             "sets": lambda size: call(
                 read_attestor_sets,
                 [{"entries": [{"keyless": {"issuer": "https://i", "subject": f"s{n}"}}]} for n in range(size // 40)],

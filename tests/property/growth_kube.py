@@ -97,7 +97,7 @@ EXEMPT: Mapping[str, str] = {
     ),
     "images.manifests.compare.same_object": "compares four fields",
     "images.manifests.compare.signature_fields": "makes seven texts of the domain that a policy wrote",
-    "images.verification.writtenfields.read_items": "looks at the type of a value",
+    "images.verification.attestorfields.read_items": "looks at the type of a value",
     "kube.kinds.read_groups": "reads the table of kinds of this package",
     **dict.fromkeys(
         (

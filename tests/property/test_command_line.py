@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyverno.cli.apply.command import apply
 from pyverno.cli.apply.flags import FLAGS
-from pyverno.cli.args.flags import read_plainly
+from pyverno.cli.args.flags import parse_fast
 from tests.property import inputs as st
 from tests.property.inputs import law
 
@@ -28,9 +28,9 @@ LINES = st.lists(st.one_of(WORDS.map(lambda word: (word,)), PAIRS), max_size=6).
 
 
 @law(LINES, few=400)
-def test_what_is_read_plainly_is_what_click_reads(words: list[str]) -> None:
+def test_the_fast_parser_agrees_with_click(words: list[str]) -> None:
     """Arguments and values are equal, by type too; what click refuses is never answered."""
-    found = read_plainly(FLAGS, words)
+    found = parse_fast(FLAGS, words)
     if found is not None:
         expected = dict(apply.make_context("apply", list(words)).params)
         assert expected.pop("policies") == found[0]

@@ -487,8 +487,8 @@ UNREACHED: Mapping[str, str] = {
             "signature.read_signature_layer",
             "verify.verify",
             "verify.verify_set",
-            "written.read_attestor_sets",
-            "writtenfields.read_items",
+            "attestorsets.read_attestor_sets",
+            "attestorfields.read_items",
         )
     },
     "pyverno.images.info.parse_image": _VERIFIES_CEL,

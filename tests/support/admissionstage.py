@@ -15,7 +15,7 @@ from pathlib import Path
 from aiohttp import web
 
 from kubesandbox.admission.chain import Admission
-from kubesandbox.admission.policies.questions import Versions
+from kubesandbox.admission.policies.requests import Versions
 from kubesandbox.attributes import Attributes, Notes
 from kubesandbox.authentication.certificates import Authority
 from kubesandbox.authorization.access import EverythingAllowed

@@ -19,7 +19,7 @@ from kubesandbox.admission.plugins.quota import check_quota
 from kubesandbox.admission.plugins.signers import admit_requestor, check_signers
 from kubesandbox.admission.plugins.tolerations import admit_tolerations
 from kubesandbox.admission.policies.plugin import AdmissionPolicies
-from kubesandbox.admission.policies.questions import labels_of, namespace_object
+from kubesandbox.admission.policies.requests import labels_of, namespace_object
 from kubesandbox.admission.webhooks.caller import WebhookCaller
 from kubesandbox.admission.webhooks.calls import Webhooks
 from kubesandbox.admission.webhooks.rounds import Rounds

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesandbox.admission.policies.questions import labels_of, namespace_object
+from kubesandbox.admission.policies.requests import labels_of, namespace_object
 from kubesandbox.attributes import Attributes
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from kubesandbox.view import ClusterView

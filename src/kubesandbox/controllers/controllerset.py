@@ -40,12 +40,12 @@ _LOG = logging.getLogger(__name__)
 class ControllerSet:
     """The controllers of one server.
 
-    `surroundings` says what they need beside the server; without `kubelet` nobody schedules or runs pods.
+    `settings` says what they need beside the server; without `kubelet` nobody schedules or runs pods.
     """
 
-    def __init__(self, surroundings: ControllerSettings, *, clock: Clock | None = None, kubelet: bool = True) -> None:
+    def __init__(self, settings: ControllerSettings, *, clock: Clock | None = None, kubelet: bool = True) -> None:
         """Take the settings; nothing happens before `start`."""
-        self.surroundings = surroundings
+        self.settings = settings
         self._clock = clock or SystemClock()
         self._posts = tuple(post for post in ROSTER if kubelet or not post.is_of_node)
         self._loops: list[Loop] = []
@@ -95,7 +95,7 @@ class ControllerSet:
     def _employ(self, post: ControllerSpec, client: LocalClient, types: Callable[[], ResourceTable]) -> None:
         recorder = Recorder(client, self._clock, post.component, host=post.host)
         bench = ControllerContext(client, self._clock, recorder, types)
-        controller: Controller = post.build(bench, self.surroundings)
+        controller: Controller = post.build(bench, self.settings)
         loop = Loop(post.name, controller, self._clock)
         self._loops.append(loop)
         self._recorders.append(recorder)

@@ -13,7 +13,7 @@ from kubesandbox.objects.preparation import Preparation, keep_all_but_status
 from kubesandbox.schema.custom import CustomSchema
 from kubesandbox.schema.decoding import Decoded, Decoders
 from kubesandbox.types.resources import ResourceType
-from kubesandbox.validation.judge import BuiltinValidation, name_errors
+from kubesandbox.validation.builtin import BuiltinValidation, name_errors
 from pyverno.kube.json import JSONObject
 from pyverno.kube.schemas import SchemaSet, schema_set
 from pyverno.kube.status import FieldError

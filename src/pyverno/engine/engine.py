@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
 from pyverno.engine.effects import Effect
-from pyverno.engine.fast.plan import Asked, Candidate
+from pyverno.engine.fast.plan import Candidate, RuleSequence
 from pyverno.engine.faults import error_verdict, fault_of
 from pyverno.engine.host import NO_HOST, Host
 from pyverno.engine.match import IndexKey
@@ -151,7 +151,7 @@ class Engine:
             request.gvr,
         )
         for step in policies.plan(phases, key, budget.deadline):
-            if isinstance(step, Asked):
+            if isinstance(step, RuleSequence):
                 self._ask(step, course)
             elif _passes(step.check, course.plain_object, budget):
                 course.results += step.results
@@ -180,7 +180,7 @@ class Engine:
                         if rule.stage is phase.stage:
                             yield rule, rule.matcher.mismatch(request, resource)
 
-    def _ask(self, asked: Asked, course: _Course) -> None:
+    def _ask(self, asked: RuleSequence, course: _Course) -> None:
         """Run rules in order: what the object alone decides without further ado, the others in full."""
         stops, plain, results = asked.stops, course.plain_object, course.results
         check_deadline = course.runtime.budget.check_deadline

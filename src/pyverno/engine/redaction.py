@@ -16,7 +16,7 @@ from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, encode
 from pyverno.lang.template import Template
 
-__all__ = ["as_written", "asked"]
+__all__ = ["redact_errors", "redact_values"]
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _START: Final = 16
 """So many characters of a value are enough to be found: some texts cut what they quote."""
 
 
-def as_written(message: str, template: Template, rendered: JSON) -> str:
+def redact_values(message: str, template: Template, rendered: JSON) -> str:
     """Return the text of an error in which values of variables are shown as the variables.
 
     >>> from pyverno.lang.template import compile_template
@@ -134,12 +134,12 @@ def _texts(value: JSON) -> Iterator[str]:
             yield from _texts(item)
 
 
-def asked(ask: Callable[[], T], *used: tuple[Template, JSON]) -> T:
+def redact_errors(ask: Callable[[], T], *used: tuple[Template, JSON]) -> T:
     """Return an answer; an error on the way shows what was `used` to ask (template, value) as it is written."""
     try:
         return ask()
     except PyvernoError as error:
         for template, rendered in used:
-            error.message = as_written(error.message, template, rendered)
+            error.message = redact_values(error.message, template, rendered)
         error.args = (error.message,)
         raise

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from pyverno.telemetry.instruments import Labels, Reading
 
-__all__ = ["Exposition", "written"]
+__all__ = ["Exposition", "render_text"]
 
 _ESCAPED: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _TOTAL: Final = "_total"
@@ -71,7 +71,7 @@ def _always(pid: int) -> Callable[[], int]:
     return lambda: pid
 
 
-def written(readings: Iterable[Reading]) -> str:
+def render_text(readings: Iterable[Reading]) -> str:
     """Return readings as text, labels in the order of their names.
 
     >>> print(written([Reading("a", "What.", "counter", ("y", "x"), {("1", 'b"'): 2})]), end="")

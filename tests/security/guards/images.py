@@ -42,7 +42,7 @@ VERIFICATION: Final = (
         "I7",
         "keyless without an identity is refused",
         f"{_VERIFY}::test_what_cannot_be_verified_is_an_error_of_the_policy",
-        ("images/verification/written.py", "if not issuers and not subjects and not roots:", "if False:"),
+        ("images/verification/attestorsets.py", "if not issuers and not subjects and not roots:", "if False:"),
     ),
     guard(
         "I7",

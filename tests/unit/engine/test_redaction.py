@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.engine.redaction import as_written
+from pyverno.engine.redaction import redact_values
 from pyverno.lang.template import compile_template
 
 LONG = "s3cret-" * 30
@@ -26,4 +26,4 @@ LONG = "s3cret-" * 30
 )
 def test_a_value_is_shown_as_its_variable(value: str, message: str, expected: str) -> None:
     """As it is, in JSON, in a URL, in small letters, and cut off."""
-    assert expected == as_written(message, compile_template("/api/{{ x }}"), f"/api/{value}")
+    assert expected == redact_values(message, compile_template("/api/{{ x }}"), f"/api/{value}")

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pyverno.telemetry.exposition import written
+from pyverno.telemetry.exposition import render_text
 from pyverno.telemetry.instruments import Instruments
 from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metrics import Metrics
@@ -36,7 +36,7 @@ def test_the_text_is_that_of_prometheus_client() -> None:
             histogram.labels(word, "x").observe(value)
             own_histogram.observe((word, "x"), value)
     theirs = generate_latest(registry).decode().splitlines()
-    assert [line for line in theirs if "_created" not in line] == written(made.read()).splitlines()
+    assert [line for line in theirs if "_created" not in line] == render_text(made.read()).splitlines()
 
 
 def test_everything_that_is_written_can_be_read() -> None:
@@ -45,7 +45,7 @@ def test_everything_that_is_written_can_be_read() -> None:
     counter = made.counter(Metric("counter", "a", "A.", ("b",)))
     for word in ODD:
         counter.add((word,))
-    [family] = text_string_to_metric_families(written(made.read()))
+    [family] = text_string_to_metric_families(render_text(made.read()))
     assert ODD == [sample.labels["b"] for sample in family.samples]
 
 

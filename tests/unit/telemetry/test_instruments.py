@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyverno.telemetry import instruments as module
-from pyverno.telemetry.exposition import Exposition, written
+from pyverno.telemetry.exposition import Exposition, render_text
 from pyverno.telemetry.instruments import GRACE_SECONDS, OTHER, SLICE, Instruments
 from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metrics import Metrics
@@ -112,10 +112,10 @@ def test_slices_are_small_and_together_are_everything() -> None:
         histogram.observe((str(number),), number)
     parts = list(made.slices())
     assert SLICE == max(len(part.numbers) + len(part.spreads) for part in parts)
-    assert written(made.read()) == written(joined(parts))
+    assert render_text(made.read()) == render_text(joined(parts))
     process = Exposition()
     text = b"".join(process.pieces(made.slices())).decode()
-    assert text.startswith(written(made.read()))
+    assert text.startswith(render_text(made.read()))
 
 
 def test_series_that_change_while_slices_are_read_do_no_harm() -> None:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from kubesandbox.admission.plugins.pods import each_container, is_pod_write, pod_spec, with_spec
-from kubesandbox.admission.policies.questions import refused
+from kubesandbox.admission.policies.requests import refused
 from kubesandbox.attributes import Attributes
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ClusterView

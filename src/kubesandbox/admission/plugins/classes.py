@@ -6,7 +6,7 @@ Of several defaults the newest counts. This module must never make a class.
 from __future__ import annotations
 
 from kubesandbox.admission.plugins.pods import is_pod_write, pod_spec, with_spec
-from kubesandbox.admission.policies.questions import refused
+from kubesandbox.admission.policies.requests import refused
 from kubesandbox.attributes import Attributes
 from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesandbox.admission.policies.questions import shown_name
+from kubesandbox.admission.policies.requests import shown_name
 from kubesandbox.attributes import Attributes
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ClusterView

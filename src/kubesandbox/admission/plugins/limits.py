@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kubesandbox.admission.plugins.pods import each_container, is_pod_write, pod_spec
 from kubesandbox.admission.plugins.usage import Amounts, amounts_of, container_amounts, pod_amounts
-from kubesandbox.admission.policies.questions import refused
+from kubesandbox.admission.policies.requests import refused
 from kubesandbox.attributes import Attributes
 from kubesandbox.view import ClusterView
 from pyverno.engine.request import Operation

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from kubesandbox.admission.policies.questions import labels_of, refused
+from kubesandbox.admission.policies.requests import labels_of, refused
 from kubesandbox.attributes import Attributes, Notes
 from kubesandbox.parsing.requests import go_quote
 from kubesandbox.storage.store import Key

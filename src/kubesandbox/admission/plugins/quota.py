@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kubesandbox.admission.plugins.usage import Amounts, add, amounts_of, container_amounts, usage_of
-from kubesandbox.admission.policies.questions import refused
+from kubesandbox.admission.policies.requests import refused
 from kubesandbox.attributes import Attributes
 from kubesandbox.types.resources import ResourceType
 from kubesandbox.view import ClusterView

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from kubesandbox.admission.policies.questions import refused
+from kubesandbox.admission.policies.requests import refused
 from kubesandbox.attributes import Attributes
 from kubesandbox.authorization.access import MASTERS, AccessAttributes, Authorizer
 from kubesandbox.parsing.requests import go_quote

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kubesandbox.admission.policies.authorizinghost import decide_access
-from kubesandbox.admission.policies.questions import labels_of
+from kubesandbox.admission.policies.requests import labels_of
 from kubesandbox.authorization.access import Authorizer
 from kubesandbox.storage.store import Key, Stored
 from kubesandbox.types.conversion import to_version

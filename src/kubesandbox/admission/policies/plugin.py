@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubesandbox.admission.policies.bound import Bound, BoundPolicies, BoundPolicy
-from kubesandbox.admission.policies.questions import Versions, go_struct, shown_name
+from kubesandbox.admission.policies.requests import Versions, go_struct, shown_name
 from kubesandbox.admission.webhooks.calls import Redefault, is_exempt
 from kubesandbox.admission.webhooks.rounds import Rounds
 from kubesandbox.attributes import Attributes, Notes

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from kubesandbox.admission.policies.questions import Versions, go_struct
+from kubesandbox.admission.policies.requests import Versions, go_struct
 from kubesandbox.admission.webhooks.caller import CallError, WebhookCaller, no_kind
 from kubesandbox.admission.webhooks.hooks import MUTATING, VALIDATING, Hook, HookSource, Invocation
 from kubesandbox.admission.webhooks.patch import apply_webhook_patch

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kubesandbox.admission.matching import is_namespace_selected, is_object_selected, matched_type
-from kubesandbox.admission.policies.questions import Versions, kind_in
+from kubesandbox.admission.policies.requests import Versions, kind_in
 from kubesandbox.attributes import Attributes
 from kubesandbox.authorization.access import Authorizer
 from kubesandbox.types.resources import ResourceTable, ResourceType

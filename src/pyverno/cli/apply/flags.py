@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pyverno.cli.apply.options import FORMATS, ApplyOptions
-from pyverno.cli.args.flags import Flag, comma_list, duration, number, read_plainly, switch, value
+from pyverno.cli.args.flags import Flag, comma_list, duration, number, parse_fast, switch, value
 
 __all__ = ["FLAGS", "SECTIONS", "apply", "read_plain_words"]
 
@@ -106,5 +106,5 @@ def apply(policies: tuple[str, ...], values: Mapping[str, Any]) -> int:
 
 def read_plain_words(words: Sequence[str]) -> Callable[[], int] | None:
     """Return the command with these words, ready to run; None when click must read them."""
-    found = read_plainly(FLAGS, words)
+    found = parse_fast(FLAGS, words)
     return None if found is None else partial(apply, *found)

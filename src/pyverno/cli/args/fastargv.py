@@ -1,4 +1,4 @@
-"""Command lines that need no click: a command of the table below and words that `flags.read_plainly` can read.
+"""Command lines that need no click: a command of the table below and words that `flags.parse_fast` can read.
 
 This module must never import click.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyverno.cli.errors import closed_pipe, guarded
 
-__all__ = ["PLAIN", "run_plainly"]
+__all__ = ["PLAIN", "run_fast_path"]
 
 _Reader = Callable[[Sequence[str]], Callable[[], int] | None]
 
@@ -26,7 +26,7 @@ PLAIN: Mapping[str, _Reader] = {"apply": _read_apply}
 """The readers of commands that run without click; a reader returns None for words that click must read."""
 
 
-def run_plainly(words: Sequence[str]) -> int | None:
+def run_fast_path(words: Sequence[str]) -> int | None:
     """Run the command and return its exit code; None when click must read the words.
 
     On Windows click expands wildcards, and shells ask for completions by environment variables.

@@ -1,6 +1,6 @@
 """Flags as values: one row says what click, the help, the reference and the fast start-up path know of a flag.
 
-click reads every command line, but loading it takes longer than reviewing a resource. `read_plainly` reads the words
+click reads every command line, but loading it takes longer than reviewing a resource. `parse_fast` reads the words
 that are only names of flags, their values and arguments. Law: where it answers, click answers the same; at anything
 else (`=`, joined or unknown flags, wrong values, `--help`) it declines, and click decides. This module must never
 import click, nor report an error.
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pyverno.errors import PyvernoError
 from pyverno.value import dataclass
 
-__all__ = ["Flag", "Kind", "comma_list", "duration", "number", "read_plainly", "repeated", "switch", "value"]
+__all__ = ["Flag", "Kind", "comma_list", "duration", "number", "parse_fast", "repeated", "switch", "value"]
 
 Kind = Literal["commas", "duration", "list", "number", "repeated", "switch", "text"]
 """`commas` is one text with commas in it, `list` and `repeated` may be given several times."""
@@ -152,12 +152,12 @@ def duration(*names: str, help: str, default: str, key: str = "") -> Flag:
     return Flag(names, "duration", help, default, "DURATION", key=key)
 
 
-def read_plainly(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Any]] | None:
+def parse_fast(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Any]] | None:
     """Return the arguments and the values of all flags by field, None when click must read the words.
 
-    >>> read_plainly([comma_list("-r", "--resource", help="")], ["a.yaml", "-r", "b,c"])
+    >>> parse_fast([comma_list("-r", "--resource", help="")], ["a.yaml", "-r", "b,c"])
     (('a.yaml',), {'resource': ('b', 'c')})
-    >>> read_plainly([comma_list("-r", "--resource", help="")], ["--resource=b"])
+    >>> parse_fast([comma_list("-r", "--resource", help="")], ["--resource=b"])
     """
     named = {name: each for each in flags for name in each.names}
     values = {each.field: each.default_value for each in flags}

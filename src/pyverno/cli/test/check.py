@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pyverno.cli.test.diff import tidy, yaml_diff
-from pyverno.cli.test.suite import Judged, Suite
+from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.compiler.compile import Compiled
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.request import Operation
@@ -68,7 +68,7 @@ class Subject:
     """An object that rows may name: a manifest, or an existing object that a rule patched."""
 
     document: JSONObject
-    judged: Judged
+    judged: ReviewedManifest
     is_target: bool = False
 
     @property
@@ -85,7 +85,7 @@ class Subject:
         return f"{ref.api_version}/{ref.kind}/{ref.namespace}/{ref.name}"
 
 
-def check_rows(suite: Suite, judged: Sequence[Judged], rows: Iterable[ExpectedResult]) -> Iterator[Row]:
+def check_rows(suite: Suite, judged: Sequence[ReviewedManifest], rows: Iterable[ExpectedResult]) -> Iterator[Row]:
     """Check expected results in order; one entry gives a row per resource and rule that it covers."""
     subjects = list(subjects_of(judged))
     invalid = suite.invalid
@@ -117,7 +117,7 @@ def _policies(suite: Suite, row: ExpectedResult) -> list[CompiledPolicy]:
     return [policy for policy in named if policy.info.kind not in CLEANUP_KINDS]
 
 
-def subjects_of(judged: Iterable[Judged]) -> Iterator[Subject]:
+def subjects_of(judged: Iterable[ReviewedManifest]) -> Iterator[Subject]:
     """Yield every object that rows may name."""
     for item in judged:
         yield Subject(item.manifest, item)

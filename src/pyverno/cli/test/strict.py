@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pyverno.cli.test.check import Row, expected_objects, is_named, subjects_of
-from pyverno.cli.test.suite import Judged, Suite
+from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import PyvernoError
@@ -19,7 +19,7 @@ __all__ = ["vacuous_checks"]
 
 
 def vacuous_checks(
-    suite: Suite, judged: Sequence[Judged], rows: Sequence[Row], asked: Sequence[ExpectedResult]
+    suite: Suite, judged: Sequence[ReviewedManifest], rows: Sequence[Row], asked: Sequence[ExpectedResult]
 ) -> Iterator[str]:
     """Yield one line for everything in a suite that proves nothing."""
     if not suite.test.results:
@@ -59,7 +59,7 @@ def _missing_rule(suite: Suite, expected: ExpectedResult) -> str:
     return "" if names.intersection(wanted) else f"the policy has no rule `{expected.rule}`"
 
 
-def _unknown_resources(suite: Suite, judged: Sequence[Judged], expected: ExpectedResult) -> Iterator[str]:
+def _unknown_resources(suite: Suite, judged: Sequence[ReviewedManifest], expected: ExpectedResult) -> Iterator[str]:
     subjects = list(subjects_of(judged))
     if not subjects and suite.manifests:
         return  # no policy was asked, which other lines say
@@ -73,7 +73,7 @@ def _unknown_resources(suite: Suite, judged: Sequence[Judged], expected: Expecte
             yield f"no resource is `{spec.kind} {spec.namespace}/{spec.name}`"
 
 
-def _never_generated(suite: Suite, judged: Sequence[Judged], expected: ExpectedResult) -> Iterator[str]:
+def _never_generated(suite: Suite, judged: Sequence[ReviewedManifest], expected: ExpectedResult) -> Iterator[str]:
     """Name the expected objects that no rule of the policy created."""
     names = [name for name in (expected.generated_resource, *expected.generated_resources) if name]
     if not names:

@@ -39,7 +39,7 @@ from pyverno.offline.testfile import TestFile
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["Judged", "Suite", "load_suite"]
+__all__ = ["ReviewedManifest", "Suite", "load_suite"]
 
 Log = Callable[[str], None]
 
@@ -49,7 +49,7 @@ def _silent(line: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReviewedManifest:
     """The review of one manifest.
 
     `operation` is set when a row names one; `payload` is the path of a payload as rows name it.
@@ -83,7 +83,7 @@ class Suite:
         """The policies that are not valid, by name."""
         return {item.written.name: item for item in self.compilation.items if item.errors and item.written is not None}
 
-    def judge(self) -> list[Judged]:
+    def judge(self) -> list[ReviewedManifest]:
         """Review every manifest, once with the operation of the values and once per operation that rows name."""
         if not self.compilation.policies:
             return []
@@ -98,16 +98,17 @@ class Suite:
                 # `test` never runs cleanup policies
                 found = self.session.deletions(manifest, DELETING_KINDS)
                 review = replace(review, results=(*review.results, *found))
-            judged.append(Judged(manifest, review))
+            judged.append(ReviewedManifest(manifest, review))
             judged.extend(
-                Judged(manifest, self.session.review(manifest, operation=operation), operation)
+                ReviewedManifest(manifest, self.session.review(manifest, operation=operation), operation)
                 for operation in sorted(operations)
             )
         judged.extend(
-            Judged(document, self.session.payload(document), payload=name) for name, document in self.payloads
+            ReviewedManifest(document, self.session.payload(document), payload=name) for name, document in self.payloads
         )
         judged.extend(
-            Judged(document, self.session.check(document, mode), payload=name) for mode, name, document in self.checks
+            ReviewedManifest(document, self.session.check(document, mode), payload=name)
+            for mode, name, document in self.checks
         )
         return judged
 

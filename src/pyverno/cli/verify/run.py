@@ -14,6 +14,7 @@ from pyverno.engine.imagesource import ImageAccess, ResolvedImage
 from pyverno.engine.imageverification.demands import read_demands
 from pyverno.errors import UsageError, VerificationError
 from pyverno.images.verification.attestors import Attestor
+from pyverno.images.verification.attestorsets import Trust, UnresolvedSet, read_attestor_sets
 from pyverno.images.verification.certificates import read_certificates
 from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.notary.envelope import read_notary
@@ -28,7 +29,6 @@ from pyverno.images.verification.signature import (
 from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.trust import TrustRoot, read_trust_root
 from pyverno.images.verification.verify import Expected, verify_set
-from pyverno.images.verification.written import Trust, WrittenSet, read_attestor_sets
 from pyverno.kube.imageref import parse_reference
 from pyverno.kube.json import JSONObject
 from pyverno.kube.wildcard import match
@@ -128,7 +128,7 @@ class _Verification:
         for path in self._options.policies:
             yield from self._policy(path)
 
-    def _sets(self) -> Iterator[tuple[str, tuple[WrittenSet, ...]]]:
+    def _sets(self) -> Iterator[tuple[str, tuple[UnresolvedSet, ...]]]:
         for path in self._options.keys:
             entry: JSONObject = {"publicKeys": _read(path).decode("utf-8", "replace")}
             entry["rekor"] = {"ignoreTlog": self._options.ignore_tlog}
@@ -137,7 +137,7 @@ class _Verification:
             keyless = {"keyless": {"subject": self._options.subject, "issuer": self._options.issuer}}
             yield "--certificate-identity", read_attestor_sets([{"entries": [keyless]}], "")
 
-    def _held(self, title: str, written: WrittenSet, predicate: str) -> _Outcome:
+    def _held(self, title: str, written: UnresolvedSet, predicate: str) -> _Outcome:
         expected = Expected(self._image.digest, predicate or IMAGE_SIGNATURE, self._now)
         problems: list[str] = []
 

@@ -186,7 +186,7 @@ class _Base:
                 checked = look_deeper(origin.checked, ends, steps[1:].split("."))
                 if checked is None:
                     return None
-                program = Program(text, checked, origin.surroundings)
+                program = Program(text, checked, origin.settings)
                 # it reads the same variables
                 self._keep(program, expected, fields, self._programs[shallow, expected][0])
                 return program

@@ -20,10 +20,10 @@ from pyverno.images.verification.attestors import (
     expression,
     extension_identifier,
 )
+from pyverno.images.verification.attestorsets import Trust
 from pyverno.images.verification.certificates import read_certificate, read_certificates
 from pyverno.images.verification.keys import HASHES, read_key, read_keys
 from pyverno.images.verification.trust import Authority, TransparencyLog, read_trust_root
-from pyverno.images.verification.written import Trust
 from pyverno.lang.cel import types
 from pyverno.policy.cel.blocks import Expression
 from pyverno.policy.cel.imagepolicy import Attestor as WrittenAttestor

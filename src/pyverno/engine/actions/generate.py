@@ -8,7 +8,7 @@ from functools import partial
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.effects import CreateEffect, Effect
 from pyverno.engine.origin import CLONE_SOURCE, copy_labels, rule_labels
-from pyverno.engine.redaction import as_written, asked
+from pyverno.engine.redaction import redact_errors, redact_values
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
@@ -51,10 +51,12 @@ class CloneSource:
         namespace, name = clone.get("namespace") or "", clone.get("name") or ""
         if (namespace, name) == (target.get("namespace") or "", target.get("name")):
             return ()
-        source = asked(lambda: run.broker.get_object(api_version, kind, namespace, name), (self.document, value))
+        source = redact_errors(
+            lambda: run.broker.get_object(api_version, kind, namespace, name), (self.document, value)
+        )
         if source is None:
             text = f"source resource {api_version} {kind}/{namespace}/{name} not found"
-            raise EvaluationError(as_written(text, self.document, value))
+            raise EvaluationError(redact_values(text, self.document, value))
         # Kyverno: the copy of one named object stays when the rule is gone
         return (replace(_cloned(source, target, run), orphan_on_policy_delete=True),)
 
@@ -76,7 +78,7 @@ class CloneListSource:
         for written in clone.get("kinds") or ():
             api_version, _, kind = str(written).rpartition("/")
             listing = partial(run.broker.list_objects, api_version, kind, namespace, clone.get("selector"))
-            for source in asked(listing, (self.document, value)):
+            for source in redact_errors(listing, (self.document, value)):
                 own = {**target, "apiVersion": api_version, "kind": kind, "name": ResourceRef.of(source).name}
                 found.append(_cloned(source, own, run))
         return found

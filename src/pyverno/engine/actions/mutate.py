@@ -10,7 +10,7 @@ from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.existing import ExistingObject, ExistingObjects
 from pyverno.engine.actions.patches import Patch
 from pyverno.engine.faults import error_verdict
-from pyverno.engine.redaction import asked
+from pyverno.engine.redaction import redact_errors
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Binding, Exemption, Run
 from pyverno.engine.rules.guards import Preconditions
@@ -173,7 +173,7 @@ class Targets:
         ]
         selector = self.selector.render(run.scope, run.runtime) if self.selector is not None else None
         used = names if self.selector is None else [*names, (self.selector, selector)]
-        return asked(lambda: self._read(run, *(text for _, text in names), selector=selector), *used)
+        return redact_errors(lambda: self._read(run, *(text for _, text in names), selector=selector), *used)
 
     @staticmethod
     def _read(

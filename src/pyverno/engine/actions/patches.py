@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pyverno.engine.redaction import as_written
+from pyverno.engine.redaction import redact_values
 from pyverno.engine.rule import Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, PatchError, PyvernoError
 from pyverno.kube.gvk import parse_api_version
@@ -63,7 +63,7 @@ class StrategicMergePatch:
                 document, resolved, group=group, version=version, kind=kind, meter=budget, memory=memory
             )
         except (ExpressionError, PatchError) as error:
-            text = error.message if self.compiled is not None else as_written(error.message, self.template, patch)
+            text = error.message if self.compiled is not None else redact_values(error.message, self.template, patch)
             raise PatchError(f"failed to patch resource: {text}") from error
 
 
@@ -86,5 +86,5 @@ class JsonPatch:
         except BudgetExceededError:
             raise
         except PyvernoError as error:
-            text = as_written(error.message, self.operations.template, operations)
+            text = redact_values(error.message, self.operations.template, operations)
             raise PatchError(f"failed to patch resource: {text}") from error

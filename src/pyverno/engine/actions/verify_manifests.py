@@ -11,8 +11,8 @@ from pyverno.engine.rule import Run
 from pyverno.errors import PyvernoError, SubstitutionError, VerificationError
 from pyverno.images.manifests.compare import IgnoredFields, difference, same_object
 from pyverno.images.manifests.signed import DEFAULT_DOMAIN, MANIFEST, SignedManifest, read_signed_manifest
+from pyverno.images.verification.attestorsets import Trust, UnresolvedSet, read_attestor_sets
 from pyverno.images.verification.verify import Expected, SetFinding, verify_set
-from pyverno.images.verification.written import Trust, WrittenSet, read_attestor_sets
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.lang.template import Template
 from pyverno.value import dataclass
@@ -32,7 +32,7 @@ class VerifyManifests(SkippedByException):
     """
 
     document: Template
-    attestors: tuple[WrittenSet, ...] | None
+    attestors: tuple[UnresolvedSet, ...] | None
     ignored: tuple[IgnoredFields, ...] = ()
     domain: str = DEFAULT_DOMAIN
 
@@ -71,7 +71,7 @@ class VerifyManifests(SkippedByException):
             passed.append(_passed(found))
         return Verdict(Status.PASS, f"verified manifest signatures; {','.join(passed)}")
 
-    def _sets(self, run: Run) -> tuple[WrittenSet, ...]:
+    def _sets(self, run: Run) -> tuple[UnresolvedSet, ...]:
         if self.attestors is not None:
             return self.attestors
         document = self.document.render(run.scope, run.runtime, delete_request=run.is_delete)
@@ -92,7 +92,7 @@ class VerifyManifests(SkippedByException):
         return found
 
 
-def read_manifest_attestors(document: JSON) -> tuple[WrittenSet, ...]:
+def read_manifest_attestors(document: JSON) -> tuple[UnresolvedSet, ...]:
     """Read `attestors` of a rule; raises VerificationError.
 
     Keys and certificates need no transparency log unless the entry has a key of one, as in Kyverno; signatures without

@@ -15,8 +15,8 @@ from pyverno.engine.imageverification.verifier import ImageAtWork
 from pyverno.errors import EvaluationError, HostUnavailableError, VerificationError
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
+from pyverno.images.verification.attestorsets import Trust
 from pyverno.images.verification.stored import SignatureForm
-from pyverno.images.verification.written import Trust
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.faults import OperandError

@@ -39,7 +39,7 @@ def cel_fast_tier(
     claim = Claim(
         tuple(program.checked for program in programs),
         tuple((variable.name, variable.program.checked) for variable in variables),
-        min((_MAX_COST, *(program.surroundings.cost_limit for program in programs))),
+        min((_MAX_COST, *(program.settings.cost_limit for program in programs))),
     )
     if not programs or not claim.is_provable:
         return NO_FAST_TIER

@@ -26,7 +26,7 @@ from pyverno.engine.timeslice import CompileSlice
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass, replace
 
-__all__ = ["Asked", "Candidate", "Checks", "Fast", "Plan", "Selected", "make_plan"]
+__all__ = ["Candidate", "Checks", "Fast", "Plan", "RuleSequence", "Selected", "make_plan"]
 
 GROUP = 32
 """How many policies share a pass-check: more would save little, and one failing rule sends all to fast verdicts."""
@@ -90,7 +90,7 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RuleSequence:
     """Rules that are asked one after the other: of one policy or of several, each with its fast verdict if any.
 
     With `stops` the rules are those of one policy, and the first that passes or fails is the last.
@@ -109,10 +109,10 @@ class Fast:
 
     check: PassCheck
     results: tuple[RuleResult, ...]
-    otherwise: tuple[Asked, ...]
+    otherwise: tuple[RuleSequence, ...]
 
 
-Plan = tuple[Fast | Asked, ...]
+Plan = tuple[Fast | RuleSequence, ...]
 
 
 Checks = dict[tuple[PassCheckPart, ...], PassCheck | None]
@@ -127,16 +127,16 @@ def make_plan(selected: Iterable[Selected], checks: Checks, time: CompileSlice) 
     """
     policies = tuple(selected)
     fast = tuple(
-        policy for policy in policies if all(candidate.fast_tier.pass_check for candidate in _first_asked(policy))
+        policy for policy in policies if all(candidate.fast_tier.pass_check for candidate in _first_candidates(policy))
     )
-    together: list[Fast | Asked] = []
+    together: list[Fast | RuleSequence] = []
     for first in range(0, len(fast), GROUP):
         together.extend(_fused(fast[first : first + GROUP], checks, time))
     known = {id(policy) for policy in fast}
-    return (*together, *_asked(policy for policy in policies if id(policy) not in known))
+    return (*together, *_sequences(policy for policy in policies if id(policy) not in known))
 
 
-def _asked(policies: Iterable[Selected]) -> Iterator[Asked]:
+def _sequences(policies: Iterable[Selected]) -> Iterator[RuleSequence]:
     """Yield how policies are asked: in as few steps as possible, because a step costs as much as a simple rule."""
     several: list[tuple[FastVerdict | None, Candidate]] = []
     for policy in policies:
@@ -145,17 +145,17 @@ def _asked(policies: Iterable[Selected]) -> Iterator[Asked]:
             several += rules
             continue
         if several:
-            yield Asked(tuple(several))
+            yield RuleSequence(tuple(several))
             several = []
-        yield Asked(tuple(rules), stops=True)
+        yield RuleSequence(tuple(rules), stops=True)
     if several:
-        yield Asked(tuple(several))
+        yield RuleSequence(tuple(several))
 
 
 def _fused(policies: tuple[Selected, ...], checks: Checks, time: CompileSlice) -> Plan:
     """Return policies as one step, or as they are asked when no pass-check can be made for them."""
-    tiers = [candidate.fast_tier for policy in policies for candidate in _first_asked(policy)]
-    otherwise = tuple(_asked(policies))
+    tiers = [candidate.fast_tier for policy in policies for candidate in _first_candidates(policy)]
+    otherwise = tuple(_sequences(policies))
     parts = tuple(tier.pass_check for tier in tiers if tier.pass_check is not None)
     if parts not in checks:
         made = time.make(lambda: (_pass_check(parts),))
@@ -185,6 +185,6 @@ def _fuse(parts: Sequence[PassCheckPart]) -> PassCheck | None:
     return checks[0] if len(checks) == 1 else lambda subject: all(check(subject) is True for check in checks)
 
 
-def _first_asked(selected: Selected) -> Sequence[Candidate]:
+def _first_candidates(selected: Selected) -> Sequence[Candidate]:
     """Return the candidates that run when all of them pass: with applyRules One, the first."""
     return selected.candidates[:1] if selected.policy.apply_one else selected.candidates

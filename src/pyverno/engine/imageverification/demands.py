@@ -6,9 +6,9 @@ import hashlib
 from typing import Final
 
 from pyverno.errors import VerificationError
+from pyverno.images.verification.attestorfields import AttestorFields, read_items
+from pyverno.images.verification.attestorsets import UnresolvedSet, read_attestor_sets
 from pyverno.images.verification.payloads import predicate_type_of
-from pyverno.images.verification.written import WrittenSet, read_attestor_sets
-from pyverno.images.verification.writtenfields import WrittenFields, read_items
 from pyverno.kube.json import JSON, encode
 from pyverno.value import dataclass
 
@@ -24,14 +24,14 @@ class AttestationDemand:
     path: str
     name: str
     type: str
-    attestors: tuple[WrittenSet, ...]
+    attestors: tuple[UnresolvedSet, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
     """Everything that is demanded; `constraints` is a hash of it as it is written."""
 
-    attestors: tuple[WrittenSet, ...]
+    attestors: tuple[UnresolvedSet, ...]
     attestations: tuple[AttestationDemand, ...]
     constraints: str
 
@@ -52,7 +52,7 @@ def read_demands(document: JSON) -> Demands:
 
     An attestation without attestors of its own has those of the entry.
     """
-    fields = WrittenFields(document, "")
+    fields = AttestorFields(document, "")
     repository = fields.text("repository")
     attestors = read_attestor_sets(fields.take("attestors"), ".attestors", repository)
     found = []
@@ -61,7 +61,7 @@ def read_demands(document: JSON) -> Demands:
         raise VerificationError(f".attestations has {len(written_attestations)} items, at most {_MAX_ATTESTATIONS}")
     for index, each in enumerate(written_attestations):
         path = f".attestations[{index}]"
-        own = WrittenFields(each, path)
+        own = AttestorFields(each, path)
         written = own.text("type") or own.text("predicateType")
         own.take("predicateType")
         sets = read_attestor_sets(own.take("attestors"), f"{path}.attestors", repository)

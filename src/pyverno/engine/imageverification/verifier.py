@@ -14,6 +14,7 @@ from pyverno.engine.imageverification.notary import check_notary
 from pyverno.errors import HostError, VerificationError
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
+from pyverno.images.verification.attestorsets import Trust
 from pyverno.images.verification.notary.verify import NotaryTarget
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
 from pyverno.images.verification.signature import (
@@ -24,7 +25,6 @@ from pyverno.images.verification.signature import (
 )
 from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.verify import Expected, SetFinding, verify, verify_set
-from pyverno.images.verification.written import Trust
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass
 

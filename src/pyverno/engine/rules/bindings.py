@@ -13,7 +13,7 @@ from functools import partial
 import orjson
 
 from pyverno.engine.host import HttpCall
-from pyverno.engine.redaction import as_written, asked
+from pyverno.engine.redaction import redact_errors, redact_values
 from pyverno.engine.rule import Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import merged
@@ -184,7 +184,7 @@ class ConfigMapBinding:
         )
         namespace = namespace or run.rule.info.policy.namespace or "default"
         used = ((self.config_map, name), *(() if self.namespace is None else ((self.namespace, namespace),)))
-        found = asked(lambda: run.broker.config_map(namespace, name), *used)
+        found = redact_errors(lambda: run.broker.config_map(namespace, name), *used)
         return {"data": found.get("data") or {}, "metadata": found.get("metadata") or {}}
 
 
@@ -237,7 +237,7 @@ class ApiCallBinding:
         if self.url_path is not None:
             path = _render_text(self.url_path, run, self.name, "the urlPath")
             call_path = partial(run.broker.api_call, path, method=self.method, body=body)
-            return partial(asked, call_path, (self.url_path, path))
+            return partial(redact_errors, call_path, (self.url_path, path))
         assert self.service is not None  # noqa: S101 - compiled entries have one of the two
         service = self.service
         headers = {
@@ -248,7 +248,7 @@ class ApiCallBinding:
         call = HttpCall(
             self.method, _render_text(service.url, run, self.name, "the url of the service"), headers, body, bundle
         )
-        return partial(asked, partial(run.broker.http_call, call), (service.url, call.url))
+        return partial(redact_errors, partial(run.broker.http_call, call), (service.url, call.url))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class ImageRegistryBinding:
 
     def _load(self, run: Run) -> JSON:
         reference = _render_text(self.reference, run, self.name, "the image reference")
-        found = asked(
+        found = redact_errors(
             lambda: run.broker.image_data(reference, credentials=self.credentials), (self.reference, reference)
         )
         return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
@@ -286,7 +286,7 @@ class GlobalReferenceBinding:
 
     def _load(self, run: Run) -> JSON:
         name = _render_text(self.entry, run, self.name, "the name of the global reference")
-        found = asked(lambda: run.broker.global_entry(name), (self.entry, name))
+        found = redact_errors(lambda: run.broker.global_entry(name), (self.entry, name))
         if found is None:
-            raise EvaluationError(as_written(f"failed to fetch entry key={name}", self.entry, name))
+            raise EvaluationError(redact_values(f"failed to fetch entry key={name}", self.entry, name))
         return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)

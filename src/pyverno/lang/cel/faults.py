@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyverno.errors import BudgetExceededError, EvaluationError, HostError, PyvernoError
 
-__all__ = ["OperandError", "converted", "shown"]
+__all__ = ["OperandError", "converted", "with_operands"]
 
 
 class OperandError(EvaluationError):
@@ -23,7 +23,7 @@ class OperandError(EvaluationError):
         super().__init__(message, detailed=quoting)
 
 
-def shown(error: PyvernoError) -> PyvernoError:
+def with_operands(error: PyvernoError) -> PyvernoError:
     """Return an error with its operands in the text: for operands that the expression itself writes out."""
     return EvaluationError(error.detailed) if isinstance(error, EvaluationError) else error
 
@@ -35,10 +35,10 @@ def converted(function: str, error: Exception, *, is_written: bool = False) -> P
     'size: failed with TypeError'
     """
     if isinstance(error, (EvaluationError, BudgetExceededError, HostError)):
-        return shown(error) if is_written else error
+        return with_operands(error) if is_written else error
     if isinstance(error, PyvernoError):
         refused = OperandError(f"{function}: an operand is refused", f"{function}: {error.message}")
-        return shown(refused) if is_written else refused
+        return with_operands(refused) if is_written else refused
     if isinstance(error, RecursionError):
         return EvaluationError("the expression or its data is nested too deeply")
     if isinstance(error, MemoryError):

@@ -78,7 +78,7 @@ class Program:
 
     text: str
     checked: Checked = field(repr=False)
-    surroundings: EvaluationSettings = field(repr=False)
+    settings: EvaluationSettings = field(repr=False)
     _plan: Plan | None = field(init=False, repr=False, compare=False)
     _globals: Mapping[str, Value] = field(init=False, repr=False, compare=False)
 
@@ -91,13 +91,13 @@ class Program:
             made = self._planned()
         except RecursionError:
             raise EvaluationError("the expression or its data is nested too deeply") from None
-        bound = self.surroundings.globals
+        bound = self.settings.globals
         object.__setattr__(self, "_globals", {name: bound[name] for name, _ in made.slots if name in bound})
         object.__setattr__(self, "_plan", made)
         return made
 
     def _planned(self, *, traced: bool = False) -> Plan:
-        around = self.surroundings
+        around = self.settings
         return plan(
             self.checked, around.structs, around.cost_rules, strict_presence=around.strict_presence, traced=traced
         )
@@ -148,7 +148,7 @@ class Program:
 
     def cost(self, bindings: Mapping[str, Value], runtime: Runtime | None = None) -> int:
         """Return the cost of one evaluation, its errors included."""
-        meter = CostMeter(limit=self.surroundings.cost_limit)
+        meter = CostMeter(limit=self.settings.cost_limit)
         with suppress(EvaluationError):
             self.evaluate(bindings, runtime, meter=meter)
         return meter.spent
@@ -183,7 +183,7 @@ class Program:
 
         The law: when it returns True, `evaluate` returns True; False or any exception says nothing.
         """
-        return compile_pass_check(self.checked, limit=self.surroundings.cost_limit)
+        return compile_pass_check(self.checked, limit=self.settings.cost_limit)
 
     def _frame(
         self,
@@ -193,7 +193,7 @@ class Program:
         host: CelHost,
         meter: CostMeter | None,
     ) -> tuple[Frame, Evaluation]:
-        limit = self.surroundings.cost_limit
+        limit = self.settings.cost_limit
         if meter is not None:
             limit = min(limit, max(meter.left, 0))
         frame = made.frame.copy()

@@ -17,7 +17,7 @@ from re2 import purge
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.meter import UNMETERED, Meter
-from pyverno.lang.cel.faults import shown
+from pyverno.lang.cel.faults import with_operands
 from pyverno.lang.regex.compiler import compile_re2
 
 __all__ = ["Match", "Pattern", "check_pattern", "compile_pattern", "kept_pattern", "search_work"]
@@ -149,7 +149,7 @@ def check_pattern(text: str) -> None:
     try:
         compile_pattern(text)
     except EvaluationError as error:
-        raise shown(error) from None
+        raise with_operands(error) from None
 
 
 def search_work(pattern: Pattern, text: str) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.cli.args.flags import Flag, comma_list, number, read_plainly, switch, value
+from pyverno.cli.args.flags import Flag, comma_list, number, parse_fast, switch, value
 
 FLAGS = (
     comma_list("-r", "--resource", help=""),
@@ -30,7 +30,7 @@ DEFAULTS = {"resource": (), "table": False, "wait": True, "out_file": "", "forma
 )
 def test_plain_words_are_read(words: list[str], arguments: tuple[str, ...], changed: dict[str, object]) -> None:
     """Names, values and arguments in any order; lists grow, of values the last one counts."""
-    assert (arguments, DEFAULTS | changed) == read_plainly(FLAGS, words)
+    assert (arguments, DEFAULTS | changed) == parse_fast(FLAGS, words)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_plain_words_are_read(words: list[str], arguments: tuple[str, ...], chan
 )
 def test_everything_else_is_left_to_click(words: list[str]) -> None:
     """Also what is wrong: the error is click's to report."""
-    assert read_plainly(FLAGS, ["a", *words]) is None
+    assert parse_fast(FLAGS, ["a", *words]) is None
 
 
 def test_a_value_is_named_after_its_first_long_name() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.state.policyinfo import PolicyInfo
 from pyverno.kube.yaml.documents import Document
-from pyverno.telemetry.exposition import written
+from pyverno.telemetry.exposition import render_text
 from pyverno.telemetry.instruments import GRACE_SECONDS, Instruments
 from pyverno.telemetry.metric import Metric
 from pyverno.telemetry.metricsettings import Namespaces
@@ -33,7 +33,7 @@ def _series(namespaces: Namespaces, **metadata: str) -> list[str]:
     )
     instruments = Instruments()
     PolicyInfo(instruments, lambda: [compiled], lambda: namespaces)
-    lines = written(instruments.read()).splitlines()
+    lines = render_text(instruments.read()).splitlines()
     return [line for line in lines if line.startswith("kyverno_policy_rule_info_total{")]
 
 

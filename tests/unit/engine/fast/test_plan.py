@@ -6,7 +6,7 @@ import pytest
 
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
-from pyverno.engine.fast.plan import Asked, Fast
+from pyverno.engine.fast.plan import Fast, RuleSequence
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
@@ -63,8 +63,8 @@ def test_rules_without_a_fused_check_are_one_step() -> None:
     )
     engine.review(_pod("x"), VALIDATING)
     (plan,) = engine.policies._memo.values()
-    shapes = [(type(step), len(step.rules), step.stops) for step in plan if isinstance(step, Asked)]
-    assert shapes == [(Asked, 2, False), (Asked, 2, True), (Asked, 1, False)]
+    shapes = [(type(step), len(step.rules), step.stops) for step in plan if isinstance(step, RuleSequence)]
+    assert shapes == [(RuleSequence, 2, False), (RuleSequence, 2, True), (RuleSequence, 1, False)]
     assert [type(step) for step in plan][:1] == [Fast]
 
 

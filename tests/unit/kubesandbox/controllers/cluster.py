@@ -98,7 +98,7 @@ class Cluster:
             new_uid=lambda: f"00000000-0000-4000-8000-{next(numbers):012d}",
             choose=letters.choice,
         )
-        surroundings = ControllerSettings(
+        settings = ControllerSettings(
             kube_version=VERSION,
             certificate="the certificate",
             sign_token=lambda account, secret: f"token of {account['metadata']['name']} in {secret}",
@@ -106,7 +106,7 @@ class Cluster:
                 request, now=START, lifetime=lifetime, usages=usages
             ),
         )
-        self.controllers = ControllerSet(surroundings, clock=self.clock, kubelet=kubelet)
+        self.controllers = ControllerSet(settings, clock=self.clock, kubelet=kubelet)
         self.client = LocalClient(self.server, User("admin", ("system:masters",)))
 
     async def __aenter__(self) -> Self:

@@ -19,7 +19,7 @@ def test_what_was_begun_is_finished_after_a_restart() -> None:
             await cluster.client.create("deployments.apps", workload("Deployment", "web", replicas=2))
             await asyncio.sleep(0.01)
             assert [] == cluster.names("pods")
-            again = ControllerSet(cluster.controllers.surroundings, clock=HandClock())
+            again = ControllerSet(cluster.controllers.settings, clock=HandClock())
             await again.start(cluster.server)
             assert 2 == cluster.get("deployments.apps", "web")["status"]["availableReplicas"]
             await again.stop()

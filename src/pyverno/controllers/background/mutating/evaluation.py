@@ -11,7 +11,7 @@ from pyverno.compiler.compile import Compiled
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.mutating.changes import Changes, Evaluate, Place
 from pyverno.controllers.background.mutating.subjects import Subject, list_subjects
-from pyverno.controllers.background.mutating.triggers import Triggers, with_surroundings
+from pyverno.controllers.background.mutating.triggers import Triggers, with_cluster_facts
 from pyverno.controllers.background.work import Done
 from pyverno.engine.effects import PatchEffect
 from pyverno.engine.engine import Review
@@ -126,7 +126,7 @@ class MutatingHandler:
         ):
             if isinstance(subject, PyvernoError):
                 changes.fail(rule.info.name, subject.message)
-            elif _matches(rule, with_surroundings(ask(subject), context.state)):
+            elif _matches(rule, with_cluster_facts(ask(subject), context.state)):
                 evaluate = self._evaluation(policies, subject, ask)
                 await changes.perform(evaluate, ResourceRef.of(subject.document), _POLICY_CHANGED)
 
@@ -137,7 +137,7 @@ class MutatingHandler:
                 current = await self._read_again(subject)
             if current is None:
                 return None
-            request = with_surroundings(ask(current), self.context.state)
+            request = with_cluster_facts(ask(current), self.context.state)
             return await self.context.review(policies, request, MUTATING_EXISTING)
 
         return evaluate

@@ -24,7 +24,7 @@ from pyverno.policy.updaterequest import UpdateRequest
 from pyverno.value import replace
 from pyverno.webhook.configuration import Configuration
 
-__all__ = ["ClusterFacts", "Triggers", "with_surroundings"]
+__all__ = ["ClusterFacts", "Triggers", "with_cluster_facts"]
 
 _NOT_FOUND: Final = 404
 _READ_AGAIN: Final = (0.05, 0.1, 0.2, 0.4)
@@ -52,7 +52,7 @@ class ClusterFacts(Protocol):
         ...
 
 
-def with_surroundings(request: Request, cluster: ClusterFacts) -> Request:
+def with_cluster_facts(request: Request, cluster: ClusterFacts) -> Request:
     """Return a request that knows the namespace of its object, and the settings for all policies."""
     found = cluster.namespace(request.namespace) if request.namespace else None
     if found is not None:
@@ -82,7 +82,7 @@ class Triggers:
             return await self._of_policy_event(update)
         context = update.spec.context
         user = User.from_json(context.user).with_roles(context.roles, context.cluster_roles)
-        request = with_surroundings(Request.from_admission_review(admission, user=user), self._cluster)
+        request = with_cluster_facts(Request.from_admission_review(admission, user=user), self._cluster)
         if request.subresource and request.gvr is not None:
             owner = self._cluster.kinds.by_resource(request.gvr)
             request = request if owner is None else request.with_kind(owner.gvk)
@@ -97,7 +97,7 @@ class Triggers:
         live = await self._read(info, trigger.namespace, trigger.name)
         if live is None or (trigger.uid and Resource(live).uid != trigger.uid):
             return Done(f"the trigger {trigger.kind} `{trigger.name}` is gone")
-        return with_surroundings(Request.from_policy_event(live, gvr=info.gvr), self._cluster)
+        return with_cluster_facts(Request.from_policy_event(live, gvr=info.gvr), self._cluster)
 
     async def _created(self, request: Request, update: UpdateRequest) -> Request | Waiting | Done:
         view = Resource(request.object)

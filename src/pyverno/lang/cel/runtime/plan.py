@@ -15,7 +15,7 @@ from pyverno.errors import EvaluationError
 from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.checking.unification import is_optional
 from pyverno.lang.cel.declarations import StructProvider
-from pyverno.lang.cel.faults import OperandError, converted, shown
+from pyverno.lang.cel.faults import OperandError, converted, with_operands
 from pyverno.lang.cel.regex import Pattern, kept_pattern
 from pyverno.lang.cel.runtime import loops, steps
 from pyverno.lang.cel.runtime.calls import call_run, static_cost
@@ -302,7 +302,7 @@ class _Planner:
             try:
                 return new_map(pairs)
             except OperandError as error:
-                raise (shown(error) if has_written_keys else error) from None
+                raise (with_operands(error) if has_written_keys else error) from None
 
         step = Step(run, cost, is_written=has_written_keys and all(value.is_written for _, value, _ in parts))
         if all(key.is_constant and value.is_constant and not optional for key, value, optional in parts):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from pyverno.errors import EvaluationError
-from pyverno.lang.cel.faults import OperandError, shown
+from pyverno.lang.cel.faults import OperandError, with_operands
 from pyverno.lang.cel.runtime import access
 from pyverno.lang.cel.runtime.evaluation import EVALUATION, UNSET, Frame
 from pyverno.lang.cel.values import (
@@ -224,7 +224,7 @@ def index_run(operand: Run, key: Run, *, is_written: bool) -> Run:
         try:
             return index(value, asked)
         except OperandError as error:
-            raise (shown(error) if is_written else error) from None
+            raise (with_operands(error) if is_written else error) from None
 
     return run
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubesandbox.admission.policies.questions import Versions
+from kubesandbox.admission.policies.requests import Versions
 from kubesandbox.admission.webhooks.hooks import MUTATING, ClientConfig, HookSource
 from kubesandbox.authorization.access import EverythingAllowed
 from pyverno.engine.request import Operation

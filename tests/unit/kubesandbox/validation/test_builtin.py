@@ -1,10 +1,10 @@
-"""Tests of `validation.judge`."""
+"""Tests of `validation.builtin`."""
 
 from __future__ import annotations
 
 import pytest
 
-from kubesandbox.validation.judge import name_errors
+from kubesandbox.validation.builtin import name_errors
 from pyverno.kube.json import JSONObject
 from tests.unit.kubesandbox.validation.cases import TABLE, errors_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyverno.errors import VerificationError
 from pyverno.kube.json import JSON, JSONObject
 
-__all__ = ["WrittenFields", "read_items"]
+__all__ = ["AttestorFields", "read_items"]
 
 
 def read_items(value: JSON, path: str) -> Sequence[JSON]:
@@ -19,10 +19,10 @@ def read_items(value: JSON, path: str) -> Sequence[JSON]:
     return value
 
 
-class WrittenFields:
+class AttestorFields:
     """The fields of one object at `path`; what is empty or null counts as not written.
 
-    >>> fields = WrittenFields({"url": "https://log.example.com", "other": 1}, ".rekor")
+    >>> fields = AttestorFields({"url": "https://log.example.com", "other": 1}, ".rekor")
     >>> fields.text("url")
     'https://log.example.com'
     >>> fields.finish()
@@ -74,12 +74,12 @@ class WrittenFields:
             raise VerificationError(f"{self.path}.{name} must be an object of strings")
         return found
 
-    def object(self, name: str) -> WrittenFields | None:
+    def object(self, name: str) -> AttestorFields | None:
         """Return an object; None when it is not written, which an empty one is not."""
         found = self.take(name)
         if found is None and self.body.get(name) == {}:
             found = {}
-        return None if found is None else WrittenFields(found, f"{self.path}.{name}")
+        return None if found is None else AttestorFields(found, f"{self.path}.{name}")
 
     def finish(self) -> None:
         """Raise VerificationError when a field was not read."""

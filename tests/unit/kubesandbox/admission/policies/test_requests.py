@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.admission.policies.questions import namespace_object, refused, shown_name
+from kubesandbox.admission.policies.requests import namespace_object, refused, shown_name
 from pyverno.engine.request import Operation
 from pyverno.kube.gvk import GVK, GVR
 from tests.support.admissionstage import TABLE, asked, cluster, config_map, namespace, pod, request

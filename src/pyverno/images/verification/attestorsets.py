@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyverno.errors import PyvernoError, VerificationError
+from pyverno.images.verification.attestorfields import AttestorFields, read_items
 from pyverno.images.verification.attestors import (
     Attestor,
     AttestorSet,
@@ -23,11 +24,10 @@ from pyverno.images.verification.attestors import (
 from pyverno.images.verification.certificates import Certificate, read_certificate, read_certificates
 from pyverno.images.verification.keys import HASHES, PublicKey, pem_blocks, read_key, read_keys
 from pyverno.images.verification.trust import Authority, TransparencyLog, TrustRoot
-from pyverno.images.verification.writtenfields import WrittenFields, read_items
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["Trust", "WrittenEntry", "WrittenSet", "read_attestor_sets"]
+__all__ = ["Trust", "UnresolvedAttestor", "UnresolvedSet", "read_attestor_sets"]
 
 _MAX_DEPTH: Final = 8
 _MAX_ENTRIES: Final = 100
@@ -45,7 +45,7 @@ Make = Callable[[Trust], Attestor]
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenEntry:
+class UnresolvedAttestor:
     """One attestor that is read but not resolved; `reads_cluster` tells that its key is an object of the cluster."""
 
     path: str
@@ -54,11 +54,11 @@ class WrittenEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenSet:
+class UnresolvedSet:
     """A set of attestors that is read but not resolved."""
 
     path: str
-    entries: tuple[WrittenEntry | WrittenSet, ...]
+    entries: tuple[UnresolvedAttestor | UnresolvedSet, ...]
     count: int
 
     @property
@@ -69,12 +69,12 @@ class WrittenSet:
     def resolve(self, trust: Trust) -> AttestorSet:
         """Return the attestors; raises VerificationError, and what `trust` raises."""
         entries = tuple(
-            each.resolve(trust) if isinstance(each, WrittenSet) else each.make(trust) for each in self.entries
+            each.resolve(trust) if isinstance(each, UnresolvedSet) else each.make(trust) for each in self.entries
         )
         return AttestorSet(self.path, entries, self.count)
 
 
-def read_attestor_sets(document: JSON, path: str, repository: str = "") -> tuple[WrittenSet, ...]:
+def read_attestor_sets(document: JSON, path: str, repository: str = "") -> tuple[UnresolvedSet, ...]:
     """Read a list of attestor sets that stands at `path`; raises VerificationError with the path of what is wrong.
 
     >>> read_attestor_sets([{"count": 2, "entries": [{"keyless": {"issuer": "i"}}]}], ".attestors")
@@ -86,12 +86,12 @@ def read_attestor_sets(document: JSON, path: str, repository: str = "") -> tuple
     )
 
 
-def _read_set(body: JSON, path: str, repository: str, depth: int = 0) -> WrittenSet:
+def _read_set(body: JSON, path: str, repository: str, depth: int = 0) -> UnresolvedSet:
     if depth > _MAX_DEPTH:
         raise VerificationError(f"{path} is nested more than {_MAX_DEPTH} times")
-    fields = WrittenFields(body, path)
+    fields = AttestorFields(body, path)
     count = fields.count("count")
-    entries: list[WrittenEntry | WrittenSet] = []
+    entries: list[UnresolvedAttestor | UnresolvedSet] = []
     for each in read_items(fields.take("entries"), f"{path}.entries"):
         # Kyverno counts the keys of one text as entries of their own
         entries.extend(_read_entry(each, path, len(entries), repository, depth))
@@ -100,14 +100,14 @@ def _read_set(body: JSON, path: str, repository: str, depth: int = 0) -> Written
         raise VerificationError(f"{path}.entries must have 1 to {_MAX_ENTRIES} entries")
     if count > len(entries):
         raise VerificationError(f"{path}.count is {count}, but there are {len(entries)} entries")
-    return WrittenSet(path, tuple(entries), count or len(entries))
+    return UnresolvedSet(path, tuple(entries), count or len(entries))
 
 
 def _read_entry(
     body: JSON, parent: str, index: int, repository: str, depth: int
-) -> tuple[WrittenEntry | WrittenSet, ...]:
+) -> tuple[UnresolvedAttestor | UnresolvedSet, ...]:
     path = f"{parent}.entries[{index}]"
-    fields = WrittenFields(body, path)
+    fields = AttestorFields(body, path)
     own = _Own(
         annotations={name: exact(text) for name, text in fields.texts("annotations").items()},
         repository=fields.text("repository") or repository,
@@ -125,12 +125,12 @@ def _read_entry(
     made = _READERS[way](inner, own)
     inner.finish()
     if len(made) == 1:
-        return (WrittenEntry(inner.path, made[0], _names_object(inner.body)),)
+        return (UnresolvedAttestor(inner.path, made[0], _names_object(inner.body)),)
     return tuple(_placed(make, f"{parent}.entries[{index + offset}].{way}") for offset, make in enumerate(made))
 
 
-def _placed(make: Make, path: str) -> WrittenEntry:
-    return WrittenEntry(path, lambda trust: replace(make(trust), path=path))
+def _placed(make: Make, path: str) -> UnresolvedAttestor:
+    return UnresolvedAttestor(path, lambda trust: replace(make(trust), path=path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class _Logs:
         return (Authority(self.time_chain),) if self.time_chain else ()
 
 
-def _read_logs(fields: WrittenFields) -> _Logs:
+def _read_logs(fields: AttestorFields) -> _Logs:
     rekor, ctlog = fields.object("rekor"), fields.object("ctlog")
     log_required = certificate_required = True
     log_keys: tuple[PublicKey, ...] = ()
@@ -186,12 +186,12 @@ def _read_logs(fields: WrittenFields) -> _Logs:
     return _Logs(log_required, log_keys, certificate_required, certificate_keys, chain)
 
 
-def _keys(fields: WrittenFields, name: str) -> tuple[PublicKey, ...]:
+def _keys(fields: AttestorFields, name: str) -> tuple[PublicKey, ...]:
     text = fields.text(name)
     return tuple(read_keys(text, f"{fields.path}.{name}")) if text else ()
 
 
-def _algorithm(fields: WrittenFields, default: str = "sha256") -> str:
+def _algorithm(fields: AttestorFields, default: str = "sha256") -> str:
     found = fields.text("signatureAlgorithm") or default
     if found and found not in HASHES:
         raise VerificationError(f"{fields.path}.signatureAlgorithm must be one of {', '.join(HASHES)}")
@@ -205,7 +205,7 @@ def _names_object(body: JSON) -> bool:
     return isinstance(body, dict) and (bool(body.get("secret")) or str(body.get("publicKeys") or "").startswith("k8s:"))
 
 
-def _read_keys_entry(fields: WrittenFields, own: _Own) -> tuple[Make, ...]:
+def _read_keys_entry(fields: AttestorFields, own: _Own) -> tuple[Make, ...]:
     text, kms, secret = fields.text("publicKeys").strip(), fields.text("kms"), fields.object("secret")
     algorithm = _algorithm(fields, own.algorithm or "sha256")
     logs = _read_logs(fields)
@@ -245,7 +245,7 @@ def _read_keys_entry(fields: WrittenFields, own: _Own) -> tuple[Make, ...]:
     return tuple(made(lambda _, key=key: key) for key in keys)  # type: ignore[misc]
 
 
-def _read_certificates_entry(fields: WrittenFields, own: _Own) -> tuple[Make, ...]:
+def _read_certificates_entry(fields: AttestorFields, own: _Own) -> tuple[Make, ...]:
     cert, chain = fields.text("cert"), fields.text("certChain")
     logs = _read_logs(fields)
     if not cert and not chain:
@@ -269,7 +269,7 @@ def _read_certificates_entry(fields: WrittenFields, own: _Own) -> tuple[Make, ..
     )
 
 
-def _read_keyless_entry(fields: WrittenFields, own: _Own) -> tuple[Make, ...]:
+def _read_keyless_entry(fields: AttestorFields, own: _Own) -> tuple[Make, ...]:
     issuers = _matches(fields, "issuer", "issuerRegExp")
     subjects = _matches(fields, "subject", "subjectRegExp")
     roots = fields.text("roots")
@@ -303,7 +303,7 @@ def _read_keyless_entry(fields: WrittenFields, own: _Own) -> tuple[Make, ...]:
     return (make,)
 
 
-def _matches(fields: WrittenFields, plain: str, regular: str) -> tuple[TextMatch, ...]:
+def _matches(fields: AttestorFields, plain: str, regular: str) -> tuple[TextMatch, ...]:
     text, pattern = fields.text(plain), fields.text(regular)
     found = (wildcard(text),) if text else ()
     if not pattern:
@@ -315,7 +315,7 @@ def _matches(fields: WrittenFields, plain: str, regular: str) -> tuple[TextMatch
 
 
 _WAYS: Final = ("keys", "certificates", "keyless", "attestor")
-_READERS: Final[Mapping[str, Callable[[WrittenFields, _Own], tuple[Make, ...]]]] = {
+_READERS: Final[Mapping[str, Callable[[AttestorFields, _Own], tuple[Make, ...]]]] = {
     "keys": _read_keys_entry,
     "certificates": _read_certificates_entry,
     "keyless": _read_keyless_entry,
