@@ -50,7 +50,7 @@ CONTAINMENT = frozenset(
         "pyverno.engine.timeslice.CompileSlice.make",
         *(
             f"pyverno.engine.fast.plan.{name}"
-            for name in ("make_plan", "_asked", "_fused", "_first_asked", "_pass_check")
+            for name in ("make_plan", "_sequences", "_fused", "_first_candidates", "_pass_check")
         ),
         *(f"pyverno.engine.policyset.PolicySet.{name}" for name in ("plan", "_select", "_candidate")),
     }
@@ -71,7 +71,7 @@ _ELSEWHERE = (
     "pyverno.engine.match.IndexKey.is_short",
     "pyverno.engine.match._is_short",
     "pyverno.engine.redaction._texts",
-    *(f"pyverno.engine.rules.conditions.{name}" for name in ("sides_of", "_reads_request", "_written")),
+    *(f"pyverno.engine.rules.conditions.{name}" for name in ("sides_of", "_reads_request", "_static_items")),
     "pyverno.engine.faults.",
     "pyverno.engine.rules.conditions.compile_conditions",
     "pyverno.engine.rules.conditions.Conditions.templates",

@@ -374,7 +374,10 @@ UNREACHED: Mapping[str, str] = {
             "match.Matcher.names_operation",
         )
     },
-    **{f"pyverno.engine.actions.cel.admission.{name}": _SANDBOX for name in ("AdmissionValidation._all_of", "_told")},
+    **{
+        f"pyverno.engine.actions.cel.admission.{name}": _SANDBOX
+        for name in ("AdmissionValidation._all_of", "_make_verdict")
+    },
     **{
         f"pyverno.engine.{name}": "asked before a review, for which the rule is lowered"
         for name in (
@@ -510,8 +513,8 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.actions.cel.authorize.AuthorizingCheck.exempt": _LIKE_OTHERS,
     "pyverno.engine.actions.cel.targets.MutatingTargets.exempt": _LIKE_OTHERS,
     "pyverno.engine.actions.pattern.AnyPatternCheck._message_or_empty": _LIKE_OTHERS,
-    **{f"pyverno.engine.cel.brokerhost.BrokerWorld.{name}": _LIKE_OTHERS for name in ("_has_entry", "image_payload")},
-    "pyverno.engine.cel.brokerhost.BrokerWorld.verify_image": "always an error in this version",
+    **{f"pyverno.engine.cel.brokerhost.BrokerHost.{name}": _LIKE_OTHERS for name in ("_has_entry", "image_payload")},
+    "pyverno.engine.cel.brokerhost.BrokerHost.verify_image": "always an error in this version",
     **{
         f"pyverno.engine.rules.conditions.{name}": "lists of 10,000 pairs only"
         for name in ("_charge_pairs", "_wildcards")

@@ -35,9 +35,9 @@ SignRequest: TypeAlias = Callable[[bytes, timedelta, Sequence[str]], bytes]
 class CertificateSigning:
     """Approves and signs."""
 
-    def __init__(self, bench: ControllerContext, sign: SignRequest | None) -> None:
+    def __init__(self, context: ControllerContext, sign: SignRequest | None) -> None:
         """Take the tools and who holds the key, if anybody does."""
-        self._bench = bench
+        self._context = context
         self._sign = sign
 
     @property
@@ -47,8 +47,8 @@ class CertificateSigning:
 
     async def reconcile(self, key: Key) -> float | None:
         """Approve or sign one request."""
-        bench = self._bench
-        body = bench.client.get(REQUESTS, key.name)
+        context = self._context
+        body = context.client.get(REQUESTS, key.name)
         if body is None or at(body, "spec", "signerName") not in SIGNERS:
             return None
         conditions = conditions_of(body)
@@ -63,12 +63,12 @@ class CertificateSigning:
         return None
 
     async def _approve(self, body: JSONObject) -> None:
-        now = self._bench.clock.now()
+        now = self._context.clock.now()
         message = "Auto approving kubelet client certificate after SubjectAccessReview."
         new = condition("Approved", "True", now, reason="AutoApproved", message=message)
         conditions = set_condition(conditions_of(body), {**new, "lastUpdateTime": stamp(now)})
         approved = {**body, "status": {**(body.get("status") or {}), "conditions": conditions}}
-        await self._bench.client.update(REQUESTS, approved, subresource="approval")
+        await self._context.client.update(REQUESTS, approved, subresource="approval")
 
     async def _issue(self, body: JSONObject, sign: SignRequest) -> None:
         status: JSONObject = dict(body.get("status") or {})
@@ -77,13 +77,13 @@ class CertificateSigning:
             request = base64.b64decode(at(body, "spec", "request", default=""))
             certificate = sign(request, lifetime_of(body), usages)
         except (CertificateError, ValueError) as error:
-            now = self._bench.clock.now()
+            now = self._context.clock.now()
             new = condition("Failed", "True", now, reason="SignerValidationFailure", message=str(error))
             new["lastUpdateTime"] = stamp(now)
             status["conditions"] = set_condition(conditions_of(body), new)
         else:
             status["certificate"] = base64.b64encode(certificate).decode()
-        await self._bench.put_status(REQUESTS, body, status)
+        await self._context.put_status(REQUESTS, body, status)
 
 
 def is_self_approved(body: JSONObject) -> bool:

@@ -22,9 +22,9 @@ ROLES = "clusterroles.rbac.authorization.k8s.io"
 class ClusterRoles:
     """Writes the rules of aggregated roles."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -35,19 +35,19 @@ class ClusterRoles:
         bodies = [change.state.body, *([change.before.body] if change.before else [])]
         return [
             key_of(ROLES, role)
-            for role in self._bench.client.list(ROLES)
+            for role in self._context.client.list(ROLES)
             if "aggregationRule" in role
             and (name_of(role) == change.state.key.name or any(_selects(role, body) for body in bodies))
         ]
 
     async def reconcile(self, key: Key) -> float | None:
         """Write the rules of one role when they are not what they should be."""
-        role = self._bench.client.get(ROLES, key.name)
+        role = self._context.client.get(ROLES, key.name)
         if role is None or "aggregationRule" not in role:
             return None
-        rules = aggregated_rules(role, self._bench.client.list(ROLES))
+        rules = aggregated_rules(role, self._context.client.list(ROLES))
         if not equal(role.get("rules") or [], rules):
-            await self._bench.client.update(ROLES, {**role, "rules": rules})
+            await self._context.client.update(ROLES, {**role, "rules": rules})
         return None
 
 

@@ -17,7 +17,7 @@ from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import EVERYTHING, Controller, Keys, Loop
 from kubesandbox.controllers.readers import Readers
 from kubesandbox.controllers.recorder import Recorder
-from kubesandbox.controllers.registry import ROSTER, ControllerSettings, ControllerSpec
+from kubesandbox.controllers.registry import CONTROLLERS, ControllerSettings, ControllerSpec
 from kubesandbox.local import LocalClient
 from kubesandbox.storage.store import Change, Key
 from kubesandbox.types.resources import ResourceTable
@@ -47,7 +47,7 @@ class ControllerSet:
         """Take the settings; nothing happens before `start`."""
         self.settings = settings
         self._clock = clock or SystemClock()
-        self._posts = tuple(post for post in ROSTER if kubelet or not post.is_of_node)
+        self._specs = tuple(spec for spec in CONTROLLERS if kubelet or not spec.is_of_node)
         self._loops: list[Loop] = []
         self._recorders: list[Recorder] = []
         self._readers: Readers | None = None
@@ -64,12 +64,12 @@ class ControllerSet:
 
     def start_with(self, client_of: Callable[[User], LocalClient], types: Callable[[], ResourceTable]) -> None:
         """Start all controllers with clients; `types` tells what is served now."""
-        for post in self._posts:
-            self._employ(post, client_of(_user_of(post)), types)
+        for spec in self._specs:
+            self._add(spec, client_of(_user_of(spec)), types)
         self._readers = Readers(client_of(authenticated(User("system:kube-controller-manager"))), types, self._tell)
         self._readers.start()
-        for loop, post in zip(self._loops, self._posts, strict=True):
-            for key in post.first:
+        for loop, spec in zip(self._loops, self._specs, strict=True):
+            for key in spec.first:
                 loop.add(key)
 
     async def stop(self) -> None:
@@ -92,11 +92,11 @@ class ControllerSet:
             quiet = quiet + 1 if is_idle else 0
             await asyncio.sleep(0 if is_idle else 0.001)
 
-    def _employ(self, post: ControllerSpec, client: LocalClient, types: Callable[[], ResourceTable]) -> None:
-        recorder = Recorder(client, self._clock, post.component, host=post.host)
-        bench = ControllerContext(client, self._clock, recorder, types)
-        controller: Controller = post.build(bench, self.settings)
-        loop = Loop(post.name, controller, self._clock)
+    def _add(self, spec: ControllerSpec, client: LocalClient, types: Callable[[], ResourceTable]) -> None:
+        recorder = Recorder(client, self._clock, spec.component, host=spec.host)
+        context = ControllerContext(client, self._clock, recorder, types)
+        controller: Controller = spec.build(context, self.settings)
+        loop = Loop(spec.name, controller, self._clock)
         self._loops.append(loop)
         self._recorders.append(recorder)
         for resource, keys in controller.watches.items():
@@ -118,5 +118,5 @@ class ControllerSet:
             yield from self._listeners.get(EVERYTHING, ())
 
 
-def _user_of(post: ControllerSpec) -> User:
-    return authenticated(post.user or service_account_user("kube-system", post.name))
+def _user_of(spec: ControllerSpec) -> User:
+    return authenticated(spec.user or service_account_user("kube-system", spec.name))

@@ -23,9 +23,9 @@ LIFETIME = 3600
 class EventAge:
     """Deletes events that have not been written for their lifetime."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -34,11 +34,11 @@ class EventAge:
 
     async def reconcile(self, key: Key) -> float | None:
         """Delete one event, or return when to look again."""
-        client = self._bench.client
+        client = self._context.client
         event = client.get("events", key.name, key.namespace)
         if event is None:
             return None
-        left = LIFETIME - seconds_since(last_seen(event), self._bench.clock.now())
+        left = LIFETIME - seconds_since(last_seen(event), self._context.clock.now())
         if left > 0:
             return left
         try:

@@ -42,9 +42,9 @@ class Owners:
 class GarbageCollector:
     """Watches all objects and deletes those that nobody owns any more."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
         self._graph = OwnerGraph()
 
     @property
@@ -64,7 +64,7 @@ class GarbageCollector:
 
     async def reconcile(self, key: Key) -> float | None:
         """Do what there is to do about one object."""
-        body = self._bench.client.get(key.resource, key.name, key.namespace)
+        body = self._context.client.get(key.resource, key.name, key.namespace)
         if body is None:
             return None
         finalizers = at(body, "metadata", "finalizers", default=[])
@@ -84,7 +84,7 @@ class GarbageCollector:
 
     async def _judge(self, key: Key, body: JSONObject) -> None:
         """Delete an object all whose owners are gone or wait for it; let it forget those that are gone."""
-        client = self._bench.client
+        client = self._context.client
         owners = self._owners(body)
         if owners.solid:
             gone = [str(owner["uid"]) for owner in (*owners.dangling, *owners.waiting)]
@@ -118,7 +118,7 @@ class GarbageCollector:
     def _find(self, reference: JSONObject, body: JSONObject) -> JSONObject | None:
         """Return the owner that a reference names; of one that cannot be judged, an empty object."""
         group, version = parse_api_version(str(reference.get("apiVersion", "")))
-        types = self._bench.types()
+        types = self._context.types()
         found = types.by_kind(GVK(group, version, str(reference.get("kind", ""))))
         unknown: JSONObject = {}
         if found is None:
@@ -128,7 +128,7 @@ class GarbageCollector:
             self._report(reference, body, f'ownerRef {_format_reference(reference)} does not exist in namespace ""')
             return unknown
         namespace = namespace_of(body) if found.namespaced else ""
-        owner = self._bench.client.get(found.key, str(reference.get("name", "")), namespace)
+        owner = self._context.client.get(found.key, str(reference.get("name", "")), namespace)
         if owner is not None and uid_of(owner) == reference.get("uid"):
             return owner
         place = self._graph.place(str(reference.get("uid")))
@@ -139,12 +139,12 @@ class GarbageCollector:
 
     def _report(self, reference: JSONObject, body: JSONObject, message: str) -> None:
         if reference.get("uid"):
-            self._bench.events.warning(body, "OwnerRefInvalidNamespace", message)
+            self._context.events.warning(body, "OwnerRefInvalidNamespace", message)
 
     def _dependents(self, body: JSONObject) -> list[tuple[Key, JSONObject]]:
         found = []
         for key in self._graph.dependents(uid_of(body)):
-            item = self._bench.client.get(key.resource, key.name, key.namespace)
+            item = self._context.client.get(key.resource, key.name, key.namespace)
             if item is not None and any(owner.get("uid") == uid_of(body) for owner in owners_of(item)):
                 found.append((key, item))
         return found
@@ -175,7 +175,7 @@ class GarbageCollector:
         for place, item in self._dependents(body):
             try:
                 patch = without_owner(item, [uid_of(body)])
-                await self._bench.client.patch(place.resource, place.name, place.namespace, patch)
+                await self._context.client.patch(place.resource, place.name, place.namespace, patch)
             except StatusError as error:
                 if error.reason != "NotFound":
                     raise
@@ -185,7 +185,7 @@ class GarbageCollector:
         kept = [name for name in at(body, "metadata", "finalizers", default=[]) if name != finalizer]
         version = at(body, "metadata", "resourceVersion")
         patch = {"metadata": {"resourceVersion": version, "uid": uid_of(body), "finalizers": kept or None}}
-        await self._bench.client.patch(key.resource, key.name, key.namespace, patch)
+        await self._context.client.patch(key.resource, key.name, key.namespace, patch)
 
 
 def _unblocked(body: JSONObject) -> JSONObject:

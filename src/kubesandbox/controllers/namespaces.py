@@ -26,9 +26,9 @@ FINALIZER = "kubernetes"
 class Namespaces:
     """Empties namespaces that are being deleted."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -37,12 +37,12 @@ class Namespaces:
 
     def _of_content(self, change: Change) -> Iterable[Key]:
         name = change.state.key.namespace
-        namespace = self._bench.client.get("namespaces", name) if name else None
+        namespace = self._context.client.get("namespaces", name) if name else None
         return (Key("namespaces", "", name),) if namespace is not None and is_deleting(namespace) else ()
 
     async def reconcile(self, key: Key) -> float | None:
         """Delete what is in the namespace; when nothing is left, take the finalizer away."""
-        client = self._bench.client
+        client = self._context.client
         body = client.get("namespaces", key.name)
         if body is None or not is_deleting(body) or FINALIZER not in _finalizers(body):
             return None
@@ -51,8 +51,8 @@ class Namespaces:
         body = client.get("namespaces", key.name)
         if body is None:
             return None
-        conditions = deletion_conditions(conditions_of(body), left, problems, self._bench.clock.now())
-        body = await self._bench.put_status(
+        conditions = deletion_conditions(conditions_of(body), left, problems, self._context.clock.now())
+        body = await self._context.put_status(
             "namespaces", body, {**body.get("status", {}), "phase": "Terminating", "conditions": conditions}
         )
         if problems:
@@ -65,7 +65,7 @@ class Namespaces:
 
     def _types(self) -> Iterable[ResourceType]:
         seen: dict[str, ResourceType] = {}
-        for found in self._bench.types():
+        for found in self._context.types():
             if found.namespaced and "delete" in found.verbs and found.key not in seen:
                 seen[found.key] = found
         return seen.values()
@@ -73,11 +73,11 @@ class Namespaces:
     async def _empty(self, namespace: str) -> list[StatusError]:
         problems = []
         for found in self._types():
-            for body in self._bench.client.list(found.key, namespace):
+            for body in self._context.client.list(found.key, namespace):
                 if is_deleting(body):
                     continue
                 try:
-                    await self._bench.client.delete(
+                    await self._context.client.delete(
                         found.key, name_of(body), namespace_of(body), uid=uid_of(body), propagation="Background"
                     )
                 except StatusError as error:

@@ -22,9 +22,9 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 class PolicyChecks:
     """Checks policies, again when definitions of custom resources change."""
 
-    def __init__(self, bench: ControllerContext, kube_version: str) -> None:
+    def __init__(self, context: ControllerContext, kube_version: str) -> None:
         """Take the tools and the version of Kubernetes."""
-        self._bench = bench
+        self._context = context
         self._version = kube_version
 
     @property
@@ -33,14 +33,14 @@ class PolicyChecks:
         return {POLICIES: itself, CRDS: self._all}
 
     def _all(self, change: Change) -> Iterable[Key]:
-        return [key_of(POLICIES, policy) for policy in self._bench.client.list(POLICIES)]
+        return [key_of(POLICIES, policy) for policy in self._context.client.list(POLICIES)]
 
     async def reconcile(self, key: Key) -> float | None:
         """Check one policy."""
-        policy = self._bench.client.get(POLICIES, key.name)
+        policy = self._context.client.get(POLICIES, key.name)
         if policy is not None:
-            status = checked_status(policy, self._bench.client.list(CRDS), self._version)
-            await self._bench.put_status(POLICIES, policy, status)
+            status = checked_status(policy, self._context.client.list(CRDS), self._version)
+            await self._context.put_status(POLICIES, policy, status)
         return None
 
 

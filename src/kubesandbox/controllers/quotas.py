@@ -28,9 +28,9 @@ _GROWING = ("pods", "persistentvolumeclaims", "services")
 class Quotas:
     """Writes the status of quotas."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -41,26 +41,26 @@ class Quotas:
         key = change.state.key
         if not key.namespace or not _may_matter(change):
             return ()
-        found = self._bench.types().versions_of(key.resource)
+        found = self._context.types().versions_of(key.resource)
         usage = usage_of(found[0], change.state.body) if found else {}
         return [
             key_of(QUOTAS, quota)
-            for quota in self._bench.client.list(QUOTAS, key.namespace)
+            for quota in self._context.client.list(QUOTAS, key.namespace)
             if usage.keys() & _hard(quota).keys() or (key.resource == "pods" and not usage)
         ]
 
     async def reconcile(self, key: Key) -> float | None:
         """Count what one quota is about."""
-        quota = self._bench.client.get(QUOTAS, key.name, key.namespace)
+        quota = self._context.client.get(QUOTAS, key.name, key.namespace)
         if quota is None or is_deleting(quota) or has_scopes(quota):
             return None
-        await self._bench.put_status(QUOTAS, quota, {"hard": _hard(quota), "used": self._used(quota, key.namespace)})
+        await self._context.put_status(QUOTAS, quota, {"hard": _hard(quota), "used": self._used(quota, key.namespace)})
         return None
 
     def _used(self, quota: JSONObject, namespace: str) -> dict[str, str]:
         total: Amounts = dict.fromkeys(_hard(quota), NONE)
-        for found in {item.key: item for item in self._bench.types() if item.namespaced}.values():
-            for body in self._bench.client.list(found.key, namespace):
+        for found in {item.key: item for item in self._context.types() if item.namespaced}.values():
+            for body in self._context.client.list(found.key, namespace):
                 usage = usage_of(found, body)
                 if usage.keys() & total.keys():
                     total = add(total, {name: amount for name, amount in usage.items() if name in total})

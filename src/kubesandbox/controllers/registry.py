@@ -34,7 +34,7 @@ from pyverno.engine.request import User
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
-__all__ = ["ROSTER", "ControllerSettings", "ControllerSpec"]
+__all__ = ["CONTROLLERS", "ControllerSettings", "ControllerSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,50 +75,55 @@ _SCHEDULER = User("system:kube-scheduler")
 _SERVER = User("system:apiserver", ("system:masters",))
 _MANAGER = User("system:kube-controller-manager")
 
-ROSTER: tuple[ControllerSpec, ...] = (
-    ControllerSpec("namespace-controller", lambda bench, _: Namespaces(bench)),
-    ControllerSpec("service-account-controller", lambda bench, _: InEachNamespace(bench, default_account())),
+CONTROLLERS: tuple[ControllerSpec, ...] = (
+    ControllerSpec("namespace-controller", lambda context, _: Namespaces(context)),
+    ControllerSpec("service-account-controller", lambda context, _: InEachNamespace(context, default_account())),
     ControllerSpec(
-        "root-ca-cert-publisher", lambda bench, around: InEachNamespace(bench, root_certificate(around.certificate))
+        "root-ca-cert-publisher", lambda context, around: InEachNamespace(context, root_certificate(around.certificate))
     ),
     ControllerSpec(
         "tokens-controller",
-        lambda bench, around: TokenSecrets(bench, around.sign_token, around.certificate),
+        lambda context, around: TokenSecrets(context, around.sign_token, around.certificate),
         user=_MANAGER,
     ),
     ControllerSpec(
-        "generic-garbage-collector", lambda bench, _: GarbageCollector(bench), "garbage-collector-controller"
+        "generic-garbage-collector", lambda context, _: GarbageCollector(context), "garbage-collector-controller"
     ),
-    ControllerSpec("clusterrole-aggregation-controller", lambda bench, _: ClusterRoles(bench)),
-    ControllerSpec("deployment-controller", lambda bench, _: Deployments(bench), "deployment-controller"),
-    ControllerSpec("replicaset-controller", lambda bench, _: ReplicaSets(bench), "replicaset-controller"),
-    ControllerSpec("statefulset-controller", lambda bench, _: StatefulSets(bench), "statefulset-controller"),
-    ControllerSpec("daemon-set-controller", lambda bench, _: DaemonSets(bench), "daemonset-controller"),
-    ControllerSpec("job-controller", lambda bench, _: Jobs(bench), "job-controller"),
-    ControllerSpec("cronjob-controller", lambda bench, _: CronJobs(bench), "cronjob-controller"),
+    ControllerSpec("clusterrole-aggregation-controller", lambda context, _: ClusterRoles(context)),
+    ControllerSpec("deployment-controller", lambda context, _: Deployments(context), "deployment-controller"),
+    ControllerSpec("replicaset-controller", lambda context, _: ReplicaSets(context), "replicaset-controller"),
+    ControllerSpec("statefulset-controller", lambda context, _: StatefulSets(context), "statefulset-controller"),
+    ControllerSpec("daemon-set-controller", lambda context, _: DaemonSets(context), "daemonset-controller"),
+    ControllerSpec("job-controller", lambda context, _: Jobs(context), "job-controller"),
+    ControllerSpec("cronjob-controller", lambda context, _: CronJobs(context), "cronjob-controller"),
     ControllerSpec(
-        "endpoint-controller", lambda bench, _: ServiceFollower(bench, ENDPOINTS_FORM), "endpoint-controller"
+        "endpoint-controller", lambda context, _: ServiceFollower(context, ENDPOINTS_FORM), "endpoint-controller"
     ),
     ControllerSpec(
-        "endpointslice-controller", lambda bench, _: ServiceFollower(bench, SLICES_FORM), "endpoint-slice-controller"
+        "endpointslice-controller",
+        lambda context, _: ServiceFollower(context, SLICES_FORM),
+        "endpoint-slice-controller",
     ),
-    ControllerSpec("disruption-controller", lambda bench, _: DisruptionBudgets(bench), "controllermanager"),
+    ControllerSpec("disruption-controller", lambda context, _: DisruptionBudgets(context), "controllermanager"),
     ControllerSpec(
-        "persistent-volume-binder", lambda bench, _: Claims(bench), "persistentvolume-controller", first=(THE_CLASS,)
+        "persistent-volume-binder",
+        lambda context, _: Claims(context),
+        "persistentvolume-controller",
+        first=(THE_CLASS,),
     ),
-    ControllerSpec("persistent-volume-reclaimer", lambda bench, _: Volumes(bench), user=_MANAGER),
-    ControllerSpec("resourcequota-controller", lambda bench, _: Quotas(bench)),
+    ControllerSpec("persistent-volume-reclaimer", lambda context, _: Volumes(context), user=_MANAGER),
+    ControllerSpec("resourcequota-controller", lambda context, _: Quotas(context)),
     ControllerSpec(
         "certificate-controller",
-        lambda bench, around: CertificateSigning(bench, around.sign_request),
+        lambda context, around: CertificateSigning(context, around.sign_request),
     ),
     ControllerSpec(
-        "policy-type-checker", lambda bench, around: PolicyChecks(bench, around.kube_version), user=_MANAGER
+        "policy-type-checker", lambda context, around: PolicyChecks(context, around.kube_version), user=_MANAGER
     ),
-    ControllerSpec("event-age", lambda bench, _: EventAge(bench), user=_SERVER),
+    ControllerSpec("event-age", lambda context, _: EventAge(context), user=_SERVER),
     ControllerSpec(
         "node",
-        lambda bench, around: NodeKeeper(bench, kube_version=around.kube_version),
+        lambda context, around: NodeKeeper(context, kube_version=around.kube_version),
         "kubelet",
         user=_NODE_USER,
         host=NODE,
@@ -126,7 +131,9 @@ ROSTER: tuple[ControllerSpec, ...] = (
         first=(THE_NODE,),
     ),
     ControllerSpec(
-        "scheduler", lambda bench, _: Scheduler(bench), "default-scheduler", user=_SCHEDULER, is_of_node=True
+        "scheduler", lambda context, _: Scheduler(context), "default-scheduler", user=_SCHEDULER, is_of_node=True
     ),
-    ControllerSpec("kubelet", lambda bench, _: Kubelet(bench), "kubelet", user=_NODE_USER, host=NODE, is_of_node=True),
+    ControllerSpec(
+        "kubelet", lambda context, _: Kubelet(context), "kubelet", user=_NODE_USER, host=NODE, is_of_node=True
+    ),
 )

@@ -43,9 +43,9 @@ class Standing:
 class InEachNamespace:
     """Keeps a standing object in every namespace that is not being deleted."""
 
-    def __init__(self, bench: ControllerContext, standing: Standing) -> None:
+    def __init__(self, context: ControllerContext, standing: Standing) -> None:
         """Take the tools and the object."""
-        self._bench = bench
+        self._context = context
         self._standing = standing
 
     @property
@@ -55,7 +55,7 @@ class InEachNamespace:
 
     async def reconcile(self, key: Key) -> float | None:
         """Create or correct the object."""
-        client, standing = self._bench.client, self._standing
+        client, standing = self._context.client, self._standing
         namespace = client.get("namespaces", key.name)
         if namespace is None or is_deleting(namespace):
             return None
@@ -104,9 +104,9 @@ def root_certificate(certificate: str) -> Standing:
 class TokenSecrets:
     """Fills Secrets that ask for the token of an account, and deletes those whose account is gone."""
 
-    def __init__(self, bench: ControllerContext, sign: Callable[[JSONObject, str], str], certificate: str) -> None:
+    def __init__(self, context: ControllerContext, sign: Callable[[JSONObject, str], str], certificate: str) -> None:
         """Take the tools, who signs a token for an account and the name of a Secret, and the authority as PEM."""
-        self._bench = bench
+        self._context = context
         self._sign = sign
         self._certificate = certificate
 
@@ -120,13 +120,13 @@ class TokenSecrets:
             return ()
         return [
             Key("secrets", namespace_of(body), name_of(body))
-            for body in self._bench.client.list("secrets", change.state.key.namespace)
+            for body in self._context.client.list("secrets", change.state.key.namespace)
             if body.get("type") == TOKEN_TYPE and annotations_of(body).get(ACCOUNT_NAME) == change.state.key.name
         ]
 
     async def reconcile(self, key: Key) -> float | None:
         """Fill or delete one Secret."""
-        client = self._bench.client
+        client = self._context.client
         secret = client.get("secrets", key.name, key.namespace)
         if secret is None or is_deleting(secret) or secret.get("type") != TOKEN_TYPE:
             return None

@@ -194,17 +194,17 @@ LIMITS: Final = (
     ),
     guard(
         "I4", "errors of CEL functions show no data", "cel_canaries::test_no_function_shows_an_operand_that_is_data",
-        ("lang/cel/faults.py", "return shown(error) if is_written else error", "return shown(error)"),
+        ("lang/cel/faults.py", "return with_operands(error) if is_written else error", "return with_operands(error)"),
     ),
     guard(
         "I4", "errors of CEL keys and indexes show no data",
         "cel_canaries::test_no_expression_shows_data_in_its_error",
-        ("lang/cel/runtime/steps.py", "raise (shown(error) if is_written else error) from None", "raise shown(error) from None"),
+        ("lang/cel/runtime/steps.py", "raise (with_operands(error) if is_written else error) from None", "raise with_operands(error) from None"),
     ),
     guard(
         "I4", "twin: what an expression writes is shown",
         "cel_canaries::test_what_the_policy_writes_is_shown_as_cel_go_shows_it",
-        ("lang/cel/runtime/steps.py", "raise (shown(error) if is_written else error) from None", "raise"),
+        ("lang/cel/runtime/steps.py", "raise (with_operands(error) if is_written else error) from None", "raise"),
     ),
     guard(
         "I9", "expressions in CEL have a cost", "cel_limits::test_an_expression_costs_so_much_and_no_more",

@@ -43,9 +43,9 @@ class Form:
 class ServiceFollower:
     """Writes one object per Service from the pods that it selects."""
 
-    def __init__(self, bench: ControllerContext, form: Form) -> None:
+    def __init__(self, context: ControllerContext, form: Form) -> None:
         """Take the tools and what is written."""
-        self._bench = bench
+        self._context = context
         self._form = form
 
     @property
@@ -55,7 +55,7 @@ class ServiceFollower:
 
     async def reconcile(self, key: Key) -> float | None:
         """Write the object of one Service, or do what there is to do when the Service is gone."""
-        client = self._bench.client
+        client = self._context.client
         service = client.get(SERVICES, key.name, key.namespace)
         if service is None:
             await self._form.forget(client, key)
@@ -73,7 +73,7 @@ class ServiceFollower:
         if change.before is not None and change.kind is ChangeKind.MODIFIED and not _is_news(change):
             return ()
         bodies = [change.state.body, *([change.before.body] if change.before else [])]
-        return dict.fromkeys(key for body in bodies for key in self._bench.selecting(SERVICES, body))
+        return dict.fromkeys(key for body in bodies for key in self._context.selecting(SERVICES, body))
 
 
 async def _write_endpoints(client: LocalClient, service: JSONObject, pods: list[JSONObject]) -> None:

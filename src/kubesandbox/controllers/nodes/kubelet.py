@@ -33,9 +33,9 @@ POD_NETWORK = "10.244.0.0/16"
 class Kubelet:
     """Plays the life of pods."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
         self._addresses = Addresses(POD_NETWORK, self._used)
 
     @property
@@ -44,24 +44,24 @@ class Kubelet:
         return {"pods": _on_node}
 
     def _used(self) -> Iterable[str]:
-        pods = self._bench.client.list("pods")
+        pods = self._context.client.list("pods")
         return [address for pod in pods if (address := at(pod, "status", "podIP"))]
 
     async def reconcile(self, key: Key) -> float | None:
         """Take a pod one step further through its life."""
-        pod = self._bench.client.get("pods", key.name, key.namespace)
+        pod = self._context.client.get("pods", key.name, key.namespace)
         if pod is None:
             return None
         try:
             if is_deleting(pod):
                 await self._end(pod)
-            elif is_terminal(pod) or self._bench.client.get("nodes", at(pod, "spec", "nodeName", default="")) is None:
+            elif is_terminal(pod) or self._context.client.get("nodes", at(pod, "spec", "nodeName", default="")) is None:
                 return None
             elif phase_of(pod) in ("", "Pending") or is_changed(pod) or _gates_moved(pod):
                 await self._run(pod)
             elif will_finish(pod):
-                status = finished_status(pod, exit_codes(pod), self._bench.clock.now())
-                await self._bench.put_status("pods", pod, status)
+                status = finished_status(pod, exit_codes(pod), self._context.clock.now())
+                await self._context.put_status("pods", pod, status)
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
@@ -69,16 +69,16 @@ class Kubelet:
 
     async def _run(self, pod: JSONObject) -> None:
         address = at(pod, "status", "podIP") or self._addresses.next()
-        now = self._bench.clock.now()
+        now = self._context.clock.now()
         said = {item["name"]: item.get("containerID") for item in _statuses(pod)}
         status = running_status(pod, address=address, host=HOST, now=now)
-        after = await self._bench.put_status("pods", pod, status)
+        after = await self._context.put_status("pods", pod, status)
         for item in _statuses(after):
             if said.get(item["name"]) != item.get("containerID"):
                 self._tell_start(pod, item["name"])
 
     def _tell_start(self, pod: JSONObject, name: str) -> None:
-        events = self._bench.events
+        events = self._context.events
         for group in ("initContainers", "containers", "ephemeralContainers"):
             for container in at(pod, "spec", group, default=[]):
                 if container["name"] == name:
@@ -95,11 +95,11 @@ class Kubelet:
             for container in at(pod, "spec", "containers", default=[]):
                 name = container["name"]
                 field = f"spec.containers{{{name}}}"
-                self._bench.events.normal(pod, "Killing", f"Stopping container {name}", field=field)
+                self._context.events.normal(pod, "Killing", f"Stopping container {name}", field=field)
             if at(pod, "metadata", "finalizers"):
                 # those who wait for the pod see how it ended
-                await self._bench.put_status("pods", pod, stopped_status(pod, self._bench.clock.now()))
-        await self._bench.client.delete("pods", name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
+                await self._context.put_status("pods", pod, stopped_status(pod, self._context.clock.now()))
+        await self._context.client.delete("pods", name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
 
 
 def _statuses(pod: JSONObject) -> list[JSONObject]:

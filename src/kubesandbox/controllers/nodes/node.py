@@ -40,9 +40,9 @@ _ROOM = {
 class NodeKeeper:
     """Registers the node once, keeps its status and renews its lease."""
 
-    def __init__(self, bench: ControllerContext, *, kube_version: str) -> None:
+    def __init__(self, context: ControllerContext, *, kube_version: str) -> None:
         """Take the tools and which version the kubelet pretends to be."""
-        self._bench = bench
+        self._context = context
         self._version = kube_version
         self._is_registered = False
 
@@ -53,22 +53,22 @@ class NodeKeeper:
 
     async def reconcile(self, key: Key) -> float | None:
         """Register, report and renew; a node that somebody deleted stays away."""
-        bench = self._bench
-        now = bench.clock.now()
-        node = bench.client.get("nodes", key.name)
+        context = self._context
+        now = context.clock.now()
+        node = context.client.get("nodes", key.name)
         if node is None:
             if self._is_registered:
                 return None
-            node = await bench.client.create("nodes", node_object(key.name, self._version))
+            node = await context.client.create("nodes", node_object(key.name, self._version))
         self._is_registered = True
         if not has_condition(conditions_of(node), "Ready"):
-            node = await bench.put_status("nodes", node, node_status(key.name, self._version, now))
-            bench.events.normal(node, "NodeReady", f"Node {key.name} status is now: NodeReady")
+            node = await context.put_status("nodes", node, node_status(key.name, self._version, now))
+            context.events.normal(node, "NodeReady", f"Node {key.name} status is now: NodeReady")
         await self._renew(node, now)
         return RENEW_SECONDS
 
     async def _renew(self, node: JSONObject, now: datetime) -> None:
-        client = self._bench.client
+        client = self._context.client
         if client.get("namespaces", "kube-node-lease") is None:
             return
         wanted = lease_of(node, now)

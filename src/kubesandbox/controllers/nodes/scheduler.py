@@ -27,9 +27,9 @@ NAME = "default-scheduler"
 class Scheduler:
     """Binds pods to nodes."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -46,18 +46,18 @@ class Scheduler:
         return self._waiting()
 
     def _waiting(self) -> Iterable[Key]:
-        return [key_of("pods", pod) for pod in self._bench.client.list("pods") if waits(pod)]
+        return [key_of("pods", pod) for pod in self._context.client.list("pods") if waits(pod)]
 
     async def reconcile(self, key: Key) -> float | None:
         """Bind one pod, or tell why it cannot be bound."""
-        bench = self._bench
-        pod = bench.client.get("pods", key.name, key.namespace)
+        context = self._context
+        pod = context.client.get("pods", key.name, key.namespace)
         if pod is None or not waits(pod):
             return None
         problem = self._claims_problem(pod)
         reasons = []
         if not problem:
-            for node in sorted(bench.client.list("nodes"), key=lambda item: name_of(item) != NODE):
+            for node in sorted(context.client.list("nodes"), key=lambda item: name_of(item) != NODE):
                 reason = unfit_reason(pod, node)
                 if not reason:
                     await self._bind(pod, name_of(node))
@@ -71,7 +71,7 @@ class Scheduler:
             name = at(volume, "persistentVolumeClaim", "claimName")
             if not name:
                 continue
-            claim = self._bench.client.get("persistentvolumeclaims", name, namespace_of(pod))
+            claim = self._context.client.get("persistentvolumeclaims", name, namespace_of(pod))
             if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
             if at(claim, "status", "phase") != "Bound":
@@ -79,25 +79,25 @@ class Scheduler:
         return ""
 
     async def _bind(self, pod: JSONObject, node: str) -> None:
-        bench = self._bench
+        context = self._context
         try:
-            await bench.client.create("pods", binding_of(pod, node), subresource="binding", name=name_of(pod))
+            await context.client.create("pods", binding_of(pod, node), subresource="binding", name=name_of(pod))
         except StatusError as error:
             if error.reason == "NotFound":
                 return
             raise
         message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
-        bench.events.normal(pod, "Scheduled", message)
+        context.events.normal(pod, "Scheduled", message)
 
     async def _tell(self, pod: JSONObject, message: str) -> None:
-        bench = self._bench
+        context = self._context
         old = find_condition(conditions_of(pod), "PodScheduled") or {}
         if old.get("message") == message and old.get("reason") == "Unschedulable":
             return
-        bench.events.warning(pod, "FailedScheduling", message)
-        new = condition("PodScheduled", "False", bench.clock.now(), reason="Unschedulable", message=message)
+        context.events.warning(pod, "FailedScheduling", message)
+        new = condition("PodScheduled", "False", context.clock.now(), reason="Unschedulable", message=message)
         conditions = set_condition(conditions_of(pod), {**new, "lastProbeTime": None})
-        await bench.put_status("pods", pod, {**(pod.get("status") or {}), "conditions": conditions})
+        await context.put_status("pods", pod, {**(pod.get("status") or {}), "conditions": conditions})
 
 
 def waits(pod: JSONObject) -> bool:

@@ -41,9 +41,9 @@ _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-c
 class Claims:
     """Binds claims."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -51,12 +51,12 @@ class Claims:
         return {CLAIMS: itself, VOLUMES: self._waiting, CLASSES: self._waiting}
 
     def _waiting(self, change: Change) -> Iterable[Key]:
-        claims = self._bench.client.list(CLAIMS)
+        claims = self._context.client.list(CLAIMS)
         return [key_of(CLAIMS, claim) for claim in claims if phase_of(claim) != "Bound"]
 
     async def reconcile(self, key: Key) -> float | None:
         """Bind one claim, or make the class that all claims have by default."""
-        client = self._bench.client
+        client = self._context.client
         if key.resource == CLASSES:
             if client.get(CLASSES, key.name) is None:
                 await client.create(CLASSES, storage_class())
@@ -67,40 +67,40 @@ class Claims:
         volume = self._existing(claim) or await self._provisioned(claim)
         if volume is None:
             if phase_of(claim) != "Pending":
-                await self._bench.put_status(CLAIMS, claim, {**(claim.get("status") or {}), "phase": "Pending"})
+                await self._context.put_status(CLAIMS, claim, {**(claim.get("status") or {}), "phase": "Pending"})
             return None
         await self._bind(claim, volume)
         return None
 
     def _existing(self, claim: JSONObject) -> JSONObject | None:
         """Return the smallest volume that is free or kept for the claim."""
-        found = [volume for volume in self._bench.client.list(VOLUMES) if suitable(claim, volume)]
+        found = [volume for volume in self._context.client.list(VOLUMES) if suitable(claim, volume)]
         return min(found, key=lambda volume: (_size(volume, "capacity"), name_of(volume)), default=None)
 
     async def _provisioned(self, claim: JSONObject) -> JSONObject | None:
         name = at(claim, "spec", "storageClassName")
         if name == "" or at(claim, "spec", "volumeName"):
             return None
-        classes = self._bench.client.list(CLASSES)
+        classes = self._context.client.list(CLASSES)
         if name is None:
             name = next((name_of(item) for item in classes if annotations_of(item).get(_DEFAULT) == "true"), "")
         found = next((item for item in classes if name_of(item) == name), None)
         if found is None or found.get("provisioner") == "kubernetes.io/no-provisioner":
-            self._bench.events.warning(claim, "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
+            self._context.events.warning(claim, "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
             return None
         wanted = made_up_volume(claim, found)
         try:
-            volume = await self._bench.client.create(VOLUMES, wanted)
+            volume = await self._context.client.create(VOLUMES, wanted)
         except StatusError as error:
-            volume = self._bench.client.get(VOLUMES, name_of(wanted)) or {}
+            volume = self._context.client.get(VOLUMES, name_of(wanted)) or {}
             if error.reason != "AlreadyExists" or not volume:
                 raise
         text = f"Successfully provisioned volume {name_of(volume)}"
-        self._bench.events.normal(claim, "ProvisioningSucceeded", text)
+        self._context.events.normal(claim, "ProvisioningSucceeded", text)
         return volume
 
     async def _bind(self, claim: JSONObject, volume: JSONObject) -> None:
-        client = self._bench.client
+        client = self._context.client
         reference = {
             "kind": "PersistentVolumeClaim",
             "apiVersion": "v1",
@@ -110,7 +110,7 @@ class Claims:
         }
         if at(volume, "spec", "claimRef", "uid") != uid_of(claim):
             volume = await client.update(VOLUMES, {**volume, "spec": {**volume["spec"], "claimRef": reference}})
-        await self._bench.put_status(VOLUMES, volume, {**(volume.get("status") or {}), "phase": "Bound"})
+        await self._context.put_status(VOLUMES, volume, {**(volume.get("status") or {}), "phase": "Bound"})
         annotations = {**annotations_of(claim), **_BOUND}
         if at(volume, "metadata", "annotations", "pv.kubernetes.io/provisioned-by"):
             annotations["volume.kubernetes.io/storage-provisioner"] = PROVISIONER
@@ -123,15 +123,15 @@ class Claims:
             "accessModes": at(volume, "spec", "accessModes", default=[]),
             "capacity": at(volume, "spec", "capacity", default={}),
         }
-        await self._bench.put_status(CLAIMS, claim, status)
+        await self._context.put_status(CLAIMS, claim, status)
 
 
 class Volumes:
     """Says in what phase volumes are, and deletes those whose claim is gone when they are made so."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -144,7 +144,7 @@ class Volumes:
 
     async def reconcile(self, key: Key) -> float | None:
         """Look after one volume."""
-        client = self._bench.client
+        client = self._context.client
         volume = client.get(VOLUMES, key.name)
         if volume is None:
             return None
@@ -154,7 +154,7 @@ class Volumes:
             claim = client.get(CLAIMS, reference["name"], reference["namespace"])
             phase = "Bound" if claim is not None and uid_of(claim) == reference["uid"] else "Released"
         if phase != phase_of(volume):
-            volume = await self._bench.put_status(VOLUMES, volume, {**(volume.get("status") or {}), "phase": phase})
+            volume = await self._context.put_status(VOLUMES, volume, {**(volume.get("status") or {}), "phase": phase})
         is_kept = at(volume, "spec", "persistentVolumeReclaimPolicy") != "Delete"
         if phase == "Released" and not is_kept and not is_deleting(volume):
             await client.delete(VOLUMES, key.name, uid=uid_of(volume))

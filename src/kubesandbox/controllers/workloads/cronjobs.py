@@ -53,22 +53,22 @@ class Due:
 class CronJobs:
     """Makes Jobs when they are due."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
         """CronJobs and their Jobs."""
-        return {CRON_JOBS: itself, JOBS: self._bench.owner(CRON_JOBS, "CronJob", adopts=False)}
+        return {CRON_JOBS: itself, JOBS: self._context.owner(CRON_JOBS, "CronJob", adopts=False)}
 
     async def reconcile(self, key: Key) -> float | None:
         """Look after the Jobs that there are, make one when it is due, and return when the next one will be."""
-        bench = self._bench
-        body = bench.client.get(CRON_JOBS, key.name, key.namespace)
+        context = self._context
+        body = context.client.get(CRON_JOBS, key.name, key.namespace)
         if body is None or is_deleting(body):
             return None
-        jobs = [job for job in bench.client.list(JOBS, key.namespace) if is_owned_by(job, body)]
+        jobs = [job for job in context.client.list(JOBS, key.namespace) if is_owned_by(job, body)]
         body = await self._settle(body, jobs)
         await self._clean(body, jobs)
         if at(body, "spec", "suspend", default=False):
@@ -77,12 +77,12 @@ class CronJobs:
             schedule = schedule_of(body)
         except ValueSyntaxError as error:
             text = f'unparseable schedule: "{at(body, "spec", "schedule", default="")}" : {error.message}'
-            bench.events.warning(body, "UnparseableSchedule", text)
+            context.events.warning(body, "UnparseableSchedule", text)
             return None
-        due = due_time(body, schedule, bench.clock.now())
+        due = due_time(body, schedule, context.clock.now())
         if due.last is not None:
             await self._run(body, due, due.last)
-        return None if due.next is None else (due.next - bench.clock.now()).total_seconds()
+        return None if due.next is None else (due.next - context.clock.now()).total_seconds()
 
     async def _settle(self, body: JSONObject, jobs: Sequence[JSONObject]) -> JSONObject:
         """Take finished and missing Jobs off the list of active ones."""
@@ -93,7 +93,7 @@ class CronJobs:
             if uid in listed and is_finished(job):
                 kind = "Complete" if has_condition(conditions_of(job), "Complete") else "Failed"
                 text = f"Saw completed job: {name_of(job)}, condition: {kind}"
-                self._bench.events.normal(body, "SawCompletedJob", text)
+                self._context.events.normal(body, "SawCompletedJob", text)
         active = [job for job in jobs if not is_finished(job)]
         ends = [at(job, "status", "completionTime") for job in jobs if has_condition(conditions_of(job), "Complete")]
         last = max([status.get("lastSuccessfulTime", ""), *filter(None, ends)])
@@ -102,7 +102,7 @@ class CronJobs:
             status["active"] = [_job_reference(job) for job in active]
         if last:
             status["lastSuccessfulTime"] = last
-        return await self._bench.put_status(CRON_JOBS, body, status)
+        return await self._context.put_status(CRON_JOBS, body, status)
 
     async def _clean(self, body: JSONObject, jobs: Sequence[JSONObject]) -> None:
         """Delete the oldest finished Jobs beyond what is kept of each sort."""
@@ -118,58 +118,58 @@ class CronJobs:
 
     async def _delete(self, body: JSONObject, job: JSONObject) -> None:
         try:
-            await self._bench.client.delete(
+            await self._context.client.delete(
                 JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation="Background"
             )
         except StatusError as error:
             if error.reason != "NotFound":
-                self._bench.events.warning(body, "FailedDelete", f"Deleted job: {error}")
+                self._context.events.warning(body, "FailedDelete", f"Deleted job: {error}")
                 raise
-        self._bench.events.normal(body, "SuccessfulDelete", f"Deleted job {name_of(job)}")
+        self._context.events.normal(body, "SuccessfulDelete", f"Deleted job {name_of(job)}")
 
     async def _run(self, body: JSONObject, due: Due, time: datetime) -> None:
-        bench = self._bench
+        context = self._context
         if due.missed > MANY:
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            bench.events.warning(body, "TooManyMissedTimes", text)
+            context.events.warning(body, "TooManyMissedTimes", text)
         deadline = at(body, "spec", "startingDeadlineSeconds")
-        if deadline is not None and (bench.clock.now() - time).total_seconds() > deadline:
+        if deadline is not None and (context.clock.now() - time).total_seconds() > deadline:
             text = f"Missed scheduled time to start a job: {time.strftime('%a, %d %b %Y %H:%M:%S +0000')}"
-            bench.events.warning(body, "MissSchedule", text)
+            context.events.warning(body, "MissSchedule", text)
             return
         policy = at(body, "spec", "concurrencyPolicy", default="Allow")
         active: list[JSONObject] = at(body, "status", "active", default=[])
         if active and policy == "Forbid":
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            bench.events.normal(body, "JobAlreadyActive", text)
+            context.events.normal(body, "JobAlreadyActive", text)
             return
         if active and policy == "Replace":
             for item in active:
-                job = bench.client.get(JOBS, item["name"], namespace_of(body))
+                job = context.client.get(JOBS, item["name"], namespace_of(body))
                 if job is not None:
                     await self._delete(body, job)
             active = []
         await self._create(body, time, active)
 
     async def _create(self, body: JSONObject, time: datetime, active: Sequence[JSONObject]) -> None:
-        bench = self._bench
+        context = self._context
         try:
-            job = await bench.client.create(JOBS, job_of(body, time))
+            job = await context.client.create(JOBS, job_of(body, time))
         except StatusError as error:
             if is_namespace_ending(error):
                 return
-            found = bench.client.get(JOBS, name_of(job_of(body, time)), namespace_of(body))
+            found = context.client.get(JOBS, name_of(job_of(body, time)), namespace_of(body))
             if error.reason != "AlreadyExists" or found is None or not is_owned_by(found, body):
-                bench.events.warning(body, "FailedCreate", f"Error creating job: {error}")
+                context.events.warning(body, "FailedCreate", f"Error creating job: {error}")
                 raise
             job = found
         else:
-            bench.events.normal(body, "SuccessfulCreate", f"Created job {name_of(job)}")
-        body = bench.client.get(CRON_JOBS, name_of(body), namespace_of(body)) or body
+            context.events.normal(body, "SuccessfulCreate", f"Created job {name_of(job)}")
+        body = context.client.get(CRON_JOBS, name_of(body), namespace_of(body)) or body
         status = {**(body.get("status") or {}), "lastScheduleTime": stamp(time)}
         others = [item for item in active if item.get("uid") != uid_of(job)]
         status["active"] = [*others, _job_reference(job)]
-        await bench.put_status(CRON_JOBS, body, status)
+        await context.put_status(CRON_JOBS, body, status)
 
 
 def schedule_of(body: JSONObject) -> Schedule:

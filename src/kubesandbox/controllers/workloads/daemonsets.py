@@ -23,14 +23,14 @@ SETS = "daemonsets.apps"
 class DaemonSets:
     """Keeps the pods of DaemonSets."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
         """The sets, their pods, and nodes that come, go, or change what they take."""
-        return {SETS: itself, "pods": self._bench.owner(SETS, "DaemonSet"), "nodes": self._of_node}
+        return {SETS: itself, "pods": self._context.owner(SETS, "DaemonSet"), "nodes": self._of_node}
 
     def _of_node(self, change: Change) -> Iterable[Key]:
         if change.kind == "MODIFIED" and change.before is not None:
@@ -38,29 +38,29 @@ class DaemonSets:
             paths = (("spec",), ("metadata", "labels"))
             if all(at(old, *path) == at(new, *path) for path in paths):
                 return ()
-        return [key_of(SETS, body) for body in self._bench.client.list(SETS)]
+        return [key_of(SETS, body) for body in self._context.client.list(SETS)]
 
     async def reconcile(self, key: Key) -> float | None:
         """Make and delete pods, and say in the status where the set stands."""
-        bench = self._bench
-        body = bench.client.get(SETS, key.name, key.namespace)
+        context = self._context
+        body = context.client.get(SETS, key.name, key.namespace)
         if body is None or is_deleting(body):
             return None
-        revisions = await keep_revisions(bench, body, hash_label=HASH)
+        revisions = await keep_revisions(context, body, hash_label=HASH)
         digest = labels_of(revisions[-1]).get(HASH, "")
-        nodes = bench.client.list("nodes")
-        now = bench.clock.now()
-        found = plan(body, nodes, await bench.claimed("pods", body), digest, now)
+        nodes = context.client.list("nodes")
+        now = context.clock.now()
+        found = plan(body, nodes, await context.claimed("pods", body), digest, now)
         try:
-            await bench.delete_pods(body, found.delete)
-            await bench.create_pods(body, [daemon_pod(body, node, digest) for node in found.create])
+            await context.delete_pods(body, found.delete)
+            await context.create_pods(body, [daemon_pod(body, node, digest) for node in found.create])
         finally:
-            pods = await bench.claimed("pods", body)
-            body = bench.client.get(SETS, key.name, key.namespace) or body
-            await bench.put_status(SETS, body, daemon_status(body, nodes, pods, digest, now))
+            pods = await context.claimed("pods", body)
+            body = context.client.get(SETS, key.name, key.namespace) or body
+            await context.put_status(SETS, body, daemon_status(body, nodes, pods, digest, now))
         used = {labels_of(pod).get(HASH) for pod in pods} | {digest}
         live = [item["metadata"]["name"] for item in revisions if labels_of(item).get(HASH) in used]
-        await drop_history(bench, body, revisions, live)
+        await drop_history(context, body, revisions, live)
         least = number_at(body, "spec", "minReadySeconds")
         waits = [available_in(pod, least, now) for pod in pods if is_ready(pod)]
         return min((wait for wait in waits if wait > 0), default=None)

@@ -59,16 +59,16 @@ SETS = "replicasets.apps"
 class Deployments:
     """Keeps the ReplicaSets of Deployments."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
         """Deployments, their ReplicaSets, and pods, whose end a recreation waits for."""
         return {
             DEPLOYMENTS: itself,
-            SETS: self._bench.owner(DEPLOYMENTS, "Deployment"),
+            SETS: self._context.owner(DEPLOYMENTS, "Deployment"),
             "pods": self._of_pod,
         }
 
@@ -76,7 +76,7 @@ class Deployments:
         owner = controller_of(change.state.body)
         if change.kind != "DELETED" or owner is None or owner.get("kind") != "ReplicaSet":
             return ()
-        replica_set = self._bench.client.get(SETS, str(owner["name"]), change.state.key.namespace)
+        replica_set = self._context.client.get(SETS, str(owner["name"]), change.state.key.namespace)
         above = controller_of(replica_set) if replica_set else None
         if above is None or above.get("kind") != "Deployment":
             return ()
@@ -84,11 +84,11 @@ class Deployments:
 
     async def reconcile(self, key: Key) -> float | None:
         """Take one step of a rollout or a scaling, and say in the status where it stands."""
-        bench = self._bench
-        body = bench.client.get(DEPLOYMENTS, key.name, key.namespace)
+        context = self._context
+        body = context.client.get(DEPLOYMENTS, key.name, key.namespace)
         if body is None:
             return None
-        sets = await bench.claimed(SETS, body)
+        sets = await context.claimed(SETS, body)
         if is_deleting(body):
             return await self._status(body, sets, is_rollout=False)
         body = await self._mark_pause(body)
@@ -134,7 +134,7 @@ class Deployments:
         return any(
             (controller_of(pod) or {}).get("uid") in owners and not is_terminal(pod)
             for namespace in set(owners.values())
-            for pod in self._bench.client.list("pods", namespace)
+            for pod in self._context.client.list("pods", namespace)
         )
 
     def _scaled(self, body: JSONObject, sets: Sequence[JSONObject]) -> Sizes:
@@ -164,26 +164,26 @@ class Deployments:
             changed = with_metadata(new, annotations=revised_annotations(body, new, number))
             changed = _with_spec(changed, minReadySeconds=at(body, "spec", "minReadySeconds", default=0) or None)
             if not equal(changed, new):
-                changed = await self._bench.client.update(SETS, changed)
+                changed = await self._context.client.update(SETS, changed)
                 sets, new = _replaced(sets, changed), changed
         revision = annotations_of(new).get(REVISION)
         if revision is not None and annotations_of(body).get(REVISION) != revision:
             body = with_metadata(body, annotations={**annotations_of(body), REVISION: revision})
-            body = await self._bench.client.update(DEPLOYMENTS, body)
+            body = await self._context.client.update(DEPLOYMENTS, body)
         if at(body, "spec", "progressDeadlineSeconds") and find_condition(conditions_of(body), "Progressing") is None:
             message = f'Found new replica set "{name_of(new)}"'
-            status = with_progress(body, "True", "FoundNewReplicaSet", message, self._bench.clock.now())
-            body = await self._bench.put_status(DEPLOYMENTS, body, status)
+            status = with_progress(body, "True", "FoundNewReplicaSet", message, self._context.clock.now())
+            body = await self._context.put_status(DEPLOYMENTS, body, status)
         return body, list(sets)
 
     async def _make(
         self, body: JSONObject, sets: Sequence[JSONObject], number: int
     ) -> tuple[JSONObject, JSONObject | None]:
-        bench = self._bench
+        context = self._context
         wanted = new_replica_set(body, sets, number)
         has_deadline = at(body, "spec", "progressDeadlineSeconds") is not None
         try:
-            new = await bench.client.create(SETS, wanted)
+            new = await context.client.create(SETS, wanted)
         except StatusError as error:
             if error.reason == "AlreadyExists":
                 return await self._collide(body, wanted, error)
@@ -191,29 +191,29 @@ class Deployments:
                 return body, None
             message = f'Failed to create new replica set "{name_of(wanted)}": {error}'
             if has_deadline:
-                status = with_progress(body, "False", "ReplicaSetCreateError", message, bench.clock.now())
-                await bench.put_status(DEPLOYMENTS, body, status)
-            bench.events.warning(body, "ReplicaSetCreateError", message)
+                status = with_progress(body, "False", "ReplicaSetCreateError", message, context.clock.now())
+                await context.put_status(DEPLOYMENTS, body, status)
+            context.events.warning(body, "ReplicaSetCreateError", message)
             raise
         if replicas_of(new) > 0:
             message = f"Scaled up replica set {name_of(new)} from 0 to {replicas_of(new)}"
-            bench.events.normal(body, "ScalingReplicaSet", message)
+            context.events.normal(body, "ScalingReplicaSet", message)
         if has_deadline:
             message = f'Created new replica set "{name_of(new)}"'
-            status = with_progress(body, "True", "NewReplicaSetCreated", message, bench.clock.now())
-            body = await bench.put_status(DEPLOYMENTS, body, status)
+            status = with_progress(body, "True", "NewReplicaSetCreated", message, context.clock.now())
+            body = await context.put_status(DEPLOYMENTS, body, status)
         return body, new
 
     async def _collide(
         self, body: JSONObject, wanted: JSONObject, error: StatusError
     ) -> tuple[JSONObject, JSONObject | None]:
         """Another ReplicaSet has the name: it may be ours after all; if not, the next hash is another one."""
-        found = self._bench.client.get(SETS, name_of(wanted), namespace_of(wanted))
+        found = self._context.client.get(SETS, name_of(wanted), namespace_of(wanted))
         if found is not None and is_owned_by(found, body) and _same_template(body, found):
             return body, found
         count = number_at(body, "status", "collisionCount") + 1
         status = {**at(body, "status", default={}), "collisionCount": count}
-        await self._bench.put_status(DEPLOYMENTS, body, status)
+        await self._context.put_status(DEPLOYMENTS, body, status)
         raise error
 
     async def _resize(self, body: JSONObject, sets: Sequence[JSONObject], sizes: Sizes) -> list[JSONObject]:
@@ -227,11 +227,11 @@ class Deployments:
                 changed = with_metadata(item, annotations={**annotations_of(item), **notes})
                 changed = _with_spec(changed, replicas=after)
             if not equal(changed, item):
-                changed = await self._bench.client.update(SETS, changed)
+                changed = await self._context.client.update(SETS, changed)
             if before != after:
                 verb = "up" if after > before else "down"
                 message = f"Scaled {verb} replica set {name_of(item)} from {before} to {after}"
-                self._bench.events.normal(body, "ScalingReplicaSet", message)
+                self._context.events.normal(body, "ScalingReplicaSet", message)
             found.append(changed)
         return found
 
@@ -245,17 +245,17 @@ class Deployments:
         found = ("DeploymentPaused", "Deployment is paused")
         if not is_paused:
             found = ("DeploymentResumed", "Deployment is resumed")
-        status = with_progress(body, "Unknown", *found, self._bench.clock.now())
-        return await self._bench.put_status(DEPLOYMENTS, body, status)
+        status = with_progress(body, "Unknown", *found, self._context.clock.now())
+        return await self._context.put_status(DEPLOYMENTS, body, status)
 
     async def _status(self, body: JSONObject, sets: Sequence[JSONObject], *, is_rollout: bool = True) -> float | None:
         new = find_new(body, sets)
-        now = self._bench.clock.now()
+        now = self._context.clock.now()
         status = deployment_status(body, sets, new, now, is_rollout=is_rollout)
         if not is_deleting(body) and is_complete(body, status):
             for item in unneeded(body, _others(sets, new)):
-                await self._bench.client.delete(SETS, name_of(item), namespace_of(item), uid=uid_of(item))
-        await self._bench.put_status(DEPLOYMENTS, body, status)
+                await self._context.client.delete(SETS, name_of(item), namespace_of(item), uid=uid_of(item))
+        await self._context.put_status(DEPLOYMENTS, body, status)
         return deadline_in(body, status, now) if is_rollout else None
 
 

@@ -40,9 +40,9 @@ _SCALED = {
 class DisruptionBudgets:
     """Writes the status of budgets."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -51,21 +51,23 @@ class DisruptionBudgets:
 
     def _of_pod(self, change: Change) -> Iterable[Key]:
         bodies = [change.state.body, *([change.before.body] if change.before else [])]
-        return dict.fromkeys(key for body in bodies for key in self._bench.selecting(BUDGETS, body))
+        return dict.fromkeys(key for body in bodies for key in self._context.selecting(BUDGETS, body))
 
     async def reconcile(self, key: Key) -> float | None:
         """Count the pods of one budget."""
-        bench = self._bench
-        body = bench.client.get(BUDGETS, key.name, key.namespace)
+        context = self._context
+        body = context.client.get(BUDGETS, key.name, key.namespace)
         if body is None or is_deleting(body):
             return None
         selects = selector_of(body)
         pods = [
-            pod for pod in bench.client.list("pods", key.namespace) if selects(labels_of(pod)) and not is_terminal(pod)
+            pod
+            for pod in context.client.list("pods", key.namespace)
+            if selects(labels_of(pod)) and not is_terminal(pod)
         ]
-        now = bench.clock.now()
-        status = budget_status(body, pods, expected_pods(body, pods, bench.client), now)
-        await bench.put_status(BUDGETS, body, status)
+        now = context.clock.now()
+        status = budget_status(body, pods, expected_pods(body, pods, context.client), now)
+        await context.put_status(BUDGETS, body, status)
         return float(EVICTION_SECONDS) if status.get("disruptedPods") else None
 
 

@@ -39,23 +39,23 @@ UNCOUNTED = "uncountedTerminatedPods"
 class Jobs:
     """Keeps the pods of Jobs."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
         """Jobs and their pods."""
-        return {JOBS: itself, "pods": self._bench.owner(JOBS, "Job", adopts=False)}
+        return {JOBS: itself, "pods": self._context.owner(JOBS, "Job", adopts=False)}
 
     async def reconcile(self, key: Key) -> float | None:
         """Count what has ended, make or delete pods, and say how far the Job is."""
-        bench = self._bench
-        job = bench.client.get(JOBS, key.name, key.namespace)
+        context = self._context
+        job = context.client.get(JOBS, key.name, key.namespace)
         if job is None or is_deleting(job):
             await self._let_go(key)
             return None
-        pods = [pod for pod in bench.client.list("pods", key.namespace) if _is_of(pod, job)]
+        pods = [pod for pod in context.client.list("pods", key.namespace) if _is_of(pod, job)]
         if is_finished(job):
             await self._untrack([pod for pod in pods if _is_tracked(pod)])
             return await self._expire(job)
@@ -67,11 +67,11 @@ class Jobs:
 
     async def _let_go(self, key: Key) -> None:
         """Take our finalizer from pods whose Job is gone."""
-        for pod in self._bench.client.list("pods", key.namespace):
+        for pod in self._context.client.list("pods", key.namespace):
             owner = controller_of(pod) or {}
             if owner.get("kind") != "Job" or owner.get("name") != key.name or not _is_tracked(pod):
                 continue
-            job = self._bench.client.get(JOBS, key.name, key.namespace)
+            job = self._context.client.get(JOBS, key.name, key.namespace)
             if job is None or is_deleting(job) or uid_of(job) != owner.get("uid"):
                 await self._untrack([pod])
 
@@ -80,7 +80,7 @@ class Jobs:
             kept = [name for name in at(pod, "metadata", "finalizers", default=[]) if name != TRACKING]
             patch = {"metadata": {"uid": uid_of(pod), "finalizers": kept or None}}
             try:
-                await self._bench.client.patch("pods", name_of(pod), namespace_of(pod), patch)
+                await self._context.client.patch("pods", name_of(pod), namespace_of(pod), patch)
             except StatusError as error:
                 if error.reason != "NotFound":
                     raise
@@ -93,17 +93,17 @@ class Jobs:
         ended = next(
             item for item in conditions_of(job) if item["type"] in ("Complete", "Failed") and item["status"] == "True"
         )
-        left = float(seconds) - seconds_since(str(ended.get("lastTransitionTime", "")), self._bench.clock.now())
+        left = float(seconds) - seconds_since(str(ended.get("lastTransitionTime", "")), self._context.clock.now())
         if left > 0:
             return left
-        await self._bench.client.delete(
+        await self._context.client.delete(
             JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation="Foreground"
         )
         return None
 
     async def _start(self, job: JSONObject) -> JSONObject:
         """Set the time at which the Job started, and say that it is suspended or goes on."""
-        bench, now = self._bench, self._bench.clock.now()
+        context, now = self._context, self._context.clock.now()
         status: JSONObject = dict(job.get("status") or {})
         conditions = conditions_of(job)
         is_suspended = has_condition(conditions, "Suspended")
@@ -111,31 +111,31 @@ class Jobs:
             if not is_suspended:
                 new = condition("Suspended", "True", now, reason="JobSuspended", message="Job suspended")
                 status["conditions"] = set_condition(conditions, {**new, "lastProbeTime": stamp(now)})
-                bench.events.normal(job, "Suspended", "Job suspended")
+                context.events.normal(job, "Suspended", "Job suspended")
             status.pop("startTime", None)
         else:
             if is_suspended:
                 new = condition("Suspended", "False", now, reason="JobResumed", message="Job resumed")
                 status["conditions"] = set_condition(conditions, {**new, "lastProbeTime": stamp(now)})
-                bench.events.normal(job, "Resumed", "Job resumed")
+                context.events.normal(job, "Resumed", "Job resumed")
             status.setdefault("startTime", stamp(now))
-        return await bench.put_status(JOBS, job, status)
+        return await context.put_status(JOBS, job, status)
 
     async def _count(self, job: JSONObject, pods: Sequence[JSONObject]) -> tuple[JSONObject, list[JSONObject]]:
         """Count pods that have ended: note their ids, take their finalizers, then raise the counts."""
-        bench = self._bench
+        context = self._context
         ended = [pod for pod in pods if _is_tracked(pod) and (is_terminal(pod) or is_deleting(pod))]
         noted = _noted(job, ended)
         if not ended and not any(noted.values()):
             return job, list(pods)
-        job = await bench.put_status(JOBS, job, {**(job.get("status") or {}), UNCOUNTED: noted})
+        job = await context.put_status(JOBS, job, {**(job.get("status") or {}), UNCOUNTED: noted})
         await self._untrack(ended)
-        job = await bench.put_status(JOBS, job, counted(job))
-        alive = (bench.client.get("pods", name_of(pod), namespace_of(pod)) for pod in pods)
+        job = await context.put_status(JOBS, job, counted(job))
+        alive = (context.client.get("pods", name_of(pod), namespace_of(pod)) for pod in pods)
         return job, [pod for pod in alive if pod is not None and _is_of(pod, job)]
 
     async def _advance(self, job: JSONObject, pods: Sequence[JSONObject]) -> float | None:
-        bench, now = self._bench, self._bench.clock.now()
+        context, now = self._context, self._context.clock.now()
         active = [pod for pod in pods if is_active(pod)]
         end = verdict(job, pods, failed=_failures(job, [pod for pod in pods if _is_tracked(pod)]), now=now)
         delay: float | None = None
@@ -143,7 +143,7 @@ class Jobs:
             job = await self._announce(job, end, now)
             if end.kind == "Complete":
                 await self._untrack(active)
-            await bench.delete_pods(job, active)
+            await context.delete_pods(job, active)
         else:
             delay = await self._scale(job, pods, active, now)
         return await self._report(job, end, delay)
@@ -156,12 +156,12 @@ class Jobs:
             # what we take away ourselves is no failure
             excess = deletion_order(active, now)[: len(active) - wanted]
             await self._untrack(excess)
-            await self._bench.delete_pods(job, excess)
+            await self._context.delete_pods(job, excess)
         elif len(active) < wanted:
             delay = failure_delay(pods, now)
             if delay:
                 return delay
-            await self._bench.create_pods(job, [job_pod(job)] * (wanted - len(active)))
+            await self._context.create_pods(job, [job_pod(job)] * (wanted - len(active)))
         deadline = at(job, "spec", "activeDeadlineSeconds")
         started = at(job, "status", "startTime")
         return float(deadline) - seconds_since(started, now) if deadline is not None and started else None
@@ -172,11 +172,11 @@ class Jobs:
         if has_condition(conditions_of(job), kind):
             return job
         conditions = set_condition(conditions_of(job), _condition(kind, end, now))
-        return await self._bench.put_status(JOBS, job, {**(job.get("status") or {}), "conditions": conditions})
+        return await self._context.put_status(JOBS, job, {**(job.get("status") or {}), "conditions": conditions})
 
     async def _report(self, job: JSONObject, end: Verdict | None, delay: float | None) -> float | None:
-        bench, now = self._bench, self._bench.clock.now()
-        pods = [pod for pod in bench.client.list("pods", namespace_of(job)) if _is_of(pod, job)]
+        context, now = self._context, self._context.clock.now()
+        pods = [pod for pod in context.client.list("pods", namespace_of(job)) if _is_of(pod, job)]
         active = [pod for pod in pods if is_active(pod)]
         leaving = sum(is_deleting(pod) and not is_terminal(pod) for pod in pods)
         status: JSONObject = dict(job.get("status") or {})
@@ -192,10 +192,10 @@ class Jobs:
             status["conditions"] = conditions
             if end.kind == "Complete":
                 status["completionTime"] = stamp(now)
-                bench.events.normal(job, "Completed", "Job completed")
+                context.events.normal(job, "Completed", "Job completed")
             else:
-                bench.events.warning(job, end.reason, end.message)
-        await bench.put_status(JOBS, job, status)
+                context.events.warning(job, end.reason, end.message)
+        await context.put_status(JOBS, job, status)
         return delay
 
 

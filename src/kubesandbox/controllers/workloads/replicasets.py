@@ -31,34 +31,34 @@ SETS = "replicasets.apps"
 class ReplicaSets:
     """Keeps the number of pods of ReplicaSets."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
         """The sets and their pods."""
-        return {SETS: itself, "pods": self._bench.owner(SETS, "ReplicaSet")}
+        return {SETS: itself, "pods": self._context.owner(SETS, "ReplicaSet")}
 
     async def reconcile(self, key: Key) -> float | None:
         """Create or delete pods and say in the status what there is."""
-        bench = self._bench
-        body = bench.client.get(SETS, key.name, key.namespace)
+        context = self._context
+        body = context.client.get(SETS, key.name, key.namespace)
         if body is None:
             return None
-        pods = [pod for pod in await bench.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
+        pods = [pod for pod in await context.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
         problem: StatusError | None = None
         if not is_deleting(body) and len(pods) != replicas_of(body):
             try:
                 await self._scale(body, pods)
             except StatusError as error:
                 problem = error
-            body = bench.client.get(SETS, key.name, key.namespace)
+            body = context.client.get(SETS, key.name, key.namespace)
             if body is None:
                 return None
-            pods = [pod for pod in await bench.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
-        now = bench.clock.now()
-        await bench.put_status(SETS, body, replica_set_status(body, pods, now, problem))
+            pods = [pod for pod in await context.claimed("pods", body, may_adopt=is_active) if is_active(pod)]
+        now = context.clock.now()
+        await context.put_status(SETS, body, replica_set_status(body, pods, now, problem))
         if problem is not None:
             raise problem
         least = number_at(body, "spec", "minReadySeconds")
@@ -68,12 +68,12 @@ class ReplicaSets:
     async def _scale(self, body: JSONObject, pods: Sequence[JSONObject]) -> None:
         excess = len(pods) - replicas_of(body)
         if excess > 0:
-            doomed = deletion_order(pods, self._bench.clock.now())[:excess]
-            await self._bench.delete_pods(body, doomed)
+            doomed = deletion_order(pods, self._context.clock.now())[:excess]
+            await self._context.delete_pods(body, doomed)
         elif excess < 0:
             template = at(body, "spec", "template", default={})
             new = pod_from(template, body, generate_name=f"{name_of(body)}-")
-            await self._bench.create_pods(body, [new] * -excess)
+            await self._context.create_pods(body, [new] * -excess)
 
 
 def replica_set_status(

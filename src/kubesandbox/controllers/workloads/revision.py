@@ -99,31 +99,31 @@ def template_of(revision: JSONObject) -> JSONObject:
     return {key: value for key, value in template.items() if key != "$patch"}
 
 
-async def keep_revisions(bench: ControllerContext, owner: JSONObject, *, hash_label: str) -> list[JSONObject]:
+async def keep_revisions(context: ControllerContext, owner: JSONObject, *, hash_label: str) -> list[JSONObject]:
     """Write the ControllerRevision of an owner's template; return all of its revisions, the newest last."""
-    known = [item for item in bench.client.list(REVISIONS, namespace_of(owner)) if is_owned_by(item, owner)]
+    known = [item for item in context.client.list(REVISIONS, namespace_of(owner)) if is_owned_by(item, owner)]
     wanted = revision_of(owner, known, hash_label=hash_label)
     if uid_of(wanted):
         others = [item for item in known if uid_of(item) != uid_of(wanted)]
         is_same = any(item is wanted for item in known)
-        return [*sorted_revisions(others), wanted if is_same else await bench.client.update(REVISIONS, wanted)]
+        return [*sorted_revisions(others), wanted if is_same else await context.client.update(REVISIONS, wanted)]
     try:
-        return [*sorted_revisions(known), await bench.client.create(REVISIONS, wanted)]
+        return [*sorted_revisions(known), await context.client.create(REVISIONS, wanted)]
     except StatusError as error:
         if error.reason == "AlreadyExists":
             count = number_at(owner, "status", "collisionCount") + 1
             resource = f"{str(owner['kind']).lower()}s.apps"
-            await bench.put_status(resource, owner, {**(owner.get("status") or {}), "collisionCount": count})
+            await context.put_status(resource, owner, {**(owner.get("status") or {}), "collisionCount": count})
         raise
 
 
 async def drop_history(
-    bench: ControllerContext, owner: JSONObject, revisions: Sequence[JSONObject], live: Iterable[str]
+    context: ControllerContext, owner: JSONObject, revisions: Sequence[JSONObject], live: Iterable[str]
 ) -> None:
     """Delete the revisions beyond the history limit that nothing uses."""
     limit = number_at(owner, "spec", "revisionHistoryLimit", default=10)
     for item in history_excess(revisions, live, limit):
-        await bench.client.delete(REVISIONS, name_of(item), namespace_of(item), uid=uid_of(item))
+        await context.client.delete(REVISIONS, name_of(item), namespace_of(item), uid=uid_of(item))
 
 
 def history_excess(revisions: Sequence[JSONObject], live: Iterable[str], limit: int) -> list[JSONObject]:

@@ -44,40 +44,40 @@ CLAIMS = "persistentvolumeclaims"
 class StatefulSets:
     """Keeps the pods of StatefulSets."""
 
-    def __init__(self, bench: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
-        self._bench = bench
+        self._context = context
 
     @property
     def watches(self) -> Mapping[str, Keys]:
         """The sets and their pods."""
-        return {SETS: itself, "pods": self._bench.owner(SETS, "StatefulSet")}
+        return {SETS: itself, "pods": self._context.owner(SETS, "StatefulSet")}
 
     async def reconcile(self, key: Key) -> float | None:
         """Take one step and say in the status where the set stands."""
-        bench = self._bench
-        body = bench.client.get(SETS, key.name, key.namespace)
+        context = self._context
+        body = context.client.get(SETS, key.name, key.namespace)
         if body is None or is_deleting(body):
             return None
-        revisions = await keep_revisions(bench, body, hash_label="controller.kubernetes.io/hash")
+        revisions = await keep_revisions(context, body, hash_label="controller.kubernetes.io/hash")
         newest = revisions[-1]
         current_name = at(body, "status", "currentRevision") or name_of(newest)
         current = next((item for item in revisions if name_of(item) == current_name), newest)
         pods = await self._pods(body)
-        step = next_step(body, pods, name_of(newest), bench.clock.now())
+        step = next_step(body, pods, name_of(newest), context.clock.now())
         try:
             for ordinal in step.create:
                 await self._make(body, ordinal, current if needs_current(body, ordinal) else newest)
             for pod in step.delete:
                 await self._remove(body, pod)
         finally:
-            now = bench.clock.now()
+            now = context.clock.now()
             pods = await self._pods(body)
-            body = bench.client.get(SETS, key.name, key.namespace) or body
+            body = context.client.get(SETS, key.name, key.namespace) or body
             status = stateful_status(body, pods, current=name_of(current), newest=name_of(newest), now=now)
-            await bench.put_status(SETS, body, status)
+            await context.put_status(SETS, body, status)
         live = {status["currentRevision"], status["updateRevision"], *map(revision_label, pods)}
-        await drop_history(bench, body, revisions, live)
+        await drop_history(context, body, revisions, live)
         least = number_at(body, "spec", "minReadySeconds")
         waits = [available_in(pod, least, now) for pod in pods if is_ready(pod)]
         return min((wait for wait in waits if wait > 0), default=None)
@@ -86,20 +86,20 @@ class StatefulSets:
         def is_member(pod: JSONObject) -> bool:
             return ordinal_of(body, pod) >= 0
 
-        return [pod for pod in await self._bench.claimed("pods", body, may_adopt=is_member) if is_member(pod)]
+        return [pod for pod in await self._context.claimed("pods", body, may_adopt=is_member) if is_member(pod)]
 
     async def _make(self, body: JSONObject, ordinal: int, revision: JSONObject) -> None:
-        bench, pod = self._bench, pod_of(body, ordinal, revision)
+        context, pod = self._context, pod_of(body, ordinal, revision)
         subject = f"Pod {name_of(pod)} in StatefulSet {name_of(body)}"
         for claim in claims_of(body, ordinal):
-            if bench.client.get(CLAIMS, name_of(claim), namespace_of(claim)) is None:
+            if context.client.get(CLAIMS, name_of(claim), namespace_of(claim)) is None:
                 await self._create(body, CLAIMS, claim, f"Claim {name_of(claim)} {subject}", "success")
         await self._create(body, "pods", pod, subject, "successful")
 
     async def _create(self, body: JSONObject, resource: str, wanted: JSONObject, subject: str, well: str) -> None:
-        events = self._bench.events
+        events = self._context.events
         try:
-            await self._bench.client.create(resource, wanted)
+            await self._context.client.create(resource, wanted)
         except StatusError as error:
             if is_namespace_ending(error):
                 return
@@ -108,26 +108,26 @@ class StatefulSets:
         events.normal(body, "SuccessfulCreate", f"create {subject} {well}")
 
     async def _remove(self, body: JSONObject, pod: JSONObject) -> None:
-        bench = self._bench
+        context = self._context
         last = at(body, "spec", "ordinals", "start", default=0) + replicas_of(body)
         policy = at(body, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled", default="Retain")
         if policy == "Delete" and ordinal_of(body, pod) >= last:
             await self._give_claims_to(body, pod)
         subject = f"Pod {name_of(pod)} in StatefulSet {name_of(body)}"
         try:
-            await bench.client.delete("pods", name_of(pod), namespace_of(pod), uid=uid_of(pod))
+            await context.client.delete("pods", name_of(pod), namespace_of(pod), uid=uid_of(pod))
         except StatusError as error:
             if error.reason == "NotFound":
                 return
-            bench.events.warning(body, "FailedDelete", f"delete {subject} failed error: {error}")
+            context.events.warning(body, "FailedDelete", f"delete {subject} failed error: {error}")
             raise
         reason = "RecreatingTerminatedPod" if is_terminal(pod) else "SuccessfulDelete"
         text = f"StatefulSet {namespace_of(body)}/{name_of(body)} is recreating terminated Pod {name_of(pod)}"
-        bench.events.normal(body, reason, text if is_terminal(pod) else f"delete {subject} successful")
+        context.events.normal(body, reason, text if is_terminal(pod) else f"delete {subject} successful")
 
     async def _give_claims_to(self, body: JSONObject, pod: JSONObject) -> None:
         """Let the claims of a pod that is scaled away go with it."""
-        client = self._bench.client
+        client = self._context.client
         for claim in claims_of(body, ordinal_of(body, pod)):
             found = client.get(CLAIMS, name_of(claim), namespace_of(claim))
             if found is not None and all(owner.get("uid") != uid_of(pod) for owner in owners_of(found)):

@@ -20,12 +20,12 @@ def bench_of(cluster: Cluster) -> ControllerContext:
 async def test_one_refusal_costs_one_request(cluster: Cluster) -> None:
     """The first pod is tried alone; two of five names are taken, the rest is never tried after that."""
     await cluster.create("pods", pod("a"))
-    bench, owner = bench_of(cluster), cluster.get("pods", "a")
+    context, owner = bench_of(cluster), cluster.get("pods", "a")
     with pytest.raises(StatusError):
-        await bench.create_pods(owner, [pod(name) for name in ("a", "b", "c", "d")])
+        await context.create_pods(owner, [pod(name) for name in ("a", "b", "c", "d")])
     await cluster.settle()
     assert ["a"] == cluster.names("pods")
-    await bench.create_pods(owner, [pod(name) for name in ("b", "c", "d", "e")])
+    await context.create_pods(owner, [pod(name) for name in ("b", "c", "d", "e")])
     assert ["a", "b", "c", "d", "e"] == cluster.names("pods")
     await cluster.settle()
     assert 4 == len(cluster.events("SuccessfulCreate"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kubesandbox.controllers.controllerset import ControllerSet
-from kubesandbox.controllers.registry import ROSTER
+from kubesandbox.controllers.registry import CONTROLLERS
 from tests.unit.kubesandbox.controllers.cluster import Cluster, HandClock, in_cluster, workload
 
 
@@ -37,7 +37,7 @@ async def test_every_controller_writes_as_its_own_user(cluster: Cluster) -> None
     }
     assert {"deployment-controller", "replicaset-controller"} == managers["replicasets.apps"]
     assert {"replicaset-controller", "sandbox"} <= managers["pods"]
-    assert len(ROSTER) == len({post.name for post in ROSTER})
+    assert len(CONTROLLERS) == len({spec.name for spec in CONTROLLERS})
 
 
 @in_cluster
