@@ -33,6 +33,10 @@ def _cluster_rules() -> list[JSONObject]:
         rule([RBAC], ["rolebindings", "clusterrolebindings"], READ),
         rule(["kyverno.io"], [*policy_resources("kyverno.io"), _ENTRIES], READ),
         rule(["policies.kyverno.io"], policy_resources("policies.kyverno.io"), READ),
+        *(
+            rule([group], [f"{each}/status" for each in policy_resources(group) if "exceptions" not in each], ["patch"])
+            for group in ("kyverno.io", "policies.kyverno.io")
+        ),
         rule([""], ["namespaces", "configmaps"], READ),
         rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
         rule(["events.k8s.io"], ["events"], ["create"]),

@@ -16,7 +16,12 @@ from pyverno.compiler.compile import Compiled
 from pyverno.controllers.admission.policystatus import status_of
 from pyverno.controllers.admissionpolicies.reconciler import Generation, with_generation
 from pyverno.controllers.runtime.reconcile import Again, Controller, LoopMetrics, LoopSettings
-from pyverno.controllers.runtime.statuspatch import status_patch
+from pyverno.controllers.runtime.statuspatch import (
+    BACKGROUND_CONDITION,
+    conditions_of,
+    status_patch,
+    with_background_condition,
+)
 from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.permissions import ReadPermissions, is_scanned
@@ -109,7 +114,9 @@ class PolicyStatus:
             refusal=found.refused.get((body["kind"], namespace, name), ""),
         )
         wanted = with_generation(wanted, compiled, found.generated)
-        patch = status_patch(self._state.current(body).get("status") or {}, wanted)
+        status = self._state.current(body).get("status") or {}
+        wanted = with_background_condition(wanted, _background_condition(status))
+        patch = status_patch(status, wanted)
         self._written[identity] = wanted
         if patch is not None:
             try:
@@ -122,3 +129,8 @@ class PolicyStatus:
     async def _missing(self, compiled: Compiled) -> tuple[str, ...]:
         written = compiled.written
         return await self._permissions.missing(written) if is_scanned(written) else ()
+
+
+def _background_condition(status: JSONObject) -> JSONObject | None:
+    """Return the condition that the background controller wrote."""
+    return next((dict(each) for each in conditions_of(status) if each.get("type") == BACKGROUND_CONDITION), None)

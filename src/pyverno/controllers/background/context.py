@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyverno.cluster.client import Client
@@ -14,6 +14,7 @@ from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.clusterstate import ClusterState
+from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.phases import Phase
 from pyverno.engine.policyset import PolicySet
@@ -44,6 +45,9 @@ class BackgroundContext:
     pool: ThreadPoolExecutor
     has_room: Callable[[], Awaitable[None]]
     """Returns once there is room for one more UpdateRequest."""
+
+    note_trouble: Callable[[Identity, Hashable, str], None]
+    """Notes why a piece of work of a policy that has no request cannot be done, "" when it is done."""
 
     async def review(
         self, policies: PolicySet, request: Request, phases: Sequence[Phase], *, reads: Reads | None = None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -17,6 +18,7 @@ from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.controllers.applier import EffectApplier
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS, PARTS, SHARDED
+from pyverno.controllers.background.policyconditions import PolicyConditions, Trouble
 from pyverno.controllers.background.requests import UpdateRequests
 from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
@@ -27,6 +29,7 @@ from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_qu
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
+from pyverno.controllers.state.policystore import Identity
 from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.errors import UsageError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS
@@ -83,6 +86,7 @@ class BackgroundController:
             reports=self._reports,
             pool=self._pool,
             has_room=self._has_room,
+            note_trouble=self._note_trouble,
         )
         self._working = tuple(make(context) for make in PARTS)
         handlers = {kind: make(context) for kind, make in HANDLERS.items()}
@@ -100,6 +104,13 @@ class BackgroundController:
             metrics=metrics,
         )
         self._state.listen(requests.wake_changed)
+        self._conditions = PolicyConditions(
+            self._client,
+            self._state,
+            requests.informer,
+            early_seconds=settings.condition_seconds,
+            metrics=metrics,
+        )
         instruments.gauge(METRICS["kyverno_updaterequest_total"], lambda: (((settings.namespace,), len(requests)),))
         instruments.gauge(METRICS["kyverno_updaterequest_oldest_seconds"], lambda: (((), requests.oldest_seconds),))
         instruments.gauge(METRICS["kyverno_quarantines"], lambda: (((), guard.quarantined),))
@@ -120,6 +131,7 @@ class BackgroundController:
             ),
             (
                 requests.leading,
+                self._conditions.controller,
                 *(each for part in self._working for each in part.controllers()),
                 *(make(context) for make in LEADER_CONTROLLERS),
             ),
@@ -180,6 +192,9 @@ class BackgroundController:
 
     async def _has_room(self) -> None:
         await self._requests.has_room(self._state.configuration.update_request_threshold)
+
+    def _note_trouble(self, policy: Identity, key: Hashable, message: str) -> None:
+        self._conditions.note(policy, key, Trouble(time.time(), message) if message else None)
 
     def _versions(self) -> Mapping[str, object]:
         """Return what failing requests depend on: the kinds that are served, and their policies."""

@@ -22,8 +22,8 @@ class BackgroundSettings:
 
     `workers` UpdateRequests are worked on at a time, and each rule may take `review_seconds`. The work is divided into
     `shards`, and each is done by one replica at a time. `scan_seconds` is the
-    interval in which policies are applied again to what exists. `account` is the controller's own user name ("" =
-    unknown).
+    interval in which policies are applied again to what exists. Requests that are not completed after
+    `condition_seconds` show as a condition of their policy. `account` is the controller's own user name ("" = unknown).
     """
 
     namespace: str = "kyverno"
@@ -37,6 +37,7 @@ class BackgroundSettings:
     guard: GuardSettings = field(default_factory=GuardSettings)
     review_seconds: float = 30.0
     scan_seconds: float = 3600.0
+    condition_seconds: float = 5.0
     lease_retry: float = 2.0
     qps: float = 100
     burst: int = 200

@@ -1,17 +1,22 @@
-"""The merge patch that brings the status of an object to what it should be."""
+"""The merge patch that brings the status of an object to what it should be, and conditions of another controller."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from pyverno.kube.json import JSONObject
 from pyverno.kube.patch.mergepatch import create_merge_patch
 
-__all__ = ["status_patch"]
+__all__ = ["BACKGROUND_CONDITION", "conditions_of", "status_patch", "with_background_condition"]
+
+BACKGROUND_CONDITION: Final = "BackgroundWorkDone"
+"""The condition of policies that the background controller writes; all others are the admission controller's."""
 
 
 def status_patch(found: JSONObject, wanted: JSONObject) -> JSONObject | None:
     """Return the merge patch that makes a status what it should be, None when it is; times of old transitions stay."""
-    known = {each.get("type"): each for each in _conditions(found)}
-    for condition in _conditions(wanted):
+    known = {each.get("type"): each for each in conditions_of(found)}
+    for condition in conditions_of(wanted):
         before = known.get(condition["type"])
         if before is not None and before.get("status") == condition["status"]:
             condition["lastTransitionTime"] = before.get("lastTransitionTime", condition["lastTransitionTime"])
@@ -19,6 +24,21 @@ def status_patch(found: JSONObject, wanted: JSONObject) -> JSONObject | None:
     return {"status": changed} if changed else None
 
 
-def _conditions(status: JSONObject) -> list[JSONObject]:
+def with_background_condition(wanted: JSONObject, condition: JSONObject | None) -> JSONObject:
+    """Return the status of a policy with a condition of the background controller; None leaves it out.
+
+    >>> ready = {"type": "Ready", "status": "True"}
+    >>> with_background_condition({"conditions": [ready]}, {"type": BACKGROUND_CONDITION})["conditions"]
+    [{'type': 'Ready', 'status': 'True'}, {'type': 'BackgroundWorkDone'}]
+    """
+    kept = [each for each in conditions_of(wanted) if each.get("type") != BACKGROUND_CONDITION]
+    conditions = kept if condition is None else [*kept, condition]
+    if "conditionStatus" in wanted:
+        return {**wanted, "conditionStatus": {**wanted["conditionStatus"], "conditions": conditions}}
+    return {**wanted, "conditions": conditions} if conditions or "conditions" in wanted else wanted
+
+
+def conditions_of(status: JSONObject) -> list[JSONObject]:
+    """Return the conditions of a status, at either place."""
     found = status.get("conditions") or (status.get("conditionStatus") or {}).get("conditions") or ()
     return [each for each in found if isinstance(each, dict)]

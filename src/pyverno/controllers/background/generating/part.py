@@ -26,9 +26,11 @@ from pyverno.controllers.background.work import Waiting
 from pyverno.controllers.runtime.leader import Runnable
 from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSettings
 from pyverno.controllers.state.policystore import Identity
+from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
+from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import RequestType
 
 __all__ = ["Generating"]
@@ -183,7 +185,12 @@ class Generating:
 
     async def _reconcile(self, key: GenerationKey) -> Again | None:
         work = Work(key.policy, key.trigger, {key.rule: False}, reason="the object or its source changed", is_late=True)
-        outcome = await self._generator.run(work)
+        try:
+            outcome = await self._generator.run(work)
+        except (HostError, StatusError) as error:
+            self._context.note_trouble(key.policy, key, error.message)
+            raise
+        self._context.note_trouble(key.policy, key, outcome.message if isinstance(outcome, Waiting) else "")
         if isinstance(outcome, Waiting):
             for awaited in outcome.on:
                 if awaited.resource.group not in _FOLLOWED_ANYWAY:
