@@ -13,7 +13,7 @@ from aiohttp import BasicAuth, web
 
 from tests.authority.signing import Layer
 
-__all__ = ["Registry", "digest_of"]
+__all__ = ["Fault", "Registry", "digest_of"]
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"

@@ -114,14 +114,7 @@ REGISTER: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Sections of the reference, ids, and what went wrong there."""
 
-_VERIFIER = "waits for the verifier of signatures: rules that verify images give ERROR, which denies"
-_BACKGROUND = "waits for the controller that works on UpdateRequests"
 NOT_APPLICABLE: Final[Mapping[str, str]] = {
-    "CVE-2022-47633": _VERIFIER,
-    **dict.fromkeys(("CVE-2023-42814", "CVE-2023-42815", "CVE-2023-42816"), _VERIFIER),
-    **dict.fromkeys(("CVE-2025-29778", "8b7f4b72", "5cb31abd", "d70926cd", "f1a96376"), _VERIFIER),
-    **dict.fromkeys(("0b8c53a4", "68130831"), _BACKGROUND),
-    "ef64527e": "waits for background scans: there is no audit path beside that of admission",
     "CVE-2026-44245": "waits for the user interface: nothing renders reports as HTML",
 }
 """Ids that no test can be about yet, with the reason; a row leaves this table together with what it waits for."""

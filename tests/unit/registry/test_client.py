@@ -14,7 +14,7 @@ from pyverno.errors import HostError, NotFoundError
 from pyverno.registry.client import RegistryClient, Repository, layers_of
 from pyverno.registry.credentials import Credential
 from pyverno.registry.transport import RegistrySettings, RegistryUnauthorizedError, Transport
-from tests.authority.registry import BUNDLE, INDEX, MANIFEST, Registry, digest_of
+from tests.authority.registry import BUNDLE, INDEX, MANIFEST, Fault, Registry, digest_of
 
 T = TypeVar("T")
 USER = Credential("user", "canary-password", source="Secret team/pull")
@@ -139,6 +139,14 @@ async def _silent(_request: web.Request) -> web.StreamResponse:
     raise AssertionError
 
 
+async def _drip(request: web.Request) -> web.StreamResponse:
+    reply = web.StreamResponse(headers={"Content-Type": "application/vnd.oci.image.manifest.v1+json"})
+    await reply.prepare(request)
+    while True:
+        await reply.write(b" ")
+        await asyncio.sleep(0.02)
+
+
 async def _loop(request: web.Request) -> web.StreamResponse:
     return web.Response(status=307, headers={"Location": request.path})
 
@@ -180,9 +188,10 @@ def test_a_header_that_names_another_digest_of_a_tag_is_an_error() -> None:
     )
 
 
-def test_a_silent_registry_ends_at_the_limit() -> None:
-    """Waiting ends when the time of the call does."""
-    registry = Registry(fault=_silent)
+@pytest.mark.parametrize("fault", [_silent, _drip])
+def test_a_silent_registry_ends_at_the_limit(fault: Fault) -> None:
+    """Waiting ends when the time of the call does, also for a body that comes byte by byte (CVE-2023-42816)."""
+    registry = Registry(fault=fault)
     assert "the registry `HOST` did not answer within 0.2 seconds" == _error(
         registry, lambda client: client.manifest(_repository(registry), "v1"), seconds=0.2
     )

@@ -25,6 +25,7 @@ T = TypeVar("T")
 SERVICES = SigningServices()
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 DSSE = "application/vnd.dsse.envelope.v1+json"
+DSSE = "application/vnd.dsse.envelope.v1+json"
 
 
 def _run(
@@ -117,7 +118,7 @@ def test_a_referrer_of_another_image_is_an_error() -> None:
 
 
 def test_more_than_a_hundred_signatures_are_an_error() -> None:
-    """Whoever may push signatures cannot make a review long."""
+    """Whoever may push signatures cannot make a review long (CVE-2023-42814)."""
     registry, layer = Registry(), SERVICES.keyed().sign_layer("sha256:" + "0" * 64)
     digest = registry.push("team/app", "v1")
     registry.push_layers("team/app", f"{digest.replace(':', '-')}.sig", [layer] * 101, SIMPLE)
@@ -125,6 +126,20 @@ def test_more_than_a_hundred_signatures_are_an_error() -> None:
     async def work(images: RegistryImages) -> None:
         with pytest.raises(HostError, match="more than 100 signatures"):
             await images.signatures(f"{registry.host}/team/app", digest, SignatureForm.SIGNATURE_TAG, ImageAccess())
+
+    _run(registry, work)
+
+
+def test_more_than_a_hundred_attestations_are_an_error() -> None:
+    """The same for attestations, in layers; referrers have a limit of their own (CVE-2023-42815)."""
+    registry, digest = Registry(), "sha256:" + "0" * 64
+    layer = SERVICES.keyed().attest_layer(digest, {}, "https://example.com/scan")
+    digest = registry.push("team/app", "v1")
+    registry.push_layers("team/app", f"{digest.replace(':', '-')}.att", [layer] * 101, DSSE)
+
+    async def work(images: RegistryImages) -> None:
+        with pytest.raises(HostError, match="more than 100 signatures"):
+            await images.signatures(f"{registry.host}/team/app", digest, SignatureForm.ATTESTATION_TAG, ImageAccess())
 
     _run(registry, work)
 

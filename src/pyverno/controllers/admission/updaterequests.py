@@ -80,11 +80,10 @@ def is_made_or_copied(request: Request) -> bool:
 def source_selector(request: Request) -> Mapping[str, str]:
     """Return the labels of the copies of a source; empty for an object that was made itself.
 
-        >>> from pyverno.engine.origin import CLONE_SOURCE, KYVERNO, MANAGED_BY, POLICY_LABELS, Origin, copy_labels
-    from pyverno.engine.request import Request
-        >>> made = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "kyverno"}}}
-        >>> source_selector(Request.from_manifest({"kind": "Secret"}, old=made))
-        {}
+    >>> from pyverno.engine.request import Request
+    >>> made = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "kyverno"}}}
+    >>> source_selector(Request.from_manifest({"kind": "Secret"}, old=made))
+    {}
     """
     if _labels(request.old).get(MANAGED_BY) == KYVERNO or not isinstance(request.old, dict):
         return {}

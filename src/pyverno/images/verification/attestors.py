@@ -60,7 +60,7 @@ def expression(text: str) -> TextMatch:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom a certificate must name: one of `subjects`, and all of `issuers`; at least one of the two is set."""
+    """Whom a certificate must name: all of `subjects` and all of `issuers`; at least one of the two is set."""
 
     subjects: tuple[TextMatch, ...] = ()
     issuers: tuple[TextMatch, ...] = ()

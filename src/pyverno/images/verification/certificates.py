@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyBuilder, Store
 from cryptography.x509.verification import VerificationError as ChainError
@@ -120,8 +120,15 @@ def check_chain(
 ) -> tuple[Certificate, ...]:
     """Return the chain from the leaf to a root, all valid at a time (seconds since 1970).
 
-    Authorities that are restricted to some usages must be allowed `usage`. Raises VerificationError.
+    Authorities that are restricted to some usages must be allowed `usage`. Signers choose the intermediates, and the
+    search tries every issuer of every certificate: there are few of them, and each can be found in one way only.
+    Raises VerificationError.
     """
+    offered = tuple(dict.fromkeys(intermediates))
+    if len(offered) > _MAX_CHAIN:
+        raise VerificationError(f"there are more than {_MAX_CHAIN} intermediate certificates")
+    if len({(each.x509.subject, _key_bytes(each)) for each in offered}) < len(offered):
+        raise VerificationError("two intermediate certificates have the same subject and key")
     if not roots:
         raise VerificationError("there is no trusted authority")
     if not leaf.begins <= time <= leaf.ends:
@@ -140,7 +147,7 @@ def check_chain(
         .build_client_verifier()
     )
     try:
-        found = verifier.verify(leaf.x509, [each.x509 for each in intermediates]).chain
+        found = verifier.verify(leaf.x509, [each.x509 for each in offered]).chain
     except (ChainError, ValueError, UnsupportedAlgorithm):
         raise VerificationError(f"the certificate does not lead to a trusted authority at {_date(time)}") from None
     chain = tuple(Certificate(each.public_bytes(Encoding.DER), each) for each in found)
@@ -149,6 +156,13 @@ def check_chain(
         if allowed is not None and usage not in allowed and ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE not in allowed:
             raise VerificationError("an authority of the chain is not for certificates of this usage")
     return chain
+
+
+def _key_bytes(certificate: Certificate) -> bytes:
+    try:
+        return certificate.x509.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, UnsupportedAlgorithm):
+        return b""  # a key that cannot be read signs nothing
 
 
 def _may_sign_certificates(_policy: object, _certificate: x509.Certificate, usage: x509.KeyUsage | None) -> None:

@@ -333,4 +333,4 @@ def _is(identity: Identity, issuer: str, subjects: Sequence[str]) -> bool:
         return False
     if identity.issuers and not (issuer and all(each.matches(issuer) for each in identity.issuers)):
         return False
-    return not identity.subjects or any(each.matches(subject) for each in identity.subjects for subject in subjects)
+    return all(any(map(each.matches, subjects)) for each in identity.subjects)

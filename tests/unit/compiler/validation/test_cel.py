@@ -36,6 +36,12 @@ def errors(kind, body, **kwargs):
         ("ValidatingPolicy", RULES, []),
         ("ValidatingPolicy", "  variables: []\n", [("spec.matchConstraints", REQUIRED)]),
         ("ValidatingPolicy", "  matchConstraints: {}\n", [("spec.matchConstraints", REQUIRED)]),
+        ("ImageValidatingPolicy", "  attestors: []\n  validations: []\n", [("spec.matchConstraints", REQUIRED)]),
+        (
+            "ImageValidatingPolicy",
+            "  matchConstraints: {resourceRules: []}\n  attestors: []\n  validations: []\n",
+            [("spec.matchConstraints", REQUIRED)],
+        ),
         ("GeneratingPolicy", "  generate: [{expression: x}]\n", [("spec.matchConstraints", REQUIRED)]),
         ("DeletingPolicy", "  schedule: '@daily'\n", [("spec.matchConstraints", REQUIRED)]),
         ("ValidatingPolicy", "  evaluation: {mode: JSON}\n", []),
@@ -44,7 +50,7 @@ def errors(kind, body, **kwargs):
     ],
 )
 def test_constraints_are_required_for_kubernetes_objects(kind, body, expected):
-    """Payloads of other kinds are matched by nothing but conditions."""
+    """A policy that matches nothing protects nothing (d70926cd); other payloads are matched by conditions alone."""
     assert errors(kind, body) == expected
 
 

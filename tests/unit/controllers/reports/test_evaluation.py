@@ -57,6 +57,17 @@ def test_what_is_not_to_be_shown_is_not_reported() -> None:
     assert ([], b"", True) == (statuses(none), none.outcome.digest, none.outcome.is_empty)
 
 
+def test_policies_of_a_namespace_that_enforce_are_reported() -> None:
+    """What exists is held against them as against all others, in their own namespace only (ef64527e)."""
+    rules = policy("a")["spec"]["rules"]
+    enforcing = [{**each, "validate": {**each["validate"], "failureAction": "Enforce"}} for each in rules]
+    bodies = [
+        {**policy("a", rules=enforcing), "kind": "Policy", "metadata": {"name": name, "namespace": name}}
+        for name in ("team", "other")
+    ]
+    assert [("team/team", "fail")] == statuses(evaluate(pod(image="nginx:latest"), contexts(*bodies)))
+
+
 def test_a_config_map_that_is_read_is_remembered() -> None:
     """The object is evaluated again when it changes."""
     body = policy("a")

@@ -102,7 +102,7 @@ def test_the_second_look_is_answered_from_the_cache_until_the_tag_moves(stage: I
 
 
 def test_a_tag_is_resolved_once_in_a_review(stage: ImageStage) -> None:
-    """A registry that names another digest each time is asked once: what is verified is what is pinned."""
+    """A registry that names another digest each time is asked once: what is verified is pinned (CVE-2022-47633)."""
     digest = stage.push()
     stage.sign(digest)
     asked: list[str] = []

@@ -108,7 +108,7 @@ def test_an_object_that_is_not_created_yet_is_waited_for() -> None:
 
 
 def test_another_object_of_the_name_is_no_trigger() -> None:
-    """It has a request of its own."""
+    """It has a request of its own: a stale uid names an object that is gone (0b8c53a4)."""
     assert isinstance(request(update("CREATE", object=body("settings")), body("settings", uid="2")), Done)
     assert isinstance(request(update(resource=REF), body("settings", uid="2")), Done)
 

@@ -118,7 +118,7 @@ def test_only_matched_images_are_looked_at(stage: ImageStage) -> None:
 
 
 def test_an_image_without_a_digest_fails(stage: ImageStage) -> None:
-    """verifyDigest looks at what the mutating path left."""
+    """verifyDigest looks at what the mutating path left (8b7f4b72)."""
     configuration = {"mutateDigest": False, "verifyDigest": True, "required": False}
     found = _said(stage.review(_policy(stage, validationConfigurations=configuration)))
     assert [("fail", f"image {stage.image()} does not have a digest")] == found

@@ -1,0 +1,117 @@
+"""I7, I8: rules about images admit what is verified by every constraint, image by image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from pyverno.engine.phases import MUTATING
+from pyverno.kube.json import JSONObject
+from tests.support.images import ImageStage, image_stage
+
+ISSUER: Final = "https://accounts.example.com"
+SUBJECT: Final = "dev@example.com"
+GOOD: Final = {"issuer": ISSUER, "subject": SUBJECT}
+REF: Final = "refs/heads/main"
+SIGNED: Final = "images.containers.all(image, verifyImageSignatures(image, [attestors.who]) > 0)"
+
+
+@pytest.fixture
+def stage() -> Iterator[ImageStage]:
+    """A registry with authorities of its own."""
+    with image_stage() as made:
+        yield made
+
+
+def _sign_keyless(stage: ImageStage) -> str:
+    digest = stage.push()
+    signer = stage.services.keyless(SUBJECT, extensions={6: REF})
+    stage.sign(digest, signer.sign_layer(digest))
+    return f"{stage.image()}@{digest}"
+
+
+def _rule(stage: ImageStage, **fields: Any) -> JSONObject:
+    return stage.policy(
+        attestors=[{"entries": [{"keyless": {"rekor": {"url": "https://rekor.sigstore.dev"}, **fields}}]}]
+    )
+
+
+def _image_policy(**identity: Any) -> JSONObject:
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ImageValidatingPolicy",
+        "metadata": {"name": "signed"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [pods]},
+            "attestors": [{"name": "who", "cosign": {"keyless": {"identities": [identity]}}}],
+            "validations": [{"expression": SIGNED}],
+        },
+    }
+
+
+RULES: Final[dict[str, tuple[JSONObject, JSONObject]]] = {
+    "issuer": (GOOD, {**GOOD, "issuer": "https://other.example.com"}),
+    "subject": (GOOD, {**GOOD, "subject": "ops@example.com"}),
+    "issuerRegExp": (
+        {"issuerRegExp": "^https://accounts[.]", "subject": SUBJECT},
+        {"issuerRegExp": "^https://tokens[.]", "subject": SUBJECT},
+    ),
+    "subjectRegExp": (
+        {"issuer": ISSUER, "subjectRegExp": "^dev@.*[.]com$"},
+        {"issuer": ISSUER, "subjectRegExp": "^ops@.*[.]com$"},
+    ),
+    "issuerRegExp beside issuer": (
+        {**GOOD, "issuerRegExp": "^https://accounts[.]"},
+        {**GOOD, "issuerRegExp": "^https://tokens[.]"},
+    ),
+    "subjectRegExp beside subject": (
+        {**GOOD, "subjectRegExp": "^dev@"},
+        {**GOOD, "subject": "ops@example.com", "subjectRegExp": "^dev@"},
+    ),
+    "additionalExtensions": (
+        {**GOOD, "additionalExtensions": {"githubWorkflowRef": REF}},
+        {**GOOD, "additionalExtensions": {"githubWorkflowRef": "refs/heads/other"}},
+    ),
+}
+"""A field of a keyless entry: with a value that the signature has, and with another one."""
+
+
+@pytest.mark.parametrize("field", RULES)
+def test_every_field_of_a_keyless_entry_counts(stage: ImageStage, field: str) -> None:
+    """Each is wrong on its own, and then the image is not signed (CVE-2025-29778)."""
+    image = _sign_keyless(stage)
+    found = [stage.review(_rule(stage, **fields), image, phases=MUTATING).results for fields in RULES[field]]
+    assert ["pass", "fail"] == [each[0].status.value for each in found]
+
+
+@pytest.mark.parametrize("field", ["issuer", "subject", "issuerRegExp", "subjectRegExp"])
+def test_every_field_of_an_identity_counts(stage: ImageStage, field: str) -> None:
+    """The same for the identities of an ImageValidatingPolicy (CVE-2025-29778)."""
+    image = _sign_keyless(stage)
+    found = [stage.review(_image_policy(**fields), image).decision.allowed for fields in RULES[field]]
+    assert [True, False] == found
+
+
+def test_a_rule_goes_on_after_an_image_that_it_is_not_about(stage: ImageStage) -> None:
+    """An image that no reference selects does not excuse the ones after it (5cb31abd)."""
+    digest = stage.push()
+    stage.sign(digest)
+    stage.push("unsigned")
+    policy = stage.policy(imageReferences=[f"{stage.registry.host}/*"])
+    signed, unsigned = stage.image(), stage.image("unsigned")
+    found = [stage.review(policy, "docker.io/library/other:v1", each).decision.allowed for each in (signed, unsigned)]
+    assert [True, False] == found
+
+
+def test_an_image_policy_goes_on_after_an_image_that_it_is_not_about(stage: ImageStage) -> None:
+    """The same for `matchImageReferences` of an ImageValidatingPolicy (5cb31abd)."""
+    signed = _sign_keyless(stage)
+    unsigned = f"{stage.image('unsigned')}@{stage.push('unsigned')}"
+    policy = _image_policy(**GOOD)
+    policy["spec"]["matchImageReferences"] = [{"glob": f"{stage.registry.host}/*"}]
+    other = f"docker.io/library/other:v1@sha256:{'0' * 64}"
+    found = [stage.review(policy, other, each).decision.allowed for each in (signed, unsigned)]
+    assert [True, False] == found
