@@ -1,4 +1,4 @@
-"""What an expression may use while it runs: limits, and the few things that are not pure.
+"""The runtime of expressions: limits, and the clock, randomness and name look-ups.
 
 Every evaluation gets one `Runtime`. Clock, randomness and name look-ups come through `ExpressionHost`, so that a run
 can be recorded and replayed; limits are counted in `Budget`, so that no policy can run or grow without end. This
@@ -26,7 +26,7 @@ BYTES_PER_STEP = 256
 
 
 class ExpressionHost(Protocol):
-    """The impure part of an expression's surroundings."""
+    """Clock, randomness and name look-ups for expressions."""
 
     def now(self) -> int:
         """Return the wall clock in nanoseconds since the Unix epoch."""
@@ -159,7 +159,7 @@ DEFAULT_SETTINGS: Final = EvaluationSettings()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Handed to every evaluation: `host` for impure questions, `budget` for limits, `settings` for all policies.
+    """The argument of every evaluation: `host` (clock, randomness), `budget` (limits), `settings` of all policies.
 
     `memory` holds answers that must not change within one review, such as the digest of a tag.
     """

@@ -1,9 +1,10 @@
-"""The Common Expression Language as Kubernetes and Kyverno speak it.
+"""The Common Expression Language in the dialect of Kubernetes and Kyverno.
 
     text ── lexer, parser, macros ──► tree ── checker ──► types ── planner ──► closures (+ generated pass-check)
 
 `Environment.compile(text)` gives a `Program`; `Program.evaluate(variables)` gives a value. Values are plain Python
-objects (see `values`). Libraries are declared in `libraries`; what they ask of the world goes through `CelHost`.
+objects (see `values`). Libraries are declared in `libraries`; everything they read from a cluster or
+a registry comes through `CelHost`.
 This package must never know a policy, and never do I/O.
 """
 

@@ -37,7 +37,7 @@ Version: TypeAlias = tuple[int, ...]
 class Overload:
     """One signature of a function, with what runs it.
 
-    `work` are the steps that a call takes, asked and charged before it (see `work`); no overload is without.
+    `work` computes the steps of a call, which are charged before it (see `work`); every overload has one.
     `cost` gives the cost of a call as cel-go counts it, from arguments and result (None = 1); with `resolved_only` it
     counts only where the checker found this overload alone (cel-go charges built-in overloads by id). `in_context`
     functions get the `Evaluation` as first argument; `metered` ones use no more of it than the budget. `pattern` is

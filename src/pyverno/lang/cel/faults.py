@@ -1,8 +1,8 @@
-"""Errors about operands, and what becomes of exceptions that a function did not mean.
+"""Errors about operands, and the conversion of unexpected exceptions of functions into typed errors.
 
-Operands may be data of a request, and what a policy says of them is read by many: an error tells of operands by type or
-length alone. Where all operands are written in the expression itself, the call shows them, in cel-go's words. This
-module must never put a value into `message`.
+Operands may be data of a request, and many people read the messages of a policy: an error describes operands by type or
+length only. Where all operands are literals of the expression, the call shows them, in cel-go's words. This module must
+never put a value into `message`.
 """
 
 from __future__ import annotations

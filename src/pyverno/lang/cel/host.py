@@ -1,8 +1,7 @@
-"""What Kyverno's and the authorizer's libraries ask of the world, as one narrow protocol.
+"""The narrow protocol through which Kyverno's and the authorizer's libraries reach a cluster, HTTP and registries.
 
-The engine hands an implementation to every evaluation; confinement (namespaced policies, egress, permissions) is its
-duty and happens there, never in a library, and so does counting the questions of a review. Its errors are HostErrors,
-whose texts reach the policy author. This module must never do what it describes.
+The engine passes an implementation to every evaluation. The implementation confines calls (namespaced policies, egress,
+permissions) and counts them; a library never does. Its errors are HostErrors, whose texts reach the policy author.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ class Decision:
 
 
 class CelHost(Protocol):
-    """The world behind the libraries `resource`, `http`, `globalContext`, `image`, `generator`, `authorizer`."""
+    """Implements the calls of the libraries `resource`, `http`, `globalContext`, `image`, `generator`, `authorizer`."""
 
     def get_resource(self, api_version: str, resource: str, namespace: str | None, name: str) -> JSONObject | None:
         """Return an object, or None when it does not exist; `resource` is `plural` or `plural/subresource`.
 
-        `namespace` is None in a namespaced policy, whose own namespace is meant, and empty for no namespace.
+        `namespace` None means the policy's own namespace (in a namespaced policy); empty means no namespace.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Messages: struct types whose fields always have a value, the zero of their type while nobody sets them.
+"""Messages: struct types whose fields always have a value, by default the zero of their type.
 
 So are protobuf messages and Go structs in CEL: `has(x.f)` tells whether a field differs from its zero, `x.f` never
 fails. A document becomes a message by `read`, which checks names and types. This module must never know a message by
@@ -63,7 +63,7 @@ class MessageTypes(DeclaredTypes):
         return self._message(name, value, "")
 
     def zero(self, declared: Type) -> Value:
-        """Return the value of a field that nobody set."""
+        """Return the default value of a field."""
         if declared.kind == "struct":
             return self.construct(declared.name, {})
         make = _ZEROS.get(declared.kind, dict)

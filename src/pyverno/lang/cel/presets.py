@@ -1,6 +1,6 @@
 """The environments that policies use: plain CEL, Kubernetes by version, Kyverno by policy kind.
 
-Variables (`object`, `request`, ...) are added by whoever compiles a policy. This module must never declare a
+The compiler of policies adds variables (`object`, `request`, ...). This module must never declare a
 function.
 """
 
@@ -115,7 +115,7 @@ def _versioned(version: tuple[int, int]) -> tuple[Library, ...]:
 
 @lru_cache(maxsize=32)
 def kubernetes_environment(version: tuple[int, int] = NEWEST, *, mutation: bool = False) -> Environment:
-    """Return the environment of a Kubernetes version (1.27 to 1.37), with the mutation types when asked.
+    """Return the environment of a Kubernetes version (1.27 to 1.37), optionally with the mutation types.
 
     >>> kubernetes_environment((1, 32)).compile("quantity('1k').asInteger()").evaluate({})
     1000
@@ -213,7 +213,7 @@ def authz_environment(mode: str) -> Environment:
 
 
 def read_check_request(mode: str, payload: JSON) -> StructValue:
-    """Return the authorization request that a document holds; raises DocumentError for what is none of that mode.
+    """Return the authorization request in a document; raises DocumentError for a document that is not of that mode.
 
     >>> read_check_request("HTTP", {"attributes": {"method": "GET"}}).fields["attributes"].fields["method"]
     'GET'

@@ -181,7 +181,7 @@ class Program:
     def pass_check(self) -> Callable[[Mapping[str, Value]], bool] | None:
         """Return the generated pass-check, or None when the expression has parts that it does not cover.
 
-        The law: when it returns True, `evaluate` returns True; False or any exception says nothing.
+        The law: when it returns True, `evaluate` returns True; False or an exception proves nothing.
         """
         return compile_pass_check(self.checked, limit=self.settings.cost_limit)
 

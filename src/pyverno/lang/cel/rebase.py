@@ -22,8 +22,8 @@ __all__ = ["look_deeper"]
 def look_deeper(checked: Checked, places: Sequence[int], steps: Sequence[str]) -> Checked | None:
     """Return the checked tree after `.step.step` was put into the text at these places, in ascending order.
 
-    Each place must be the end of a name of no known type whose field is selected there; otherwise there is None. The
-    nodes are made when they are first asked for: many copies never meet a request.
+    Each place must be the end of a name of no known type whose field is selected there; otherwise the result is None.
+    The nodes are made on first use: many copies never meet a request.
 
     >>> from pyverno.lang.cel import STANDARD, types
     >>> environment = STANDARD.with_variables({"object": types.DYN})

@@ -115,7 +115,7 @@ _written: WeakValueDictionary[str, Pattern] = WeakValueDictionary()
 
 def _made(text: str) -> Pattern:
     pattern = Pattern(text)
-    # RE2's wrapper keeps what it compiled last, for whoever asks again
+    # RE2's wrapper caches the patterns that it compiled last
     purge()
     return pattern
 
@@ -124,7 +124,7 @@ _recent: Final = lru_cache(maxsize=MAX_KEPT)(_made)
 
 
 def kept_pattern(text: str) -> Pattern:
-    """Return a compiled pattern that a policy writes: it is found again for as long as somebody holds it."""
+    """Return the compiled pattern of a policy's literal; it is cached as long as a reference to it exists."""
     pattern = _written.get(text)
     if pattern is None:
         pattern = _written[text] = _recent(text) if len(text) <= LONGEST_KEPT else _made(text)

@@ -51,7 +51,7 @@ class Type:
     nullable: bool = False
 
     def __hash__(self) -> int:
-        # not of everything that equality is about: types are keys often, and seldom differ in the rest alone
+        # not of all fields that equality compares: types are often keys and seldom differ in the others alone
         return hash((self.kind, self.name))
 
     def __str__(self) -> str:

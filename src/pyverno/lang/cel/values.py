@@ -62,8 +62,8 @@ def no_such_overload() -> EvaluationError:
 def lacking(function: str, value: Value, *kinds: type) -> EvaluationError:
     """Return the error of a function whose first operand has to be of some kinds.
 
-    cel-go: what has methods (texts, durations, timestamps) is asked for one of this name, and has none; nothing is
-    named then, and neither where the first operand is of the kinds and another one does not fit.
+    cel-go: values with methods (texts, durations, timestamps) lack one of this name; the error then names nothing, and
+    neither does it where the first operand is of the kinds and another one does not fit.
     """
     kind = type(value)
     if kind in kinds or kind in (str, Duration, Timestamp):
@@ -72,7 +72,7 @@ def lacking(function: str, value: Value, *kinds: type) -> EvaluationError:
 
 
 def no_such_key(key: Value) -> EvaluationError:
-    """Return the error for a key that a map does not have; what can be no key is told by its type alone."""
+    """Return the error for a key that a map does not have; an invalid key is described by its type alone."""
     if isinstance(key, (dict, list, tuple)):
         kind = "map[string]interface {}" if isinstance(key, dict) else "[]interface {}"
         return EvaluationError(f"invalid qualifier type: {kind}")
@@ -284,7 +284,7 @@ _SCALARS: Final = frozenset({str, int, Uint, float, bool, bytes, type(None)})
 def equals(left: Value, right: Value, charge: Callable[[int], None] | None = None) -> bool:
     """Return whether two values are equal as CEL sees it: numbers by value, bools only to bools, NaN to nothing.
 
-    `charge` is told how many parts a list or map has before they are compared, and may raise.
+    `charge` gets the number of parts of a list or map before they are compared, and may raise.
 
     >>> equals(1, 1.0), equals(1, True), equals([1, {"a": None}], [1.0, {"a": None}])
     (True, False, True)

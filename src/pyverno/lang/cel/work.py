@@ -1,9 +1,9 @@
 """What calls take: the steps that a function needs for its operands, declared beside its signatures.
 
-A step is about a microsecond of one processor. The call site asks for the steps before the call, and charges them to
-the budget of the review; they are no part of the cost that cel-go counts. A call whose steps are more than
-`LONGEST_CALL` is refused, because nothing could stop it. What a function finds out only while it runs (matches, equal
-parts), it charges itself. This module must never evaluate anything.
+A step is about a microsecond of one processor. The call site charges the steps to the
+budget of the review before the call; they are not part of the cost that cel-go counts. A call of more than
+`LONGEST_CALL` steps is rejected, because nothing could stop it. Work that becomes known only during a call (matches,
+equal parts) is charged by the function itself. This module must never evaluate anything.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Expression:
         `data` is a JSON value or a dict subclass that loads lazily by `__missing__` (and offers `materialise()`);
         `holes` are the values of the nested variables. Raises UnknownKeyError when the result is a key that a map
         lacks, EvaluationError for every other failure of the expression, BudgetExceededError when it uses too much,
-        and HostError when it asks something of the world that fails.
+        and HostError when a call to the host fails.
 
         >>> compile_expression("spec.containers[].name").evaluate({"spec": {"containers": [{"name": "a"}]}}, Runtime())
         ['a']

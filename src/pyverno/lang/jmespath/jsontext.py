@@ -14,7 +14,7 @@ from pyverno.lang.runtime import Budget
 __all__ = ["read_json"]
 
 _WEIGHT: Final = 8
-"""A value in memory takes about so many times the bytes of its text."""
+"""Size of a value in memory, as a multiple of the bytes of its text."""
 
 
 def read_json(text: str, budget: Budget, problem: str) -> JSON:

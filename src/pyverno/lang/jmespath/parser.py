@@ -351,7 +351,7 @@ def _is_hole(token: Token) -> bool:
 
 
 def _mark_bare_holes(text: str) -> str:
-    """Make every hole outside of the texts of a JSON literal a text of its own, told apart by its first mark."""
+    """Quote every placeholder outside the texts of a JSON literal; its first mark distinguishes it from other texts."""
     parts = re.split(r'("(?:\\.|[^"\\])*")', text)
     parts[::2] = [HOLE.sub(f'"{BARE_MARK}\\1{HOLE_END}"', part) for part in parts[::2]]
     return "".join(parts)

@@ -97,7 +97,7 @@ def compile_leaf(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
 
 
 def literal_texts(pattern: str) -> frozenset[str] | None:
-    """Return the texts that a leaf made of plain alternatives accepts; None when it is any more than that.
+    """Return the texts that a leaf of plain alternatives accepts; None for any other leaf.
 
     >>> sorted(literal_texts("RuntimeDefault | Localhost"))
     ['Localhost', 'RuntimeDefault', 'RuntimeDefault | Localhost']

@@ -79,11 +79,11 @@ def compile_overlay(overlay: JSON) -> Overlay:
 
 
 class _ConditionError(Exception):
-    """A condition does not hold for the element at hand."""
+    """A condition does not hold for the current element."""
 
 
 class _GlobalConditionError(_ConditionError):
-    """A global condition does not hold for the element at hand."""
+    """A global condition does not hold for the current element."""
 
 
 class _Made(dict[str, JSON]):

@@ -1,6 +1,6 @@
 """Condition operators: KEY operator VALUE, as preconditions and deny conditions use them.
 
-Each operator is compiled for one value and then asked about keys; types that do not fit are simply false. This module
+Each operator is compiled for one value and then tests keys; types that do not fit are false. This module
 must never raise for any key or value, nor know where they come from.
 """
 
@@ -101,7 +101,7 @@ def compile_operator(name: str, value: JSON, sides: Sides = BOTH_SIDES) -> Check
 
 
 def operator(name: str, sides: Sides = BOTH_SIDES) -> Callable[[JSON, JSON], bool] | None:
-    """Return the operator as a function of key and value, or None when there is none of that name.
+    """Return the operator as a function of key and value, or None for an unknown name.
 
     >>> operator("GreaterThan")("1h", 3599)
     True

@@ -1,7 +1,7 @@
 """AnyIn, AllIn, AnyNotIn, AllNotIn, and the deprecated In and NotIn.
 
-Everything is compared as text. Wildcards count on either side, but in the negated operators only where `Sides` says so:
-there a wildcard excuses, and what a requester wrote must not. They must never hold for a null or map key.
+Everything is compared as text. Wildcards count on either side, but in the negated operators only where `Sides` allows:
+there a wildcard exempts, and text of a requester must not. They must never hold for a null or map key.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _strings(decoded: JSON) -> list[str] | None:
 
 
 def _holds(texts: Iterable[str], sides: Sides = BOTH_SIDES) -> Test:
-    """Return the test whether a key matches one of the texts, either side being the pattern where `sides` says so."""
+    """Return the test whether a key matches one of the texts; `sides` decides which side may be a pattern."""
     members = tuple(texts)
     written = frozenset(members) if sides.value_is_pattern else sides.written
     wild = tuple(text for text in members if text in written and has_wildcard(text))

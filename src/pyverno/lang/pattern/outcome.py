@@ -1,6 +1,6 @@
-"""What a match says: pass, fail at a path, skip, or error; and the problem that it found on the way.
+"""Outcome of a match (pass, fail at a path, skip, or error) and the problem that caused it.
 
-Problems are cheap to make and render their text only when somebody reads it, because most of them are dropped (list
+Problems are cheap to make and render their text only when it is read, because most of them are dropped (list
 elements that do not apply, candidates of an existence anchor). This module must never decide a match.
 """
 
@@ -56,7 +56,7 @@ class Problem(NamedTuple):
     @classmethod
     def skip(cls, cause: Cause, path: Path | None, describe: Callable[[], str]) -> Problem:
         """Make a problem that means "does not apply"."""
-        return cls(cause, path, describe, True)  # the one place that says so
+        return cls(cause, path, describe, True)  # the one place that decides so
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """Validation patterns: compile once, then match resources.
 
 `Pattern.match` is exact: verdict, path and text of the upstream engine. `Pattern.passes` is a generated function for
-the common case that everything is fine, `Pattern.failing_path` one for most of what is not. Each is made when it is
-first asked for: most policies of a cluster never need the exact closures, which take more memory than all else. What a
-rule makes of the outcome is not for this module to know.
+the common case that everything is fine, `Pattern.failing_path` one for most of what is not. Each is made on first
+use: most policies of a cluster never need the exact closures, which take more memory than everything else.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Pattern:
 
     @property
     def passes(self) -> PassCheck | None:
-        """The generated pass-check, made on first use: True means that `match` gives PASS, anything else nothing.
+        """The generated pass-check, made on first use: True means that `match` gives PASS, all else proves nothing.
 
         None when there is none for this pattern.
 
@@ -77,7 +76,7 @@ class Pattern:
     def failing_path(self) -> FailPath | None:
         """The generated function that gives the path of a FAIL, "" for PASS, or raises; made on first use.
 
-        None when there is none for this pattern; then, and when it raises, `match` must be asked.
+        None when this pattern has none; then, and when it raises, `match` decides.
 
         >>> compile_pattern({"spec": {"hostPID": False}}).failing_path({"spec": {"hostPID": True}})
         '/spec/hostPID/'

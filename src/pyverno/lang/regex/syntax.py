@@ -1,4 +1,4 @@
-"""Takes an RE2 expression apart into what is needed to make a matching text.
+"""Parses an RE2 expression into the tree from which a matching text is generated.
 
 RE2 has accepted the expression before, so this reader reports no syntax errors of its own.
 """

@@ -25,7 +25,7 @@ _OLD_OBJECT = ("request.object", "request.oldObject")
 class ExpressionText:
     """A compiled expression; `inner` are the nested variables with the numbers of the holes they read and fill.
 
-    `on_delete` is the same query with `request.object` read as `request.oldObject`, None when it says nothing of it.
+    `on_delete` is the same query with `request.object` read as `request.oldObject`, None when it does not mention it.
     `is_variable` tells that the text is one variable as a whole, whose value stands for itself.
     """
 

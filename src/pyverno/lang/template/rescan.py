@@ -1,6 +1,6 @@
 """Compatibility: templates whose values are scanned for variables again, as Kyverno does.
 
-Off unless asked for, because it lets data act as a template. Every round looks at the deadline and at the size of the
+Off by default, because it lets data act as a template. Every round looks at the deadline and at the size of the
 text, and there are at most 16 of them. Nothing else may import this module's way of reading values.
 """
 

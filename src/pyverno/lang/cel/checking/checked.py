@@ -60,7 +60,7 @@ class Checked:
         return self._type or self.types[self.root.id]
 
     def later(self, make: Callable[[], tuple[ast.Node, dict[int, Type]]]) -> Checked:
-        """Return what differs from this in its nodes and their types, which are made when they are first asked for."""
+        """Return a copy with other nodes and types, which are made on first use."""
         checked = Checked.__new__(Checked)
         known = {
             "references": self.references,
@@ -79,7 +79,7 @@ class Checked:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> ast.Node | dict[int, Type]:
-            # asked only for a slot that is empty
+            # called only for an empty slot
             if name not in ("root", "types"):
                 raise AttributeError(name)
             root, types = self._make()

@@ -158,7 +158,7 @@ _SCALARS: Final[Mapping[str, Type]] = {"boolean": BOOL, "integer": INT, "number"
 class SchemaTypes:
     """Struct types out of OpenAPI schemas, named by their path from a root type.
 
-    `roots` are schemas by type name; `resolve` finds the schema of a `$ref`. Types are built as they are asked for. A
+    `roots` are schemas by type name; `resolve` finds the schema of a `$ref`. Types are built on first use. A
     schema without a known type, int-or-string and objects that preserve unknown fields are dyn.
 
     >>> types = SchemaTypes({"Pod": {"type": "object", "properties": {"n": {"type": "integer"}}}})

@@ -1,6 +1,6 @@
-"""What a pass-check must know of an expression before it is written: constants, loops, tests, and equal meaning.
+"""Facts about an expression that the generator of pass-checks needs: constants, loops, tests, and equal meaning.
 
-Questions about checked trees. This module must never write code.
+All functions read checked trees. This module must never write code.
 """
 
 from __future__ import annotations

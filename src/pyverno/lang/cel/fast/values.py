@@ -31,7 +31,7 @@ LONGEST_TEXT: Final = 1_024
 LONGEST_LIST: Final = 4_096
 DEAREST_CALL: Final = 2_048
 LONGEST_CALL: Final = 256
-"""Steps of the longest call: nobody charges them here."""
+"""Steps of the longest call in generated code, which charges none."""
 
 _OR_VALUE: Final = frozenset({"orValue", "__orValueCompat__"})
 
@@ -171,7 +171,7 @@ class ValueWriter(VariableWriter):
     def _or_value(self, holder: ast.Node, default: ast.Node, indent: int, *, lenient: bool) -> str:
         """Write `a.?b.?c.orValue(d)`; the default is computed in any case, because its errors count.
 
-        `lenient`: what is not optional stays as it is.
+        With `lenient`, a value that is not optional stays as it is.
         """
         self.charge(2)
         if not self.is_optional(holder):

@@ -1,6 +1,6 @@
-"""The authorizer library: may somebody do something?
+"""The authorizer library: access checks of users and service accounts.
 
-Builder values collect a question; `check` asks it of the world. This module must never answer by itself.
+Builder values collect the attributes of a check; `check` sends it to the host. This module must never decide by itself.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def check_(evaluation: Evaluation, question: Value, verb: str) -> Answer:
     except HostError as error:
         return Answer(Decision(allowed=False, error=error.message))
     except EvaluationError as error:
-        raise OperandError("the authorizer cannot be asked this", error.message) from None
+        raise OperandError("the authorizer does not support this check", error.message) from None
 
 
 @function("allowed", f"{Answer.cel_type}.() -> bool", work=instant)

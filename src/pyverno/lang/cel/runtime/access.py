@@ -1,7 +1,7 @@
 """Reading parts of values: fields, indexes, presence, and what a loop runs over.
 
 Optional values pass selection on to what they hold. A map may be a dict subclass that loads its values lazily: it is
-read with `value[name]` and asked with `in`. This module must never convert a document.
+read with `value[name]` and tested with `in`. This module must never convert a document.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def field(value: Value, name: str) -> Value:
             raise EvaluationError(f"no such field '{name}'") from None
     if isinstance(value, (list, tuple)):
         raise EvaluationError("unsupported index type 'string' in list")
-    # cel-go: what holds no fields, null too, lacks the one that is asked for
+    # cel-go: a value without fields, null too, lacks every field
     raise no_such_key(name)
 
 

@@ -38,7 +38,7 @@ _EXACT: Final[dict[str, type]] = {
 
 
 _UNNAMED: Final = frozenset({"contains", "endsWith", "find", "findAll", "matches", "or", "startsWith"})
-"""Functions that look at their values themselves, and do not say who they are."""
+"""Functions that check the types of their operands themselves; their errors do not name the function."""
 
 
 def accepts(type_: Type) -> Guard | None:

@@ -74,7 +74,7 @@ class Traced:
 
 
 class Evaluation:
-    """What a function may use while it runs: the runtime, the world behind the libraries, the cost counter."""
+    """The resources of a running function: the runtime, the host behind the libraries, the cost counter."""
 
     __slots__ = ("frame", "host", "limit", "runtime", "trace")
 

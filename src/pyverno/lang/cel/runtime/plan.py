@@ -223,7 +223,7 @@ class _Planner:
             made = special(resolution, args, cost, self._rules.folds_constants)
             return Step(made.run, made.cost, is_written=True) if is_written else made
         self._keep_pattern(resolution.overloads[0].pattern, args)
-        # what asks the world gives data, whatever it is asked with
+        # a call to the host returns data, whatever its operands are
         gives_data = any(overload.in_context and not overload.metered for overload in resolution.overloads)
         step = Step(
             call_run(resolution.function, resolution.overloads, args, is_written=is_written),
@@ -235,7 +235,7 @@ class _Planner:
         return step
 
     def _keep_pattern(self, position: int, args: tuple[Step, ...]) -> None:
-        """Compile a regular expression that is written in the expression; what is none fails when it is used."""
+        """Compile a regular expression that is a literal of the expression; an invalid one fails when it is used."""
         text = args[position].constant if 0 <= position < len(args) else None
         if isinstance(text, str):
             with suppress(EvaluationError):

@@ -145,4 +145,4 @@ class _Functions(Mapping[str, Function]):
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = _Functions()
-"""Every function by name, JMESPath's own first; Kyverno's `sum` stands in for the standard one."""
+"""Every function by name, JMESPath's own first; Kyverno's `sum` replaces the standard one."""

@@ -1,6 +1,6 @@
 """Functions about network addresses.
 
-Names are looked up by the runtime's world alone: this module must never open a socket.
+The runtime's host looks names up: this module must never open a socket.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def is_external_url(runtime: Runtime, url: str) -> JSON:
     except HostUnavailableError:
         raise
     except HostError:
-        # the text of the world names the host, which may come out of a value
+        # the error text names the host name, which may be data
         raise HostError("JMESPath function 'is_external_url': the host of argument #1 has no address") from None
     addresses = [_address(found) for found in found_addresses]
     return not any(found is None or _is_internal(found) for found in addresses)

@@ -1,6 +1,6 @@
 """The `random` function: makes a text that matches a regular expression.
 
-Randomness comes from the runtime's world alone, so that a run can be replayed.
+Randomness comes from the runtime's host alone, so that a run can be replayed.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ def to_array(_runtime: Runtime, value: JSON) -> JSON:
     standard=True,
 )
 def to_number(_runtime: Runtime, value: JSON) -> JSON:
-    """Read a number from a text; null when it is none or too large, and for anything but texts and numbers.
+    """Read a number from a text; null when it is not a number or too large, and for anything but texts and numbers.
 
     >>> to_number('1.5e3')
     1500

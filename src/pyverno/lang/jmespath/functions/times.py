@@ -1,6 +1,6 @@
 """Functions on times (RFC 3339 texts) and durations (Go texts).
 
-The clock is the runtime's world: this module must never read another one.
+The clock is that of the runtime's host: this module must never read another one.
 """
 
 from __future__ import annotations

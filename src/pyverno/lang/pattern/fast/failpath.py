@@ -1,9 +1,9 @@
 """Generated functions that tell whether a resource fits a pattern, and where it does not.
 
 Law: the path that is returned is the path of a FAIL of the exact match, "" means that the exact match gives PASS, and
-an exception says nothing. They exist for patterns of plain keys, equality and negation anchors, lists of one map and
+an exception proves nothing. They exist for patterns of plain keys, equality and negation anchors, lists of one map and
 scalars, which is what most rules are made of: the order of keys and all paths are then known beforehand. This module
-must never answer for anything else.
+must decline everything else.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class _Writer:
             if text in texts:
                 test += template
                 numbers.append(variable)
-        # a list fits when all its elements do; it is looked at first, because a set cannot be asked for it
+        # a list fits when all its elements do; it is tested first, because a list cannot be in a set
         whole = f"if not c{{}}(v{{}}) if type(v{{}}) is list else {test}:"
         self.refuse_if(whole, leaf, variable, variable, *numbers, place=place)
 

@@ -33,7 +33,7 @@ _MAX_INDENT = 40
 
 
 class MatchedPattern(Protocol):
-    """What a pass-check needs to know of a pattern."""
+    """The parts of a pattern that a pass-check needs."""
 
     @property
     def tree(self) -> JSON:
@@ -52,7 +52,7 @@ def compile_passes(pattern: MatchedPattern) -> PassCheck | None:
 
 
 def compile_any(patterns: Sequence[MatchedPattern]) -> PassCheck | None:
-    """Generate the pass-check of alternatives, of which one must pass; None when there is none to generate."""
+    """Generate the pass-check of alternatives, one of which must pass; None when they have no pass-check."""
     return fuse((tuple(patterns),))
 
 

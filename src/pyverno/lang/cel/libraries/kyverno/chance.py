@@ -1,6 +1,6 @@
 """Kyverno's libraries of time and chance: `time.now`, cron texts, random texts.
 
-Clock and randomness come from the runtime's world, so that a run can be recorded. This module must never read either
+Clock and randomness come from the runtime's host, so that a run can be recorded. This module must never read either
 by itself.
 """
 

@@ -1,8 +1,8 @@
-"""Kyverno's libraries that ask the world: resource, http, globalContext, image metadata, generator, verification.
+"""Kyverno's libraries that call the host: resource, http, globalContext, image metadata, generator, verification.
 
 Each call goes to the `CelHost` of the evaluation, which confines it; its errors become CEL errors with Kyverno's
-words in front. Functions exist in PascalCase and, since Kyverno 1.18, in camelCase. This module must never reach out
-by itself, and never put a response into an error.
+words in front. Functions exist in PascalCase and, since Kyverno 1.18, in camelCase. This module must never do I/O
+itself, and never put a response into an error.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class GVR:
 
 @contextmanager
 def _host_errors(prefix: str, *operands: Value) -> Iterator[None]:
-    """Turn errors of the world into CEL errors that start with a prefix.
+    """Turn errors of the host into CEL errors that start with a prefix.
 
     Such errors quote names and addresses: they are shown where the expression writes them, and hidden where it
     computes them. An OperandError brings both texts itself.
@@ -294,7 +294,7 @@ def _send(
 
 @_both_cases("Get", "get", f"{_HTTP}.(string) -> any", f"{_HTTP}.(string, {_LABELS}) -> any")
 def http_get(evaluation: Evaluation, client: LibraryContext, url: str, headers: Value = None) -> JSONObject:
-    """The JSON at a URL with `statusCode` added; other content is `body`, what is not JSON a null body."""
+    """The JSON at a URL with `statusCode` added; other content becomes `body`, which is null for what is not JSON."""
     return _send(evaluation, client, "GET", url, data=None, headers=headers or {})
 
 

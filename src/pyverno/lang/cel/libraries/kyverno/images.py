@@ -37,7 +37,7 @@ class Image:
 
 
 def parse_image(text: str) -> Image:
-    """Take a reference apart; raises EvaluationError for what is none.
+    """Parse an image reference; raises EvaluationError for an invalid one.
 
     >>> parse_image("nginx").repository
     'library/nginx'
