@@ -10,7 +10,7 @@ import copy
 import gc
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,10 +19,10 @@ import orjson
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.controllers.reports.contexts import Contexts
-from pyverno.controllers.reports.evaluation import Evaluator, ReportFilter, ScanContext
-from pyverno.controllers.reports.objects import Bucket, ObjectStore
+from pyverno.controllers.reports.evaluation import Evaluator, ReportFilter
+from pyverno.controllers.reports.objects import ObjectStore
 from pyverno.controllers.reports.plan import make_plan
-from pyverno.controllers.reports.slices import CHUNK, Slices
+from pyverno.controllers.reports.slices import CHUNK, Piece, Slices
 from pyverno.engine.host import NO_HOST
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
@@ -79,20 +79,22 @@ class _Scan:
 
     async def sweep(self) -> int:
         """Evaluate what is out of date, as the scanner does; return how many objects that were."""
-        evaluated = 0
+        evaluated, chunk = 0, list[Piece]()
         for bucket in self.store.buckets():
             context = self.contexts.find(bucket.key, bucket.gvk)
-            evaluated += await self._sweep_bucket(bucket, context)
-        return evaluated
+            work = [(uid, entry, entry.blob) for uid, entry in bucket.entries.items() if entry.context is not context]
+            for first in range(0, len(work), CHUNK):
+                chunk.append(Piece(bucket, context, work[first : first + CHUNK]))
+                if sum(len(piece.work) for piece in chunk) >= CHUNK:
+                    evaluated += await self._evaluate(chunk)
+                    chunk = []
+        return evaluated + await self._evaluate(chunk)
 
-    async def _sweep_bucket(self, bucket: Bucket, context: ScanContext) -> int:
-        work = [(uid, entry, entry.blob) for uid, entry in bucket.entries.items() if entry.context is not context]
-        for first in range(0, len(work), CHUNK):
-            async for (_, entry, _), evaluation, _ in self.slices.evaluate(
-                bucket, context, work[first : first + CHUNK]
-            ):
-                entry.context, entry.outcome = context, evaluation.outcome
-        return len(work)
+    async def _evaluate(self, pieces: Sequence[Piece]) -> int:
+        async for piece, evaluated in self.slices.evaluate(pieces):
+            for (_, entry, _), evaluation, _ in evaluated:
+                entry.context, entry.outcome = piece.context, evaluation.outcome
+        return sum(len(piece.work) for piece in pieces)
 
 
 @cache

@@ -159,7 +159,11 @@ class Engine:
                 for asked in step.otherwise:
                     self._ask(asked, course)
         return Review(
-            request, course.request.object, tuple(course.results), tuple(course.effects), tuple(course.faults)
+            request,
+            course.request.object,
+            tuple(course.results),
+            tuple(course.effects) if course.effects else (),
+            tuple(course.faults) if course.faults else (),
         )
 
     def _has_no_supplied_variables(self) -> bool:

@@ -231,6 +231,7 @@ class Request:
         namespace_labels: Mapping[str, str] | None = None,
         namespace_object: JSON = None,
         gvr: GVR | None = None,
+        settings: EvaluationSettings = DEFAULT_SETTINGS,
     ) -> Request:
         """Ask about an object as it stands in a cluster; nobody in particular is asking."""
         view = Resource(manifest)
@@ -245,6 +246,7 @@ class Request:
             namespace_labels=namespace_labels,
             namespace_object=namespace_object,
             is_background=True,
+            settings=settings,
         )
 
     @classmethod

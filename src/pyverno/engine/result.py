@@ -86,12 +86,8 @@ class ResourceRef:
         raw = raw if isinstance(raw, dict) else {}
         metadata = raw.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
-
-        def text(source: JSON, key: str) -> str:
-            value = source.get(key)
-            return value if isinstance(value, str) else ""
-
-        return cls(text(raw, "apiVersion"), text(raw, "kind"), text(metadata, "namespace"), text(metadata, "name"))
+        found = raw.get("apiVersion"), raw.get("kind"), metadata.get("namespace"), metadata.get("name")
+        return cls(*[each if isinstance(each, str) else "" for each in found])
 
     def __str__(self) -> str:
         return "/".join((self.namespace, self.kind, self.name)) if self.namespace else f"{self.kind}/{self.name}"

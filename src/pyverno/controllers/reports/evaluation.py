@@ -85,8 +85,9 @@ class ScanContext:
         labels, namespace = self.namespace_labels, self.namespace_object
         if self.gvr.resource == "namespaces" and not self.gvr.group:
             labels, namespace = labels_of(body), body
-        request = Request.from_live(body, namespace_labels=labels, namespace_object=namespace, gvr=self.gvr)
-        return request.with_settings(self.settings)
+        return Request.from_live(
+            body, namespace_labels=labels, namespace_object=namespace, gvr=self.gvr, settings=self.settings
+        )
 
 
 def labels_of(body: JSONObject) -> dict[str, str]:
@@ -141,11 +142,11 @@ class Evaluator:
         self._shown = shown
         self._outcomes: dict[object, tuple[Sequence[RuleResult], tuple[RuleResult, ...], Outcome]] = {}
 
-    def evaluate(self, body: JSONObject, context: ScanContext, host: Host) -> Evaluation:
-        """Evaluate one object; raises nothing that a policy or the world can cause."""
+    def evaluate(self, body: JSONObject, context: ScanContext, host: Host, began: float | None = None) -> Evaluation:
+        """Evaluate one object, since `began` (monotonic); raises nothing that a policy or the world can cause."""
         noting = NotingHost(host)
         request = context.request(body)
-        deadline = time.monotonic() + _SECONDS
+        deadline = (time.monotonic() if began is None else began) + _SECONDS
         found: Sequence[RuleResult] = (
             Engine(context.plan.checks, noting).review(request, SCAN, deadline=deadline).results
         )

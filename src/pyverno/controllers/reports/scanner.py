@@ -22,7 +22,7 @@ from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.objects import Bucket, BucketKey, Entry, ObjectStore, pack_uid, unpack_uid
 from pyverno.controllers.reports.plan import ScanPlan
 from pyverno.controllers.reports.settings import ScanSettings
-from pyverno.controllers.reports.slices import CHUNK, Slices, Work
+from pyverno.controllers.reports.slices import CHUNK, Evaluated, Piece, Slices
 from pyverno.engine.host import Host
 from pyverno.engine.request import EvaluationSettings
 from pyverno.engine.result import RuleResult
@@ -310,7 +310,10 @@ class Scanner:
                 self._is_sweeping = False
             self.seconds = time.monotonic() - began
 
-    def _chunks(self) -> Iterator[tuple[Bucket, ScanContext, list[Work]]]:
+    def _chunks(self) -> Iterator[list[Piece]]:
+        """Yield what has to be evaluated: up to `CHUNK` objects with bodies, or those of one bucket without."""
+        chunk: list[Piece] = []
+        room = CHUNK
         for bucket in list(self.store.buckets()):
             context = self._contexts.find(bucket.key, bucket.gvk)
             stale = [(uid, entry) for uid, entry in bucket.entries.items() if entry.context is not context]
@@ -318,15 +321,21 @@ class Scanner:
                 self._clear(bucket, context, stale)
                 continue
             work = [(uid, each, each.blob) for uid, each in stale if each.has_body]
-            for first in range(0, len(work), CHUNK):
-                yield bucket, context, work[first : first + CHUNK]
+            while work:
+                chunk.append(Piece(bucket, context, work[:room]))
+                room, work = room - len(work), work[room:]
+                if room <= 0:
+                    yield chunk
+                    chunk, room = [], CHUNK
             bare = [(uid, each, each.blob) for uid, each in stale if not each.has_body]
             if bare:
-                yield bucket, context, bare
+                yield [Piece(bucket, context, bare)]
+        if chunk:
+            yield chunk
 
-    async def _sweep(self, chunks: Iterator[tuple[Bucket, ScanContext, list[Work]]]) -> None:
-        for bucket, context, work in chunks:
-            await self._evaluate_all(bucket, context, work)
+    async def _sweep(self, chunks: Iterator[list[Piece]]) -> None:
+        for pieces in chunks:
+            await self._evaluate_all(pieces)
             await self._wait_for_room()
 
     async def _wait_for_room(self) -> None:
@@ -341,20 +350,27 @@ class Scanner:
             if entry.reported:
                 self._add(_id(bucket, uid))
 
-    async def _evaluate_all(self, bucket: Bucket, context: ScanContext, work: list[Work]) -> None:
+    async def _evaluate_all(self, pieces: list[Piece]) -> None:
         began = self._config_maps.changes
+        is_stored = pieces[0].work[0][1].has_body
+        found = self._slices.evaluate(pieces) if is_stored else self._slices.evaluate_listed(pieces[0])
         try:
-            async for (uid, entry, blob), evaluation, seconds in self._slices.evaluate(bucket, context, work):
-                if entry.blob is not blob:
-                    continue  # it changed meanwhile, and is evaluated again
-                self._keep(context, entry, evaluation, began)
-                self._callbacks.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
-                if evaluation.outcome.digest != entry.reported:
-                    id = _id(bucket, uid)
-                    self._fresh[id] = entry, context, blob, evaluation
-                    self._add(id)
+            async for piece, evaluated in found:
+                self._take(piece, evaluated, began)
         except (HostError, StatusError):  # of bodies that had to be listed
             asyncio.get_running_loop().call_later(_ERROR_SECONDS, self._dirty.set)
+
+    def _take(self, piece: Piece, evaluated: Sequence[Evaluated], began: int) -> None:
+        bucket, context = piece.bucket, piece.context
+        for (uid, entry, blob), evaluation, seconds in evaluated:
+            if entry.blob is not blob:
+                continue  # it changed meanwhile, and is evaluated again
+            self._keep(context, entry, evaluation, began)
+            self._callbacks.on_evaluated(evaluation.results, bucket.gvk, bucket.key.namespace, seconds)
+            if evaluation.outcome.digest != entry.reported:
+                id = _id(bucket, uid)
+                self._fresh[id] = entry, context, blob, evaluation
+                self._add(id)
 
     def _leave_unmatched(self) -> None:
         """Stop following resources that no policy matches any more, once their reports are written."""

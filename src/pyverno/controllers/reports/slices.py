@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyverno.cluster.client import Client, resource_path
 from pyverno.controllers.reports.evaluation import Evaluation, Evaluator, ScanContext
@@ -17,7 +17,7 @@ from pyverno.controllers.reports.objects import Bucket, Entry, ObjectStore, unpa
 from pyverno.engine.host import Host
 from pyverno.kube.json import JSONObject
 
-__all__ = ["CHUNK", "Slices", "Work"]
+__all__ = ["CHUNK", "Evaluated", "Piece", "Slices"]
 
 CHUNK: Final = 128
 """Objects that are handed to a thread at a time, and that a page of a list has."""
@@ -30,7 +30,16 @@ Work = tuple[bytes, Entry, bytes]
 Evaluated = tuple[Work, Evaluation, float]
 """The work, its results, and how many seconds they took."""
 
-Body = Callable[[Work], JSONObject | None]
+
+class Piece(NamedTuple):
+    """Objects of one bucket that are evaluated with the same context."""
+
+    bucket: Bucket
+    context: ScanContext
+    work: Sequence[Work]
+
+
+Body = Callable[[Piece, Work], JSONObject | None]
 
 
 class Slices:
@@ -57,26 +66,27 @@ class Slices:
         found = await loop.run_in_executor(self._pool, self._evaluator.evaluate, body, context, host)
         return found, time.monotonic() - began
 
-    async def evaluate(self, bucket: Bucket, context: ScanContext, work: Sequence[Work]) -> AsyncIterator[Evaluated]:
-        """Yield the results for objects of a bucket, either all with bodies in memory or none.
+    async def evaluate(self, pieces: Sequence[Piece]) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
+        """Yield the results for objects whose bodies are in memory, a part of a piece at a time."""
+        async for each in self._in_slices(pieces, self._stored):
+            yield each
 
-        Raises HostError and StatusError when bodies cannot be read.
-        """
-        if work[0][1].has_body:
-            gvr = bucket.key.gvr
-            async for each in self._in_slices(context, work, lambda one: self._store.unpack(gvr, one[2])):
-                yield each
-            return
-        by_uid = {unpack_uid(each[0]): each for each in work}
-        async for items in self._pages(bucket):
+    async def evaluate_listed(self, piece: Piece) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
+        """Yield the results for objects whose bodies are not in memory; raises HostError, StatusError for a list."""
+        by_uid = {unpack_uid(each[0]): each for each in piece.work}
+        async for items in self._pages(piece.bucket):
             bodies = {item["metadata"]["uid"]: item for item in items}
             listed = [by_uid[uid] for uid in bodies if uid in by_uid]
 
-            def body(one: Work, bodies: dict[str, JSONObject] = bodies) -> JSONObject | None:
+            def body(_piece: Piece, one: Work, bodies: dict[str, JSONObject] = bodies) -> JSONObject | None:
                 return bodies[unpack_uid(one[0])]
 
-            async for each in self._in_slices(context, listed, body):
-                yield each
+            if listed:
+                async for each in self._in_slices([piece._replace(work=listed)], body):
+                    yield each
+
+    def _stored(self, piece: Piece, one: Work) -> JSONObject | None:
+        return self._store.unpack(piece.bucket.key.gvr, one[2])
 
     async def _pages(self, bucket: Bucket) -> AsyncIterator[list[JSONObject]]:
         query = {"limit": str(CHUNK)}
@@ -90,24 +100,37 @@ class Slices:
                 return
             query = {"limit": str(CHUNK), "continue": following}
 
-    async def _in_slices(self, context: ScanContext, work: Sequence[Work], body: Body) -> AsyncIterator[Evaluated]:
-        loop, host, rest = asyncio.get_running_loop(), self._host(), work
+    async def _in_slices(self, pieces: Sequence[Piece], body: Body) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
+        loop, host, rest = asyncio.get_running_loop(), self._host(), pieces
         while rest:
-            done = await loop.run_in_executor(self._pool, self._evaluate_some, context, rest, body, host)
-            rest = rest[len(done) :]
+            done = await loop.run_in_executor(self._pool, self._evaluate_some, rest, body, host)
             for each in done:
                 yield each
+            rest = _rest_of(rest, done)
 
-    def _evaluate_some(self, context: ScanContext, work: Sequence[Work], body: Body, host: Host) -> list[Evaluated]:
+    def _evaluate_some(
+        self, pieces: Sequence[Piece], body: Body, host: Host
+    ) -> list[tuple[Piece, Sequence[Evaluated]]]:
         """Evaluate as much of the work as one slice of time holds, in a thread."""
-        found: list[Evaluated] = []
+        done: list[tuple[Piece, Sequence[Evaluated]]] = []
+        evaluate = self._evaluator.evaluate
         began = time.monotonic()
         end = began + _SLICE_SECONDS
-        for each in work:
-            evaluation = self._evaluator.evaluate(body(each) or {}, context, host)
-            now = time.monotonic()
-            found.append((each, evaluation, now - began))
-            began = now
-            if now > end:
-                break
-        return found
+        for piece in pieces:
+            found: list[Evaluated] = []
+            done.append((piece, found))
+            for each in piece.work:
+                evaluation = evaluate(body(piece, each) or {}, piece.context, host, began)
+                now = time.monotonic()
+                found.append((each, evaluation, now - began))
+                began = now
+                if now > end:
+                    return done
+        return done
+
+
+def _rest_of(pieces: Sequence[Piece], done: Sequence[tuple[Piece, Sequence[Evaluated]]]) -> list[Piece]:
+    """Return what is left of pieces of which all but the last one done are complete."""
+    last, found = done[-1]
+    left = [last._replace(work=last.work[len(found) :])] if len(found) < len(last.work) else []
+    return [*left, *pieces[len(done) :]]

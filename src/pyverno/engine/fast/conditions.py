@@ -17,6 +17,7 @@ from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath.fast.expressions import NoShortcutError, write_expression
 from pyverno.lang.pattern.operators import compile_operator, operator
+from pyverno.lang.pattern.operators_equality import is_mere_text
 from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
@@ -27,6 +28,15 @@ __all__ = ["Answers", "compile_denial", "compile_denial_of_each"]
 
 _OBJECT = ("request", "object")
 _ELEMENT = ("element",)
+_EQUALS = frozenset({"Equal", "Equals"})
+_SHORT = 256
+_SAME = "v{} = v{} == c{} if type(v{}) is str and len(v{}) <= c{} else c{}(v{})"
+_COMPARED_AS_TEXT = {
+    "Equal": _SAME,
+    "Equals": _SAME,
+    "NotEqual": _SAME.replace("==", "!="),
+    "NotEquals": _SAME.replace("==", "!="),
+}
 
 Results = Sequence[RuleResult]
 
@@ -129,7 +139,14 @@ class _Writer:
             return check(as_float(value))
 
         exact = self.source.constant(affordable)
-        if name == "AnyNotIn" and _are_plain_texts(fixed):
+        if name in _EQUALS and isinstance(fixed, bool):
+            template = "v{} = v{} is c{} if type(v{}) is bool else c{}(v{})"
+            self.source.line(indent, template, holds, found, self.source.constant(fixed), found, exact, found)
+        elif name in _COMPARED_AS_TEXT and isinstance(fixed, str) and is_mere_text(fixed):
+            template = _COMPARED_AS_TEXT[name]
+            longest, text = self.source.constant(_SHORT), self.source.constant(fixed)
+            self.source.line(indent, template, holds, found, text, found, found, longest, exact, found)
+        elif name == "AnyNotIn" and _are_plain_texts(fixed):
             knows_all = self.source.constant(frozenset(fixed).issuperset)
             template = "v{} = not (type(v{}) is list and c{}(v{})) and c{}(v{})"
             self.source.line(indent, template, holds, found, knows_all, found, exact, found)

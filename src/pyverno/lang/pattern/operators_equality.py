@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyverno.kube.json import JSON, equal, is_number
-from pyverno.kube.wildcard import compile_wildcard
+from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.operators_membership import BOTH_SIDES, Sides
 from pyverno.lang.pattern.operators_values import duration_of, float_of, integer_of, quantity_of, seconds_of
 
-__all__ = ["compile_equals", "compile_not_equals"]
+__all__ = ["compile_equals", "compile_not_equals", "is_mere_text"]
 
 Check = Callable[[JSON], bool]
+
+_SHORT = 256
 
 
 def compile_equals(value: JSON) -> Check:
@@ -44,6 +46,16 @@ def compile_not_equals(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
     return lambda key: key is not None and not equals(key)
 
 
+def is_mere_text(value: str) -> bool:
+    """Tell whether the texts that equal a value are that value alone.
+
+    >>> is_mere_text("windows"), is_mere_text("win*"), is_mere_text("1Gi"), is_mere_text("1h"), is_mere_text("0")
+    (True, False, False, False, False)
+    """
+    is_short = len(value) <= _SHORT
+    return is_short and not has_wildcard(value) and duration_of(value) is None and quantity_of(value) is None
+
+
 def _equals_number(value: float) -> Check:
     seconds = seconds_of(value)
 
@@ -62,8 +74,12 @@ def _equals_text(value: str, matches: Callable[[str], bool] | None = None) -> Ch
     integer = integer_of(value)
     number = float_of(value)
     matches = matches or compile_wildcard(value)
+    is_plain = duration is None and quantity is None
 
     def equals(key: str) -> bool:
+        if is_plain:
+            # a quantity equals no text that is none; most keys differ, and are not parsed
+            return matches(key) and quantity_of(key) is None
         if duration is not None and key != "0" and (key_duration := duration_of(key)) is not None:
             return key_duration == duration
         if (key_quantity := quantity_of(key)) is not None:
