@@ -260,14 +260,9 @@ def _wide_init(
     defaults = {each.name: each.default for each in arguments if not each.is_required}
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:  # noqa: N807  # it is the method
-        if values:
-            given = dict(zip(positional, values, strict=False))
-            values_of = {**defaults, **given, **named}
-            is_refused = len(values) > len(positional) or not given.keys().isdisjoint(named)
-        else:
-            given, is_refused = {}, False
-            values_of = {**defaults, **named}
-        if is_refused or values_of.keys() != known:
+        given = dict(zip(positional, values, strict=False)) if values else {}
+        values_of = {**defaults, **given, **named}
+        if values_of.keys() != known or (values and (len(values) > len(positional) or given.keys() & named.keys())):
             raise TypeError(_argument_error(plan, arguments, given, named))
         # each setter returns None, so that all are called
         any(map(call, setters, repeat(self), map(values_of.__getitem__, names)))
