@@ -100,4 +100,4 @@ def _options(config: dict[str, Any], folder: Path) -> ApplyOptions:
             flags[_PLAIN[name]] = tuple(value) if isinstance(value, list) else value
         else:
             raise NotRun(f"the row sets `{name}`, which this adapter does not know")
-    return ApplyOptions(**flags)
+    return ApplyOptions(**flags, compat="kyverno")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pyverno.errors import PyvernoError, UsageError
 
-__all__ = ["Exit", "closed_pipe", "guarded", "report_error", "report_warning", "unknown_command"]
+__all__ = ["Exit", "closed_pipe", "guarded", "report_error", "report_note", "report_warning", "unknown_command"]
 
 
 class Exit(Exception):  # noqa: N818 - not an error: the exit code of a command that has printed everything
@@ -30,6 +30,11 @@ def report_error(error: PyvernoError | str) -> None:
 def report_warning(text: str) -> None:
     """Write one warning to stderr."""
     sys.stderr.write(f"warning: {text}\n")
+
+
+def report_note(text: str) -> None:
+    """Write one remark to stderr."""
+    sys.stderr.write(f"note: {text}\n")
 
 
 def unknown_command(name: str, path: str) -> UsageError:

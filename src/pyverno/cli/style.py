@@ -19,6 +19,9 @@ _RESULTS = {
 }
 
 
+_ROLES = {"file": "\x1b[1m", "note": "\x1b[2m"}
+
+
 class Style:
     """Paints words, or leaves them as they are.
 
@@ -40,6 +43,15 @@ class Style:
         colour = _RESULTS.get(text.strip()) if self.is_coloured else None
         return f"{colour}{text}{_RESET}" if colour else text
 
+    def role(self, text: str, role: str) -> str:
+        """Paint a part of a finding: `file`, `note`, or a status (`fail`).
+
+        >>> Style(True).role("pod.yaml:1:1", "file")
+        '\\x1b[1mpod.yaml:1:1\\x1b[0m'
+        """
+        colour = (_ROLES.get(role) or _RESULTS.get(role.title())) if self.is_coloured else None
+        return f"{colour}{text}{_RESET}" if colour else text
+
     def cells(self, column: int) -> Callable[[int, str], str]:
         """Return a painter of table cells that colours only the column with the results."""
 
@@ -50,5 +62,6 @@ class Style:
 
 
 def style_for(stream: TextIO, *, remove_color: bool = False) -> Style:
-    """Return the style for a stream: colours only on a terminal, without NO_COLOR and without `--remove-color`."""
-    return Style(not remove_color and not os.environ.get("NO_COLOR") and stream.isatty())
+    """Return the style for a stream: colours on a terminal that has them, without NO_COLOR and `--remove-color`."""
+    has_colours = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return Style(not remove_color and has_colours and stream.isatty())

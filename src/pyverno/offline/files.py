@@ -15,19 +15,56 @@ from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.value import dataclass, field
 
-__all__ = ["STDIN", "Loaded", "check_local", "find_yaml", "load_files", "read_file", "read_stdin"]
+__all__ = [
+    "STDIN",
+    "FolderRules",
+    "Loaded",
+    "Skipped",
+    "check_local",
+    "find_yaml",
+    "load_files",
+    "read_file",
+    "read_stdin",
+]
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
+COMMAND_FILE = "a file of the command line"
+"""What a test suite, a values file and their like are, which belong beside policies."""
+
 MAX_FILE_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file or folder that was not read, and what it is instead of a manifest."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRules:
+    """How folders are searched.
+
+    `include` and `exclude` are globs: without a slash they fit a name at any depth, with one the path below the folder
+    (`**` fits any number of folders). `skips_foreign` leaves out what is recognised as no manifest.
+    """
+
+    recursive: bool = True
+    suffixes: tuple[str, ...] = (".yaml", ".yml", ".json")
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    skips_foreign: bool = True
 
 
 @dataclass(slots=True)
 class Loaded:
-    """Documents that were read, and one error for every file that could not be."""
+    """Documents that were read, one error for every file that could not be, and what was no manifest in folders."""
 
     documents: list[Document] = field(default_factory=list)
     errors: list[PyvernoError] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
 
 def read_file(path: Path) -> bytes:
@@ -90,19 +127,54 @@ def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
             raise UsageError(f"`{text}` does not exist")
 
 
-def load_files(paths: Sequence[str], *, recursive: bool = True, stdin: bytes | None = None) -> Loaded:
-    """Read documents from files, folders, globs and `-` (standard input, or `stdin` when given)."""
+def load_files(
+    paths: Sequence[str], *, recursive: bool = True, stdin: bytes | None = None, folders: FolderRules | None = None
+) -> Loaded:
+    """Read documents from files, folders, globs and `-` (standard input, or `stdin` when given).
+
+    `folders` says which files of folders are read, and leaves out what is no manifest; without it these are all .yaml
+    and .yml files.
+    """
     loaded = Loaded()
     for text in paths:
         if text == STDIN:
             _take(loaded, read_stdin() if stdin is None else stdin, STDIN)
             continue
         try:
+            if folders is not None and Path(text).is_dir():
+                check_local(text)
+                _take_folder(loaded, Path(text), folders)
+                continue
             for path in expand([text], recursive=recursive):
                 _take_file(loaded, path)
         except PyvernoError as error:
             loaded.errors.append(error)
     return loaded
+
+
+def _take_folder(loaded: Loaded, folder: Path, rules: FolderRules) -> None:
+    # imported here, because most runs name files
+    from pyverno.offline.folders import find_files, foreign_reason, may_be_manifest
+
+    for path in find_files(folder, rules, loaded.skipped):
+        try:
+            data = read_file(path)
+        except PyvernoError as error:
+            loaded.errors.append(error)
+            continue
+        try:
+            documents = load_documents(data, file=str(path))
+        except PyvernoError as error:
+            if rules.skips_foreign and not may_be_manifest(data):
+                loaded.skipped.append(Skipped(str(path), "no manifest: neither YAML nor with apiVersion and kind"))
+            else:
+                loaded.errors.append(error)
+            continue
+        reason = foreign_reason([each.value for each in documents]) if rules.skips_foreign else ""
+        if reason:
+            loaded.skipped.append(Skipped(str(path), reason))
+        else:
+            loaded.documents.extend(documents)
 
 
 def _take_file(loaded: Loaded, path: Path) -> None:

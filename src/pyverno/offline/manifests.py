@@ -1,7 +1,7 @@
 """The resource arguments of a command: files, folders, globs, stdin and http(s) addresses, read into documents.
 
-A folder gives its own files only, not those of folders inside it. Downloads have limits of size and time, and redirects
-never leave the scheme of their address.
+A folder is searched as `FolderRules` say; without them it gives its own files only. Downloads have limits of size and
+time, and redirects never leave the scheme of their address.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.offline.files import STDIN, Loaded, load_files
+from pyverno.offline.files import STDIN, FolderRules, Loaded, load_files
 
 if TYPE_CHECKING:
     import aiohttp
+
 
 __all__ = ["MAX_DOWNLOAD_BYTES", "download", "is_web_address", "load_manifests"]
 
@@ -36,16 +37,17 @@ def is_web_address(text: str) -> bool:
     return text.startswith(("https://", "http://"))
 
 
-def load_manifests(sources: Sequence[str], *, stdin: bytes | None = None) -> Loaded:
+def load_manifests(sources: Sequence[str], *, stdin: bytes | None = None, folders: FolderRules | None = None) -> Loaded:
     """Read resources in order; one bad source is one error, the others are still read."""
     loaded = Loaded()
     for text in sources:
         if is_web_address(text):
             found = _downloaded(text)
         else:
-            found = load_files([text], recursive=False, stdin=stdin if text == STDIN else None)
+            found = load_files([text], recursive=False, stdin=stdin if text == STDIN else None, folders=folders)
         loaded.documents.extend(found.documents)
         loaded.errors.extend(found.errors)
+        loaded.skipped.extend(found.skipped)
     return loaded
 
 

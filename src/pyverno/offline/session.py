@@ -152,11 +152,13 @@ class Session:
                 current = review.resource
         return _joined(reviews, current)
 
-    def deletions(self, manifest: JSONObject, kinds: Container[str]) -> tuple[RuleResult, ...]:
+    def deletions(
+        self, manifest: JSONObject, kinds: Container[str], *, reports_mismatch: bool = False
+    ) -> tuple[RuleResult, ...]:
         """Review a manifest, as it was loaded, with the policies of some deleting kinds.
 
-        Kyverno: its command line also reports an object that a cleanup policy does not match, as a fail; a deleting
-        policy whose constraints do not select the object has no result (F3.27).
+        An object that they do not select has no result. Kyverno: its command line reports one that a cleanup policy
+        does not match as a fail (F3.27), and so does `reports_mismatch`.
         """
         selected = [policy for policy in self.policies if policy.info.kind in kinds]
         if not selected:
@@ -165,7 +167,11 @@ class Session:
         found: dict[str, list[RuleResult]] = {}
         for result in review.results:
             found.setdefault(result.rule.policy.key, []).append(result)
-        return tuple(result for policy in selected for result in found.get(policy.info.key) or _mismatch(policy))
+        return tuple(
+            result
+            for policy in selected
+            for result in found.get(policy.info.key) or (_mismatch(policy) if reports_mismatch else ())
+        )
 
     def payload(self, document: JSONObject) -> Review:
         """Review a JSON document with the policies that read payloads."""

@@ -11,6 +11,7 @@ from pyverno.engine.result import PatternDetail, ResourceRef, RuleResult
 from pyverno.errors import NOWHERE, Location
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
+from pyverno.report.problem import located
 from pyverno.report.summary import reported_status
 from pyverno.value import dataclass, field
 
@@ -25,7 +26,8 @@ class Finding:
 
     `status` is that of a report (pass, fail, warn, error, skip). `location` is the field of the resource that does not
     fit where it is known, else the resource; `rule_location` is where the rule was written. `path` is the field's path
-    (`/spec/containers/0/image/`).
+    (`/spec/containers/0/image/`). `origin` is the name of the rule that this one was generated from for a controller of
+    pods.
     """
 
     policy: str
@@ -36,6 +38,8 @@ class Finding:
     severity: str = ""
     category: str = ""
     title: str = ""
+    description: str = ""
+    origin: str = ""
     path: str = ""
     location: Location = NOWHERE
     rule_location: Location = NOWHERE
@@ -49,8 +53,9 @@ class Finding:
 
     @property
     def rule_id(self) -> str:
-        """`policy/rule`, or `policy` for kinds whose rules have no name."""
-        return f"{self.policy}/{self.rule}" if self.rule else self.policy
+        """`policy/rule`, the same for a rule and its copies for pod controllers; `policy` for rules without a name."""
+        rule = self.origin or self.rule
+        return f"{self.policy}/{rule}" if rule else self.policy
 
     def to_json(self) -> JSONObject:
         """Return the finding as an object; empty parts are left out."""
@@ -70,18 +75,12 @@ class Finding:
                 "kind": ref.kind,
                 "namespace": ref.namespace,
                 "name": ref.name,
-                **_place(self.location),
+                **located(self.location),
             },
-            "source": _place(self.rule_location),
+            "source": located(self.rule_location),
         }
         item["resource"] = {key: value for key, value in item["resource"].items() if value}
         return {key: value for key, value in item.items() if value}
-
-
-def _place(location: Location) -> JSONObject:
-    if not location.file:
-        return {}
-    return {"file": location.file, "line": location.line, "column": location.column}
 
 
 def finding(result: RuleResult, resource: ResourceRef, document: Document, *, audit_warn: bool = False) -> Finding:
@@ -97,6 +96,8 @@ def finding(result: RuleResult, resource: ResourceRef, document: Document, *, au
         severity=policy.annotations.get(f"{_ANNOTATION}severity", ""),
         category=policy.annotations.get(f"{_ANNOTATION}category", ""),
         title=policy.annotations.get(f"{_ANNOTATION}title", ""),
+        description=policy.annotations.get(f"{_ANNOTATION}description", ""),
+        origin=result.rule.origin,
         path=path,
         location=document.location(_steps(path)),
         rule_location=result.rule.location,

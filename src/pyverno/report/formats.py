@@ -5,36 +5,55 @@ To add one: write its function in a module of its own and put it into the table 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.finding import Finding
 from pyverno.report.github import github
 from pyverno.report.junit import Case, junit
+from pyverno.report.problem import Problem
 from pyverno.report.sarif import sarif
 
-__all__ = ["FORMATTERS"]
+__all__ = ["FORMATTERS", "Formatter"]
 
 
-def _listing(findings: Iterable[Finding]) -> JSONObject:
+STATUSES = ("pass", "fail", "warn", "error", "skip")
+
+
+class Formatter(Protocol):
+    """Writes findings, and the problems of the run that they come from, as text."""
+
+    def __call__(self, findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+        """Return one document."""
+        ...
+
+
+def _listing(findings: Iterable[Finding], problems: Sequence[Problem]) -> JSONObject:
     items = [*findings]
-    counts = dict.fromkeys(("pass", "fail", "warn", "error", "skip"), 0)
+    counts = dict.fromkeys(STATUSES, 0)
     for each in items:
         counts[each.status] += 1
-    return {"results": [each.to_json() for each in items], "summary": counts}
+    # a run that could not read its input has not passed, whatever its results are
+    counts["error"] += len(problems)
+    return {
+        "results": [each.to_json() for each in items],
+        "errors": [each.to_json() for each in problems],
+        "summary": counts,
+    }
 
 
-def _json(findings: Iterable[Finding]) -> str:
-    return encode_indent(_listing(findings), escape_html=False) + "\n"
+def _json(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    return encode_indent(_listing(findings, problems), escape_html=False) + "\n"
 
 
-def _yaml(findings: Iterable[Finding]) -> str:
-    return dump_yaml(_listing(findings))
+def _yaml(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    return dump_yaml(_listing(findings, problems))
 
 
-def _junit(findings: Iterable[Finding]) -> str:
-    return junit(
+def _junit(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    cases = (
         Case(
             policy=each.policy,
             rule=each.rule,
@@ -42,13 +61,15 @@ def _junit(findings: Iterable[Finding]) -> str:
             outcome=each.status.title(),
             reason=each.status,
             message=f"{each.message} ({each.location})" if each.is_problem else each.message,
-            is_failure=each.status in ("fail", "error"),
+            is_failure=each.status == "fail",
+            is_error=each.status == "error",
         )
         for each in findings
     )
+    return junit(cases, problems)
 
 
-FORMATTERS: Mapping[str, Callable[[Iterable[Finding]], str]] = {
+FORMATTERS: Mapping[str, Formatter] = {
     "json": _json,
     "yaml": _yaml,
     "sarif": sarif,

@@ -5,17 +5,19 @@ This module must never let a text of a resource start a command of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from pyverno.errors import Location
 from pyverno.report.finding import Finding
+from pyverno.report.problem import Problem
 
 __all__ = ["github"]
 
 _COMMANDS = {"fail": "error", "error": "error", "warn": "warning"}
 
 
-def github(findings: Iterable[Finding]) -> str:
-    """Return one annotation per problem.
+def github(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
+    """Return one annotation per finding that needs attention, and per problem of the run.
 
     >>> from pyverno.engine.result import ResourceRef
     >>> from pyverno.errors import Location
@@ -23,15 +25,22 @@ def github(findings: Iterable[Finding]) -> str:
     >>> print(github([Finding("p", "r", pod, "fail", "no\\ntags", location=Location("pod.yaml", 7, 3))]), end="")
     ::error file=pod.yaml,line=7,col=3,title=p/r::default/Pod/a: no%0Atags
     """
-    lines = []
+    lines = [_annotation("error", each.location, f"pyverno {each.code}", each.message) for each in problems]
     for each in findings:
         if each.is_problem:
-            where = each.location
-            properties = {"file": where.file, "line": str(where.line), "col": str(where.column), "title": each.rule_id}
-            listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-            text = _data(f"{each.resource}: {each.message or 'validation failed'}")
-            lines.append(f"::{_COMMANDS[each.status]} {listed}::{text}\n")
+            text = f"{each.resource}: {each.message or 'validation failed'}"
+            lines.append(_annotation(_COMMANDS[each.status], each.location, each.rule_id, text))
     return "".join(lines)
+
+
+def _annotation(command: str, where: Location, title: str, text: str) -> str:
+    properties = {"title": title}
+    if where.line:
+        properties = {"file": where.file, "line": str(where.line), "col": str(where.column), **properties}
+    elif where.file:
+        properties = {"file": where.file, **properties}
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{command} {listed}::{_data(text)}\n"
 
 
 def _data(text: str) -> str:

@@ -5,21 +5,27 @@ The geometry is that of Kyverno's command line, well-formed and escaped (upstrea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from pyverno.lazyregex import regex
+from pyverno.report.problem import Problem
 from pyverno.value import dataclass
 
 __all__ = ["Case", "junit"]
 
+# a reader of XML turns these into blanks unless they are written as numbers
+_LINE_ENDS = {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
 # what XML 1.0 cannot hold, however it is written
 _FORBIDDEN = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row: a policy's rule on a resource; `outcome` and `reason` as in the table (`Fail`, `Resource diff`)."""
+    """One row: a policy's rule on a resource; `outcome` and `reason` as in the table (`Fail`, `Resource diff`).
+
+    `has_message` is False where the format leaves the message out.
+    """
 
     policy: str
     rule: str
@@ -28,15 +34,22 @@ class Case:
     reason: str = ""
     message: str = ""
     is_failure: bool = False
+    is_error: bool = False
+    has_message: bool = True
 
 
-def junit(cases: Iterable[Case]) -> str:
+_INPUT = "pyverno"
+
+
+def junit(cases: Iterable[Case], problems: Sequence[Problem] = ()) -> str:
     """Return one document with a suite per policy, in the order in which policies first appear.
+
+    Problems of the run are errors of a suite of their own, which comes first.
 
     >>> print(junit([Case("p", "r", "v1/Pod/default/a", "Pass", "Ok")]), end="")
     <?xml version="1.0" encoding="UTF-8"?>
-    <testsuites tests="1" failures="0">
-      <testsuite name="p" tests="1" failures="0">
+    <testsuites tests="1" failures="0" errors="0">
+      <testsuite name="p" tests="1" failures="0" errors="0">
         <testcase classname="r" name="v1/Pod/default/a">
           <system-out>Reason: Ok
     Policy: p
@@ -50,7 +63,11 @@ def junit(cases: Iterable[Case]) -> str:
     suites: dict[str, list[Case]] = {}
     for case in cases:
         suites.setdefault(case.policy, []).append(case)
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {_counts(_all(suites))}>"]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {_counts(_all(suites), len(problems))}>"]
+    if problems:
+        lines.append(f"  <testsuite name={_attribute(_INPUT)} {_counts([], len(problems))}>")
+        lines += [line for problem in problems for line in _input_error(problem)]
+        lines.append("  </testsuite>")
     for policy, own in suites.items():
         lines.append(f"  <testsuite name={_attribute(policy)} {_counts(own)}>")
         lines += [line for case in own for line in _case(case)]
@@ -63,22 +80,30 @@ def _all(suites: dict[str, list[Case]]) -> list[Case]:
     return [case for own in suites.values() for case in own]
 
 
-def _counts(cases: list[Case]) -> str:
+def _counts(cases: list[Case], problems: int = 0) -> str:
     failures = sum(1 for case in cases if case.is_failure)
-    return f'tests="{len(cases)}" failures="{failures}"'
+    errors = sum(1 for case in cases if case.is_error) + problems
+    return f'tests="{len(cases) + problems}" failures="{failures}" errors="{errors}"'
+
+
+def _input_error(problem: Problem) -> list[str]:
+    where = str(problem.location) or "input"
+    return [
+        f"    <testcase classname={_attribute(problem.code)} name={_attribute(where)}>",
+        f"      <error message={_attribute(problem.message)} type={_attribute(problem.code)}/>",
+        "    </testcase>",
+    ]
 
 
 def _case(case: Case) -> list[str]:
     lines = [f"    <testcase classname={_attribute(case.rule)} name={_attribute(case.resource)}>"]
-    if case.is_failure:
-        text = _fields(
-            Policy=case.policy, Rule=case.rule, Resource=case.resource, Result=case.outcome, Message=case.message
-        )
-        lines.append(f"      <failure message={_attribute(case.reason)}>{text}</failure>")
+    message = {"Message": case.message} if case.has_message else {}
+    if case.is_failure or case.is_error:
+        text = _fields(Policy=case.policy, Rule=case.rule, Resource=case.resource, Result=case.outcome, **message)
+        element = "error" if case.is_error else "failure"
+        lines.append(f"      <{element} message={_attribute(case.reason)}>{text}</{element}>")
     else:
-        text = _fields(
-            Reason=case.reason, Policy=case.policy, Rule=case.rule, Resource=case.resource, Message=case.message
-        )
+        text = _fields(Reason=case.reason, Policy=case.policy, Rule=case.rule, Resource=case.resource, **message)
         lines.append(f"      <system-out>{text}</system-out>")
     lines.append("    </testcase>")
     return lines
@@ -89,7 +114,7 @@ def _fields(**fields: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_clean(text))
+    return quoteattr(_clean(text), _LINE_ENDS)
 
 
 def _clean(text: str) -> str:

@@ -1,27 +1,29 @@
 """Findings as SARIF 2.1.0, the format of code scanning.
 
-Only problems are results; each policy rule is a SARIF rule.
+Only problems are results. Each policy rule is a SARIF rule, which its copies for pod controllers share. What could not
+be read is a notification of the tool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from pyverno.errors import Location
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.report.finding import Finding
+from pyverno.report.problem import Problem
 from pyverno.version import __version__
 
 __all__ = ["sarif"]
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS: Final = {"fail": "error", "error": "error", "warn": "warning"}
+_LEVELS: Final = {"critical": "error", "high": "error", "medium": "warning", "low": "note", "info": "note"}
 _SECURITY_SEVERITY: Final = {"critical": "9.5", "high": "8.0", "medium": "5.0", "low": "3.0", "info": "1.0"}
 
 
-def sarif(findings: Iterable[Finding]) -> str:
+def sarif(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
     """Return one SARIF log.
 
     >>> '"version": "2.1.0"' in sarif([])
@@ -38,7 +40,15 @@ def sarif(findings: Iterable[Finding]) -> str:
             rules[each.rule_id] = _rule(each)
         results.append(_result(each, number))
     driver = {"name": "pyverno", "semanticVersion": __version__, "rules": list(rules.values())}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    invocation: JSONObject = {"executionSuccessful": not problems}
+    if problems:
+        invocation["toolExecutionNotifications"] = [_notification(each) for each in problems]
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
     return encode_indent({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, escape_html=False) + "\n"
 
 
@@ -46,7 +56,9 @@ def _rule(each: Finding) -> JSONObject:
     rule: JSONObject = {
         "id": each.rule_id,
         "shortDescription": {"text": each.title or each.rule_id},
-        "defaultConfiguration": {"level": "error"},
+        "fullDescription": {"text": each.description or each.title or each.rule_id},
+        "help": {"text": _help(each)},
+        "defaultConfiguration": {"level": _LEVELS.get(each.severity, "error")},
     }
     properties: JSONObject = {}
     if each.category:
@@ -58,11 +70,41 @@ def _rule(each: Finding) -> JSONObject:
     return rule
 
 
+def _help(each: Finding) -> str:
+    """Return what a reader of the alert needs: what the policy is for, and where the rule stands."""
+    parts = [each.description or each.title or f"Rule {each.rule_id}."]
+    if each.category:
+        parts.append(f"Category: {each.category}.")
+    if each.rule_location.file:
+        parts.append(f"The rule is at {each.rule_location}.")
+    return "\n\n".join(parts)
+
+
+def _level(each: Finding) -> str:
+    match each.status:
+        case "warn":
+            return "warning"
+        case "fail":
+            return _LEVELS.get(each.severity, "error")
+    return "error"
+
+
+def _notification(problem: Problem) -> JSONObject:
+    notification: JSONObject = {
+        "descriptor": {"id": problem.code},
+        "level": "error",
+        "message": {"text": problem.message},
+    }
+    if problem.location.file:
+        notification["locations"] = [_physical(problem.location)]
+    return notification
+
+
 def _result(each: Finding, index: int) -> JSONObject:
     result: JSONObject = {
         "ruleId": each.rule_id,
         "ruleIndex": index,
-        "level": _LEVELS[each.status],
+        "level": _level(each),
         "message": {"text": f"{each.resource}: {each.message or 'validation failed'}"},
         "locations": [_location(each.location, str(each.resource))],
     }
@@ -72,7 +114,8 @@ def _result(each: Finding, index: int) -> JSONObject:
 
 
 def _location(location: Location, name: str) -> JSONObject:
-    return {**_physical(location), "logicalLocations": [{"fullyQualifiedName": name}]}
+    physical = _physical(location) if location.file else {}
+    return {**physical, "logicalLocations": [{"fullyQualifiedName": name}]}
 
 
 def _physical(location: Location) -> JSONObject:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from pyverno.cli.apply.options import FORMATS, ApplyOptions
@@ -46,6 +48,11 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list("--json", help="JSON or YAML payloads for policies written in CEL.", key="json_payloads"),
         comma_list("--http-payload", help="HTTP requests for policies written in CEL.", key="http_payloads"),
         comma_list("--envoy-payload", help="Envoy requests for policies written in CEL.", key="envoy_payloads"),
+        comma_list(
+            "--include", help="Read only files of folders that fit one of these globs (`prod/**`, `*-pod.yaml`)."
+        ),
+        comma_list("--exclude", help="Leave out files and folders that fit one of these globs."),
+        switch("--allow-empty", help="Accept a run without any resource or without any rule."),
     ),
     "Output": (
         switch("-p", "--policy-report", help="Print policy reports."),
@@ -66,6 +73,14 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         number("--warn-exit-code", help="Exit code when there are warnings.", default=0),
         switch("--warn-no-pass", help="Use the exit code of warnings when nothing passed."),
         switch("--remove-color", help="Never use colours."),
+        value("--v", help="Also show what passed and what was skipped (`-v`).", metavar="LEVEL", key="verbosity"),
+        switch("-q", "--quiet", help="Show findings only, without header and summary."),
+        number("--max-results", help="Show at most this many findings; 0 shows all.", default=0),
+        value(
+            "--compat",
+            help="Read and print as another command does; also chosen by running this command as `kyverno`.",
+            choices=("kyverno",),
+        ),
     ),
     "Running": (
         switch("--continue-on-fail", help="Continue with the next resource after an error."),
@@ -93,7 +108,10 @@ def apply(policies: tuple[str, ...], values: Mapping[str, Any]) -> int:
     """Run the command with the values of its flags by field, and return its exit code."""
     from pyverno.cli.apply.run import run_apply
 
-    options = ApplyOptions(policies=policies, **{flag.field: values[flag.field] for flag in FLAGS if flag.has_effect})
+    given = {flag.field: values[flag.field] for flag in FLAGS if flag.has_effect}
+    if PurePath(sys.argv[0]).stem == "kyverno":
+        given["compat"] = "kyverno"
+    options = ApplyOptions(policies=policies, **given)
     # without the collector: a run makes a great many objects and no cycles worth finding before it ends
     was_enabled = gc.isenabled()
     gc.disable()

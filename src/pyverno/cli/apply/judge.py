@@ -63,7 +63,7 @@ def _judge_resources(
     if workers > 1 and len(inputs.manifests) > 1:
         reviewed = _review_by_workers(inputs, min(workers, len(inputs.manifests)))
     else:
-        reviewed = _review_all(session, inputs.manifests, payloads=inputs.has_payloads)
+        reviewed = _review_all(session, inputs.manifests, payloads=inputs.has_payloads, is_kyverno=inputs.is_kyverno)
     for document, manifest, (resource, results, problem) in zip(
         inputs.resources, inputs.manifests, reviewed, strict=True
     ):
@@ -72,12 +72,16 @@ def _judge_resources(
         yield JudgedResource(document, manifest, resource, results, problem)
 
 
-def _review_all(session: Session, manifests: Iterable[JSONObject], *, payloads: bool) -> Iterator[_Reviewed]:
+def _review_all(
+    session: Session, manifests: Iterable[JSONObject], *, payloads: bool, is_kyverno: bool
+) -> Iterator[_Reviewed]:
     for manifest in manifests:
         try:
             review = session.payload(manifest) if payloads else session.review(manifest)
             # Kyverno: deleting policies see the object as it was loaded
-            results = review.results if payloads else review.results + session.deletions(manifest, _DELETING_KINDS)
+            results = review.results
+            if not payloads:
+                results += session.deletions(manifest, _DELETING_KINDS, reports_mismatch=is_kyverno)
         except PyvernoError as error:
             yield manifest, (), str(error)
         else:
@@ -95,7 +99,8 @@ def _start_worker(inputs: Inputs) -> None:
 def _judge_chunk(positions: tuple[int, int]) -> Sequence[_Reviewed]:
     session, inputs = _worker[0]
     first, end = positions
-    return [*_review_all(session, inputs.manifests[first:end], payloads=inputs.has_payloads)]
+    manifests = inputs.manifests[first:end]
+    return [*_review_all(session, manifests, payloads=inputs.has_payloads, is_kyverno=inputs.is_kyverno)]
 
 
 def _review_by_workers(inputs: Inputs, workers: int) -> Iterator[_Reviewed]:

@@ -18,7 +18,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.clifiles import API_VERSION, Values, read_context, read_user_info, read_values
-from pyverno.offline.files import STDIN, check_local, load_files, read_file
+from pyverno.offline.files import STDIN, FolderRules, Skipped, check_local, load_files, read_file
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
@@ -30,9 +30,10 @@ from pyverno.value import dataclass, field, replace
 if TYPE_CHECKING:
     from pyverno.offline.git import Credentials
 
-__all__ = ["Inputs", "load_inputs", "open_session"]
+__all__ = ["Inputs", "check_not_empty", "load_inputs", "open_session"]
 
 _OWN_GROUP = "kyverno.io"
+_ACCEPTED = "(--allow-empty accepts that)"
 
 
 @dataclass(slots=True)
@@ -42,7 +43,8 @@ class Inputs:
     `resources` are the documents as written, `manifests` the objects made of them, one by one; with `has_payloads` they
     are JSON payloads of any shape. `checks` are authorization requests with their mode (`HTTP`, `Envoy`). `targets` are
     parameters and the objects that rules patch, `looked_up` further objects of the fake cluster. The run fails because
-    of `errors`, not because of `warnings`.
+    of `errors`, not because of `warnings`. `skipped` are files of folders that are no manifests. With `is_kyverno`
+    everything is read and judged as Kyverno's command line does it.
     """
 
     policies: list[Document] = field(default_factory=list)
@@ -58,6 +60,8 @@ class Inputs:
     user: User = field(default_factory=User)
     images: tuple[JSONObject, ...] = ()
     crds: tuple[JSONObject, ...] = ()
+    skipped: list[Skipped] = field(default_factory=list)
+    is_kyverno: bool = False
     exceptions_within_policies: bool = False
     errors: list[PyvernoError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -70,14 +74,20 @@ class Inputs:
 
 def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
     """Read all inputs; `stdin` stands in for standard input. Raises UsageError for companions that cannot be used."""
-    inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies)
+    inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies, is_kyverno=options.is_kyverno)
     _companions(inputs, options)
+    folders = None if options.is_kyverno else FolderRules(include=options.include, exclude=options.exclude)
     found = load_policy_documents(
-        options.policies, git_branch=options.git_branch, credentials=_credentials(options), stdin=stdin
+        options.policies,
+        git_branch=options.git_branch,
+        credentials=_credentials(options),
+        stdin=stdin,
+        folders=folders,
     )
     inputs.policies = found.documents
     inputs.errors += found.errors
-    _resources(inputs, options.resources, stdin)
+    inputs.skipped += found.skipped
+    _resources(inputs, options, stdin, folders)
     if options.json_payloads:
         _payloads(inputs, options.json_payloads)
     for mode, paths in (("HTTP", options.http_payloads), ("Envoy", options.envoy_payloads)):
@@ -101,6 +111,16 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
         inputs.errors += exceptions.errors
     inputs.global_entries = [each for each in inputs.resources if _is_own(each.value, "GlobalContextEntry")]
     return inputs
+
+
+def check_not_empty(inputs: Inputs, rules: int) -> None:
+    """Add an error when there is nothing to judge, or nothing to judge it by, and no other error says why."""
+    if inputs.errors:
+        return
+    if not rules:
+        inputs.errors.append(UsageError(f"the policies hold no rule, so that nothing is checked {_ACCEPTED}"))
+    if not inputs.manifests and not inputs.checks:
+        inputs.errors.append(UsageError(f"there is no resource, so that nothing is checked {_ACCEPTED}"))
 
 
 def _credentials(options: ApplyOptions) -> Credentials | None:
@@ -161,9 +181,14 @@ def _crds(paths: Sequence[str]) -> tuple[JSONObject, ...]:
     return tuple(document.value for document in expand_lists(loaded.documents) if _is_object(document.value))
 
 
-def _resources(inputs: Inputs, sources: Sequence[str], stdin: bytes | None) -> None:
-    found = load_manifests(sources, stdin=stdin)
+def _resources(inputs: Inputs, options: ApplyOptions, stdin: bytes | None, folders: FolderRules | None) -> None:
+    sources = options.resources
+    found = load_manifests(sources, stdin=stdin, folders=folders)
     inputs.errors += found.errors
+    inputs.skipped += found.skipped
+    is_silent = STDIN in sources and not any(each.file == STDIN for each in found.documents)
+    if is_silent and not options.is_kyverno and not options.allow_empty and not found.errors:
+        inputs.errors.append(UsageError(f"standard input holds no resource {_ACCEPTED}"))
     kinds = inputs.kinds
     for document in expand_lists(found.documents):
         if not _is_object(document.value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pyverno.errors import UsageError
@@ -64,6 +65,23 @@ class ApplyOptions:
     continue_on_fail: bool = False
     remove_color: bool = False
     workers: int = 1
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    allow_empty: bool = False
+    verbosity: str = ""
+    quiet: bool = False
+    max_results: int = 0
+    compat: str = ""
+
+    @property
+    def is_kyverno(self) -> bool:
+        """Tell whether input and output are those of Kyverno's command line."""
+        return self.compat == "kyverno"
+
+    @property
+    def is_verbose(self) -> bool:
+        """Tell whether text output also shows what passed or was skipped."""
+        return self.verbosity.lstrip("-0") != "" and not self.verbosity.startswith("-")
 
     @property
     def is_machine_output(self) -> bool:
@@ -74,6 +92,25 @@ class ApplyOptions:
     def output_path(self) -> Path | None:
         """The file or folder that changed and generated objects are written to."""
         return Path(self.output) if self.output else None
+
+
+def _conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
+    """Yield pairs of flags that each decide what stdout holds, and flags of other outputs."""
+    outputs = (
+        (options.format != "text", f"--format {options.format}"),
+        (options.policy_report, "--policy-report"),
+        (options.generate_exceptions, "--generate-exceptions"),
+        (options.table, "--table"),
+        (options.stdin, "--stdin"),
+    )
+    given = [name for is_given, name in outputs if is_given]
+    # Kyverno: the first of its own flags wins without a word
+    if len(given) > 1 and not (options.is_kyverno and options.format == "text"):
+        yield True, f"{given[0]} and {given[1]} cannot be used together, use one or the other"
+    if options.quiet and options.is_verbose and not options.is_kyverno:
+        yield True, "--quiet and -v cannot be used together, use one or the other"
+    bad_level = options.verbosity and not options.verbosity.lstrip("-").isdigit()
+    yield bool(bad_level), f'Failed to setup logging (invalid log level "{options.verbosity}")'
 
 
 def check_options(options: ApplyOptions) -> tuple[str, ...]:
@@ -101,6 +138,7 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
         ),
         (options.workers < 1, f"--workers must be at least 1, got {options.workers}"),
         (bool(options.output and options.stdin), "--output and --stdin cannot be used together, use one or the other"),
+        *_conflicts(options),
     )
     for wrong, message in checks:
         if wrong:

@@ -18,6 +18,7 @@ from pyverno.cli.style import style_for
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo, Stage
+from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.offline.session import Session
 from pyverno.policy.kinds import RULE_KINDS
@@ -59,12 +60,16 @@ class Output:
         """Number of documents that are not valid policies; they count as errors and are not used."""
         return len(self._refused)
 
+    @property
+    def rules(self) -> int:
+        """Number of rules; a policy in CEL counts as one."""
+        return sum(len(each.rules) if each.info.kind in RULE_KINDS else 1 for each in self._session.policies)
+
     def header(self, resources: int) -> None:
         """Print the numbers of rules and resources."""
-        if self._options.is_machine_output:
+        if self._options.is_machine_output or self._options.quiet:
             return
-        session = self._session
-        rules = sum(len(policy.rules) if policy.info.kind in RULE_KINDS else 1 for policy in session.policies)
+        session, rules = self._session, self.rules
         with_exceptions = f" with {len(session.exceptions)} exception(s)" if session.exceptions else ""
         self._line(f"\nApplying {rules} policy rule(s) to {resources} resource(s){with_exceptions}...")
 
@@ -115,7 +120,8 @@ class Output:
                 self._line("patched targets: ")
                 for target in targets:
                     self._line(f"\n{_yaml_text(target)}\n---\n")
-        if not self._options.is_machine_output:
+        # COMPAT: Kyverno's command line says so above an error, too
+        if not self._options.is_machine_output and (is_shown or self._options.is_kyverno):
             self._stream.write("\n\nMutation:\nMutation has been applied successfully.")
         return own
 
@@ -129,10 +135,11 @@ class Output:
         if not self._options.is_machine_output:
             self._stream.write("\n\nGenerate:\nGeneration completed successfully.")
 
-    def results(self, judged: Sequence[JudgedResource], summary: Summary) -> None:
-        """Print the results in the selected format."""
+    def results(self, judged: Sequence[JudgedResource], summary: Summary, problems: Sequence[PyvernoError]) -> None:
+        """Print the results in the selected format, and the problems of the run where the format has room for them."""
         options = self._options
-        self._invalid_policies()
+        if options.is_kyverno:
+            self._invalid_policies()
         if options.policy_report or options.generate_exceptions:
             from pyverno.cli.apply.reports import print_exceptions, print_reports
 
@@ -140,14 +147,29 @@ class Output:
         elif options.format != "text":
             from pyverno.cli.apply.reports import print_findings
 
-            print_findings(options, judged, self._stream)
+            print_findings(options, judged, problems, self._stream)
         elif options.table and not options.stdin:
             self._table(judged)
-        else:
+        elif options.is_kyverno:
             self._violations(judged)
             self._log.write(f"\n{summary} \n")
+        else:
+            self._text(judged, summary)
+            return
         if not options.table:
             self._errors(judged)
+
+    def _text(self, judged: Sequence[JudgedResource], summary: Summary) -> None:
+        # an object that was printed before ends without a line end
+        if self._has_objects and not self._options.is_machine_output:
+            self._log.write("\n")
+        if self._options.is_verbose or summary.failed or summary.warned or summary.erred:
+            from pyverno.cli.apply.text import print_text  # a run without findings has no use for it
+
+            style = style_for(self._log, remove_color=self._options.remove_color)
+            print_text(self._options, judged, self._log, style)
+        if not self._options.quiet:
+            self._log.write(f"\n{summary}\n")
 
     def _invalid_policies(self) -> None:
         listed: dict[str, list[str]] = {"Policies Skipped:": [], "Invalid Policies:": []}

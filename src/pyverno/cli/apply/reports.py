@@ -11,14 +11,16 @@ from typing import TextIO
 
 from pyverno.cli.apply.judge import JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
+from pyverno.cli.apply.text import findings_of
+from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, encode
 from pyverno.kube.resource import Resource
 from pyverno.kube.time.duration import format_duration
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.exceptions import exception_for
-from pyverno.report.finding import Finding, finding
 from pyverno.report.formats import FORMATTERS
 from pyverno.report.policyreport import ReportEntry, merged_reports, result_order
+from pyverno.report.problem import problems_of
 
 __all__ = ["print_exceptions", "print_findings", "print_reports"]
 
@@ -42,9 +44,11 @@ def print_exceptions(options: ApplyOptions, judged: Sequence[JudgedResource], st
             stream.write(f"---\n{_render(exception, options)}\n")
 
 
-def print_findings(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO) -> None:
-    """Print every result with its locations, in the selected format."""
-    stream.write(FORMATTERS[options.format](_findings(judged, audit_warn=options.audit_warn)))
+def print_findings(
+    options: ApplyOptions, judged: Sequence[JudgedResource], problems: Sequence[PyvernoError], stream: TextIO
+) -> None:
+    """Print every result with its locations, and the problems of the run, in the selected format."""
+    stream.write(FORMATTERS[options.format](findings_of(judged, audit_warn=options.audit_warn), problems_of(problems)))
 
 
 def _entries(judged: Iterable[JudgedResource]) -> Iterator[ReportEntry]:
@@ -53,13 +57,6 @@ def _entries(judged: Iterable[JudgedResource]) -> Iterator[ReportEntry]:
         ref, uid = item.ref, Resource(item.manifest).uid
         for result in item.results:
             yield ReportEntry(result, ref, now, uid)
-
-
-def _findings(judged: Iterable[JudgedResource], *, audit_warn: bool) -> Iterator[Finding]:
-    for item in judged:
-        ref = item.ref
-        for result in item.results:
-            yield finding(result, ref, item.document, audit_warn=audit_warn)
 
 
 def _render(value: JSON, options: ApplyOptions) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyverno.cli.apply.judge import JudgedResource, judge
-from pyverno.cli.apply.load import Inputs, load_inputs, open_session
+from pyverno.cli.apply.load import Inputs, check_not_empty, load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions, check_options
-from pyverno.cli.errors import report_error, report_warning
+from pyverno.cli.errors import report_error, report_note, report_warning
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.offline.files import Skipped
 from pyverno.offline.session import Session
 from pyverno.report.summary import Summary
 
@@ -35,13 +37,17 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
 
     for text in (*inputs.warnings, *_scope_warnings(session), *_policy_warnings(session)):
         report_warning(text)
-    problems = [*inputs.errors, *session.errors]
+    output = Output(options, session, sys.stdout)
+    if not options.is_kyverno:
+        _report_skipped(inputs.skipped)
+        if not options.allow_empty and not session.errors:
+            check_not_empty(inputs, output.rules)
+    problems: list[PyvernoError] = [*inputs.errors, *session.errors]
     for error in problems:
         report_error(error)
-    output = Output(options, session, sys.stdout)
     output.header(len(inputs.manifests))
     judged: list[JudgedResource] = []
-    summary = Summary(erred=output.refused)
+    summary = Summary(erred=output.refused if options.is_kyverno else len(problems))
     resources = judge(inputs, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
     for item in tracked(resources, len(inputs.manifests), "resources"):
         judged.append(item)
@@ -49,13 +55,27 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
         summary.count_all(item.results, audit_warn=options.audit_warn)
         if item.problem:
             summary.erred += 1
-            report_error(f"failed to apply policies on resource {item.ref.name} ({item.problem})")
+            text = f"failed to apply policies on resource {item.ref.name} ({item.problem})"
+            report_error(text)
+            problems.append(UsageError(text, location=item.document.location()))
         output.changes(item)
-    output.results(judged, summary)
+    output.results(judged, summary, problems)
     code, reason = exit_code(options, summary, has_problems=bool(problems))
     if reason:
         (sys.stderr if options.is_machine_output else sys.stdout).write(reason)
     return code
+
+
+_SHOWN = 5
+
+
+def _report_skipped(skipped: Sequence[Skipped]) -> None:
+    """Write how many files of folders are no manifests, and which ones."""
+    if not skipped:
+        return
+    listed = ", ".join(f"{each.path} ({each.reason})" for each in skipped[:_SHOWN])
+    more = f", and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
+    report_note(f"skipped {len(skipped)} {'file' if len(skipped) == 1 else 'files'}: {listed}{more}")
 
 
 def _scope_warnings(session: Session) -> Iterator[str]:

@@ -20,6 +20,7 @@ from pyverno.report.formats import FORMATTERS
 from pyverno.report.html import html_page
 from pyverno.report.markdown import markdown_table
 from pyverno.report.overview import Overview, overview_of
+from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
 from pyverno.value import dataclass
 
@@ -196,7 +197,9 @@ def _csv(overview: Overview, _options: ReportOptions, _source: Source) -> str:
 
 
 def _findings(name: str) -> Callable[[Overview, ReportOptions, Source], str]:
-    return lambda overview, _options, _source: FORMATTERS[name](each.finding for each in overview.results)
+    return lambda overview, _options, _source: FORMATTERS[name](
+        (each.finding for each in overview.results), [Problem(text) for text in overview.problems]
+    )
 
 
 _WRITERS: Final[Mapping[str, Callable[[Overview, ReportOptions, Source], str]]] = {

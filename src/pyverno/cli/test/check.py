@@ -17,7 +17,7 @@ from pyverno.engine.effects import CreateEffect
 from pyverno.engine.request import Operation
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType
 from pyverno.engine.rule import CompiledPolicy
-from pyverno.errors import PyvernoError
+from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.offline.files import load_files
@@ -28,11 +28,12 @@ from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import reported_status
 from pyverno.value import dataclass
 
-__all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_named", "subjects_of"]
+__all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_named", "missing_files", "subjects_of"]
 
 IGNORED = "Ignored"
 """The outcome of a row that Kyverno drops silently."""
 
+_EXCLUDED = "Excluded"
 _LEGEND = "(< only in expected, > only in actual)"
 
 
@@ -168,7 +169,7 @@ def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: S
         yield from _compare(suite, row, policy, subject, result)
     if not checked and not subject.is_target:
         vacuous = f"no rule `{row.rule}` of the policy was about it" if row.rule else "no rule was about it"
-        yield Row(row.policy, row.rule, subject.text, "Pass", "Excluded", "Excluded", vacuous, row)
+        yield Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
 
 
 def _rule_fits(row: ExpectedResult, result: RuleResult) -> bool:
@@ -222,6 +223,21 @@ def _patched(subject: Subject, policy: CompiledPolicy, result: RuleResult) -> JS
         if other.patched is not None and other.target is None:
             current = other.patched
     return current
+
+
+def missing_files(suite: Suite, rows: Iterable[Row]) -> list[PyvernoError]:
+    """Return an error for each expected file that does not exist and that nothing was compared with.
+
+    Kyverno passes over it when the resource of its row is excluded.
+    """
+    names: dict[str, None] = {}
+    for row in rows:
+        if row.reason == _EXCLUDED and row.expected is not None:
+            expected = row.expected
+            listed = (expected.patched_resources, expected.generated_resource, *expected.generated_resources)
+            names |= dict.fromkeys(name for name in listed if name)
+    paths = [Path(suite.folder) / name for name in names]
+    return [UsageError(f"`{path}` does not exist", location=Location(str(path))) for path in paths if not path.exists()]
 
 
 def expected_objects(suite: Suite, name: str) -> list[JSONObject]:

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.clifiles import is_deprecated
 from pyverno.offline.files import read_file
 from pyverno.offline.git import cloned, is_git_url, parse_git_url
 from pyverno.offline.testfile import TestFile, read_test_file
-from pyverno.value import dataclass
+from pyverno.report.problem import Problem, problem_of
+from pyverno.value import dataclass, replace
 
 __all__ = ["FoundSuite", "find_suites"]
 
@@ -25,12 +26,14 @@ __all__ = ["FoundSuite", "find_suites"]
 class FoundSuite:
     """One document of a test file, or the reason why it cannot be read.
 
-    `clone` is the temporary folder of a git repository ("" = none), which no output shows.
+    `problem` is that reason for formats with places. `clone` is the temporary folder of a git repository ("" = none),
+    which no output shows.
     """
 
     path: Path
     test: TestFile | None = None
     error: str = ""
+    problem: Problem | None = None
     is_deprecated: bool = False
     clone: str = ""
 
@@ -42,6 +45,13 @@ class FoundSuite:
     def name(self) -> str:
         """The path as the output shows it."""
         return self.shown(str(self.path))
+
+    def problem_of(self, error: PyvernoError) -> Problem:
+        """Return an error as a problem of the run; without a place of its own it is that of the file."""
+        found = problem_of(error)
+        where = found.location if found.location.file else Location(str(self.path))
+        place = Location(self.shown(where.file), where.line, where.column)
+        return Problem(self.shown(found.message), found.code, place)
 
 
 def find_suites(source: str, file_name: str, branch: str, stack: ExitStack) -> list[FoundSuite]:
@@ -76,13 +86,20 @@ def _suites_of(path: Path, clone: str) -> Iterator[FoundSuite]:
     try:
         documents = load_documents(read_file(path), file=str(path))
     except PyvernoError as error:
-        yield FoundSuite(path, error=str(error), clone=clone)
+        yield _unreadable(path, error, clone)
         return
     for document in documents:
         if is_deprecated(document):
-            yield FoundSuite(path, error="", is_deprecated=True, clone=clone)
+            text = "the test file uses a deprecated schema: apiVersion, kind or metadata.name is missing"
+            deprecated = _unreadable(path, UsageError(text, location=document.location()), clone)
+            yield replace(deprecated, error="", is_deprecated=True)
             continue
         try:
             yield FoundSuite(path, read_test_file(document), clone=clone)
         except PyvernoError as error:
-            yield FoundSuite(path, error=str(error), clone=clone)
+            yield _unreadable(path, error, clone)
+
+
+def _unreadable(path: Path, error: PyvernoError, clone: str) -> FoundSuite:
+    found = FoundSuite(path, error=str(error), clone=clone)
+    return replace(found, problem=found.problem_of(error))

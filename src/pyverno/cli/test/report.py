@@ -6,20 +6,19 @@ Pure text. This module must never decide whether a row is right.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from xml.sax.saxutils import escape, quoteattr
 
 from pyverno.cli.style import Style
 from pyverno.cli.test.check import Row
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
-from pyverno.lazyregex import regex
+from pyverno.report.junit import Case, junit
+from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
 
 __all__ = ["render", "table"]
 
 _HEADERS = ("ID", "POLICY", "RULE", "RESOURCE", "RESULT", "REASON")
 _RESULT_COLUMN = _HEADERS.index("RESULT")
-_NOT_XML = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def table(rows: Sequence[Row], style: Style, *, detailed: bool) -> str:
@@ -37,12 +36,12 @@ def _cells(number: int, row: Row, *, detailed: bool) -> list[str]:
     return [*cells, row.message] if detailed else cells
 
 
-def render(rows: Sequence[Row], form: str, *, detailed: bool) -> str:
-    """Return rows in a format of `--output-format`, without a final newline."""
-    return _FORMS[form](rows, detailed)
+def render(rows: Sequence[Row], form: str, problems: Sequence[Problem] = (), *, detailed: bool = False) -> str:
+    """Return rows, and the problems of the run, in a format of `--output-format`, without a final newline."""
+    return _FORMS[form](rows, problems, detailed)
 
 
-def _objects(rows: Sequence[Row], detailed: bool) -> list[JSONObject]:
+def _listing(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> JSONObject:
     objects: list[JSONObject] = []
     for number, row in enumerate(rows, 1):
         item: JSONObject = dict(zip(_HEADERS, _cells(number, row, detailed=False), strict=True))
@@ -50,24 +49,32 @@ def _objects(rows: Sequence[Row], detailed: bool) -> list[JSONObject]:
         if detailed:
             item["Message"] = row.message
         objects.append(item)
-    return objects
+    failed = sum(row.counts_as_failed for row in rows)
+    return {
+        "results": objects,
+        "errors": [problem.to_json() for problem in problems],
+        "summary": {"pass": len(rows) - failed, "fail": failed, "error": len(problems)},
+    }
 
 
-def _json(rows: Sequence[Row], detailed: bool) -> str:
-    return encode_indent(_objects(rows, detailed))
+def _json(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
+    return encode_indent(_listing(rows, problems, detailed))
 
 
-def _yaml(rows: Sequence[Row], detailed: bool) -> str:
-    return dump_yaml(_objects(rows, detailed)).rstrip("\n")
+def _yaml(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
+    return dump_yaml(_listing(rows, problems, detailed)).rstrip("\n")
 
 
-def _markdown(rows: Sequence[Row], detailed: bool) -> str:
+def _markdown(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
     headers = (*_HEADERS, "MESSAGE") if detailed else _HEADERS
     lines = ["".join(f"| {header} " for header in headers) + "| "]
     lines.append("".join(f"|{'-' * (len(header) + 2)}" for header in headers) + "|")
     for number, row in enumerate(rows, 1):
         cells = _cells(number, row, detailed=detailed)
         lines.append("".join(f"| {_in_markdown(cell)} " for cell in cells) + "|")
+    if problems:
+        lines.append("")
+        lines += [f"- {_in_markdown(f'{each.location}: {each.message}'.removeprefix(': '))}" for each in problems]
     return "\n".join(lines)
 
 
@@ -75,47 +82,24 @@ def _in_markdown(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "<br>")
 
 
-def _junit(rows: Sequence[Row], detailed: bool) -> str:
-    suites: dict[str, list[Row]] = {}
-    for row in rows:
-        suites.setdefault(row.policy, []).append(row)
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {_counts(rows)}>"]
-    for policy, own in suites.items():
-        lines.append(f"  <testsuite name={_attribute(policy)} {_counts(own)}>")
-        for row in own:
-            lines += _case(row, detailed)
-        lines.append("  </testsuite>")
-    return "\n".join([*lines, "</testsuites>"])
+def _junit(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
+    cases = (
+        Case(
+            policy=row.policy,
+            rule=row.rule,
+            resource=row.resource,
+            outcome=row.outcome,
+            reason=row.reason,
+            message=row.message,
+            is_failure=row.counts_as_failed,
+            has_message=detailed,
+        )
+        for row in rows
+    )
+    return junit(cases, problems).rstrip("\n")
 
 
-def _counts(rows: Sequence[Row]) -> str:
-    return f'tests="{len(rows)}" failures="{sum(row.counts_as_failed for row in rows)}"'
-
-
-def _case(row: Row, detailed: bool) -> list[str]:
-    start = f"    <testcase classname={_attribute(row.rule)} name={_attribute(row.resource)}>"
-    named = [f"Policy: {row.policy}", f"Rule: {row.rule}", f"Resource: {row.resource}"]
-    message = [f"Message: {row.message}"] if detailed else []
-    if row.counts_as_failed:
-        text = "\n".join([*named, f"Result: {row.outcome}", *message])
-        body = f"      <failure message={_attribute(row.reason)}>{escape(_xml(text))}</failure>"
-    else:
-        text = "\n".join([f"Reason: {row.reason}", *named, *message])
-        inside = _xml(text).replace("]]>", "]]]]><![CDATA[>")
-        body = f"      <system-out><![CDATA[{inside}]]></system-out>"
-    return [start, body, "    </testcase>"]
-
-
-def _xml(text: str) -> str:
-    """Remove characters that XML does not allow."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(_xml(text), {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})
-
-
-_FORMS: Mapping[str, Callable[[Sequence[Row], bool], str]] = {
+_FORMS: Mapping[str, Callable[[Sequence[Row], Sequence[Problem], bool], str]] = {
     "json": _json,
     "yaml": _yaml,
     "markdown": _markdown,

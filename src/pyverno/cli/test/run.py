@@ -1,7 +1,8 @@
 """Run the suites of `pyverno test` and print the results.
 
 Each suite is run on its own, here or in a worker process, and gives text and rows; they are printed in the order in
-which they were found, so that the output does not depend on the number of workers.
+which they were found, so that the output does not depend on the number of workers. With `--output-format` stdout holds
+one document about all suites, and everything else is on stderr.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from pyverno.cli.errors import report_error
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.cli.style import Style, style_for
-from pyverno.cli.test.check import IGNORED, Row, check_rows
+from pyverno.cli.test.check import IGNORED, Row, check_rows, missing_files
 from pyverno.cli.test.find import FoundSuite, find_suites
 from pyverno.cli.test.options import SuiteOptions
 from pyverno.cli.test.report import render, table
 from pyverno.cli.test.strict import vacuous_checks
 from pyverno.cli.test.suite import load_suite
 from pyverno.errors import PyvernoError, UsageError
+from pyverno.report.problem import Problem, problem_of
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -32,13 +34,17 @@ __all__ = ["SuiteOutcome", "run_suite", "run_tests"]
 
 @dataclass(frozen=True, slots=True)
 class SuiteOutcome:
-    """The outcome of one suite: log lines, rows, unreadable files, and the error that ended it ("" = none)."""
+    """The outcome of one suite: log lines, rows, unreadable files, and the error that ended it ("" = none).
+
+    `problems` are the unreadable files and that error for formats with places.
+    """
 
     lines: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
     unread: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
     error: str = ""
+    problems: tuple[Problem, ...] = ()
     was_run: bool = True
 
 
@@ -66,7 +72,7 @@ class _Totals:
 def run_tests(options: SuiteOptions) -> int:
     """Run all suites and print the outcome; returns the exit code."""
     if options.selector_errors:
-        _print("", "Filter errors:", *(f"  Error: {error}" for error in options.selector_errors))
+        _print(options, "", "Filter errors:", *(f"  Error: {error}" for error in options.selector_errors))
     with ExitStack() as stack:
         try:
             suites = [
@@ -75,7 +81,9 @@ def run_tests(options: SuiteOptions) -> int:
                 for suite in find_suites(source, options.file_name, options.git_branch, stack)
             ]
         except PyvernoError as error:
-            _print("", f"Error loading tests: {error}")
+            _print(options, "", f"Error loading tests: {error}")
+            if options.output_format:
+                sys.stdout.write(f"{render((), options.output_format, [problem_of(error)])}\n")
             raise
         return _run(suites, options)
 
@@ -83,28 +91,39 @@ def run_tests(options: SuiteOptions) -> int:
 def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
     bad = [suite for suite in suites if suite.test is None]
     if not suites:
-        _print("", "No test yamls available")
+        _print(options, "", "No test yamls available")
+        missing = UsageError("no tests found")
+        if options.output_format:
+            problems = [problem_of(missing)] if options.require_tests else []
+            sys.stdout.write(f"{render((), options.output_format, problems)}\n")
         if options.require_tests:
-            raise UsageError("no tests found")
+            raise missing
         return 0
     if bad:
-        _print("", "Test errors:")
+        _print(options, "", "Test errors:")
         for suite in bad:
-            _print(*_load_error(suite))
+            _print(options, *_load_error(suite))
     style = style_for(sys.stdout, remove_color=options.remove_color or bool(options.output_format))
     totals = _Totals(broken=len(bad))
     good = [suite for suite in suites if suite.test is not None]
-    failed: list[Row] = []
+    rows: list[Row] = []
     vacuous: list[str] = []
+    problems = [suite.problem for suite in bad if suite.problem is not None]
     for suite, outcome in zip(good, _outcomes(good, options), strict=True):
         _print_suite(suite, outcome, options, style)
-        failed += [row for row in outcome.rows if row.counts_as_failed]
+        rows += outcome.rows
+        problems += outcome.problems
         totals.passed += sum(not row.counts_as_failed for row in outcome.rows)
         totals.broken += bool(outcome.error)
         totals.unread += len(outcome.unread)
         vacuous += [f"{suite.name}: {text}" for text in outcome.vacuous]
+    failed = [row for row in rows if row.counts_as_failed]
     totals.failed, totals.vacuous = len(failed), len(vacuous)
     _print_summary(totals, failed, vacuous, options, style)
+    if options.output_format:
+        problems += [Problem(text, "vacuous") for text in vacuous]
+        shown = failed if options.fail_only else rows
+        sys.stdout.write(f"{render(shown, options.output_format, problems, detailed=options.detailed_results)}\n")
     error = totals.error()
     if error:
         sys.stdout.flush()
@@ -166,25 +185,38 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         rows = tuple(check_rows(suite, judged, asked))
         vacuous = tuple(vacuous_checks(suite, judged, rows, asked)) if options.strict else ()
     except PyvernoError as error:
-        return SuiteOutcome(lines=tuple(lines), error=found.shown(str(error)))
+        return SuiteOutcome(
+            lines=tuple(lines), error=found.shown(str(error)), problems=(found.problem_of(_cause(error)),)
+        )
     except RecursionError:
-        return SuiteOutcome(lines=tuple(lines), error="a document is nested too deeply")
+        text = "a document is nested too deeply"
+        return SuiteOutcome(lines=tuple(lines), error=text, problems=(found.problem_of(UsageError(text)),))
+    errors = [*suite.errors, *missing_files(suite, rows)]
     return SuiteOutcome(
         lines=tuple(lines),
         rows=tuple(row for row in rows if row.outcome != IGNORED),
-        unread=tuple(found.shown(f"failed to load resources ({error})") for error in suite.errors),
+        unread=tuple(found.shown(f"failed to load resources ({error})") for error in errors),
         vacuous=tuple(found.shown(text) for text in vacuous),
+        problems=tuple(found.problem_of(error) for error in errors),
     )
 
 
-def _print(*lines: str) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+def _cause(error: PyvernoError) -> PyvernoError:
+    """Return the error with a place that another one wraps; texts of the outer one name it."""
+    inner = error.__cause__
+    return inner if error.location is None and isinstance(inner, PyvernoError) else error
+
+
+def _print(options: SuiteOptions, *lines: str) -> None:
+    """Write what is no part of the answer: with a format of its own the answer alone stands on stdout."""
+    stream = sys.stderr if options.output_format else sys.stdout
+    stream.write("".join(f"{line}\n" for line in lines))
 
 
 def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions, style: Style) -> None:
     if not outcome.was_run:
         return
-    _print(*outcome.lines)
+    _print(options, *outcome.lines)
     if outcome.error:
         sys.stdout.flush()
         report_error(f"failed to run test {suite.name} ({outcome.error})")
@@ -192,28 +224,20 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
     for text in outcome.unread:
         sys.stdout.flush()
         report_error(f"{suite.name}: {text}")
-    _print("")
-    rows, detailed = outcome.rows, options.detailed_results
-    if options.output_format:
-        _print(render(rows, options.output_format, detailed=detailed))
-    elif rows:
-        _print(table(rows, style, detailed=detailed))
-    _print("")
+    _print(options, "")
+    if outcome.rows and not options.output_format:
+        _print(options, table(outcome.rows, style, detailed=options.detailed_results))
+    _print(options, "")
 
 
 def _print_summary(
     totals: _Totals, failed: Sequence[Row], vacuous: Sequence[str], options: SuiteOptions, style: Style
 ) -> None:
     if vacuous:
-        _print("", f"Vacuous checks : {len(vacuous)}", *(f"  {line}" for line in vacuous))
+        _print(options, "", f"Vacuous checks : {len(vacuous)}", *(f"  {line}" for line in vacuous))
     if not options.fail_only:
-        _print("", f"Test Summary: {totals.passed} tests passed and {totals.failed} tests failed", "")
+        _print(options, "", f"Test Summary: {totals.passed} tests passed and {totals.failed} tests failed", "")
         return
-    _print("", f"Test Summary: {totals.failed} out of {totals.passed + totals.failed} tests failed", "")
-    if not failed:
-        return
-    _print("Aggregated Failed Test Cases : ")
-    if options.output_format:
-        _print(render(failed, options.output_format, detailed=options.detailed_results))
-    else:
-        _print(table(failed, style, detailed=options.detailed_results))
+    _print(options, "", f"Test Summary: {totals.failed} out of {totals.passed + totals.failed} tests failed", "")
+    if failed and not options.output_format:
+        _print(options, "Aggregated Failed Test Cases : ", table(failed, style, detailed=options.detailed_results))

@@ -62,9 +62,9 @@ def test_github_annotates_the_field(cli: Run) -> None:
 
 
 def test_nothing_else_is_on_stdout(cli: Run) -> None:
-    """Listings of invalid policies and reasons of exit codes go to stderr."""
+    """Errors and reasons of exit codes go to stderr."""
     ran = cli("apply", "audited.yaml", "invalid.yaml", "-r", "bad.yaml", "--format", "json")
-    assert (1, True) == (ran.code, "Policies Skipped:" in ran.err)
+    assert (1, True) == (ran.code, "Error: invalid.yaml:" in ran.err)
     json.loads(ran.out)
     ran = cli("apply", "audited.yaml", "-r", "bad.yaml", "--audit-warn", "--warn-exit-code", "5", "-p")
     assert (5, True) == (ran.code, "exit as warnExitCode is 5" in ran.err)

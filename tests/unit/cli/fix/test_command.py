@@ -97,7 +97,7 @@ def test_fix_policy_writes_only_when_asked_and_verdicts_stay(cli: Run, folder: P
     """The old file stays beside the new one, because comments are lost."""
     path = folder / "old.yaml"
     path.write_text(OLD)
-    before = cli("apply", "old.yaml", "-r", "bad.yaml")
+    before = cli("apply", "old.yaml", "-r", "bad.yaml", "--compat", "kyverno")
     ran = cli("fix", "policy", "old.yaml")
     assert (0, OLD) == (ran.code, path.read_text())
     assert ran.out.startswith("Processing file (old.yaml)...\n  WARNING: ")
@@ -106,7 +106,7 @@ def test_fix_policy_writes_only_when_asked_and_verdicts_stay(cli: Run, folder: P
     assert "  Saving file (old.yaml)...\n" in ran.out
     assert "  WARNING: comments are not kept; the old file is old.yaml.bak\n    OK\nDone.\n" in ran.out
     assert OLD == (folder / "old.yaml.bak").read_text()
-    after = cli("apply", "old.yaml", "-r", "bad.yaml")
+    after = cli("apply", "old.yaml", "-r", "bad.yaml", "--compat", "kyverno")
     assert (before.code, before.out) == (after.code, after.out)
     assert ("are deprecated" in before.err, "") == (True, after.err)
     assert "WARNING" not in cli("fix", "policy", "old.yaml").out

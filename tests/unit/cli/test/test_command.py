@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ import pytest
 from pyverno.kube.yaml.documents import load_documents
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.commandline import Run
 
 HEAD = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n"
@@ -224,12 +223,7 @@ def test_bad_parts_of_the_selector_are_listed_and_ignored(cli: Run, folder: Path
     assert "Test Summary: 1 tests passed" in ran.out
 
 
-def answer(out: str) -> str:
-    """What stands in place of the table."""
-    return out.partition("Checking results ...\n\n")[2].partition("\n\n\nTest Summary")[0]
-
-
-def test_output_as_json_and_yaml_is_a_list_of_rows(cli: Run, folder: Path) -> None:
+def test_output_as_json_and_yaml_lists_rows(cli: Run, folder: Path) -> None:
     """Messages are there only with --detailed-results."""
     suite(folder, FILES + "results:\n" + row("bad", "pass"))
     expected = {
@@ -240,9 +234,11 @@ def test_output_as_json_and_yaml_is_a_list_of_rows(cli: Run, folder: Path) -> No
         "RESULT": "Fail",
         "RULE": "tag",
     }
+    summary = {"pass": 0, "fail": 1, "error": 0}
     for form in ("json", "yaml"):
-        assert [expected] == load_documents(answer(cli("test", ".", "-o", form).out))[0].value
-    detailed = json.loads(answer(cli("test", ".", "-o", "json", "--detailed-results").out))
+        (document,) = load_documents(cli("test", ".", "-o", form).out)
+        assert {"results": [expected], "errors": [], "summary": summary} == document.value
+    detailed = json.loads(cli("test", ".", "-o", "json", "--detailed-results").out)["results"]
     assert "validation error: no latest. rule tag failed at path /spec/containers/0/image/" == detailed[0]["Message"]
 
 
@@ -252,20 +248,51 @@ def test_output_as_markdown_is_a_table(cli: Run, folder: Path) -> None:
     expected = """\
 | ID | POLICY | RULE | RESOURCE | RESULT | REASON | 
 |----|--------|------|----------|--------|--------|
-| 1 | no-latest | tag | v1/Pod/shop/good | Pass | Ok |"""  # noqa: W291 - so it is
-    assert expected == answer(cli("test", ".", "--output-format", "markdown").out)
+| 1 | no-latest | tag | v1/Pod/shop/good | Pass | Ok |
+"""  # noqa: W291 - so it is
+    assert expected == cli("test", ".", "--output-format", "markdown").out
 
 
 def test_output_as_junit_is_well_formed(cli: Run, folder: Path) -> None:
     """Names are escaped; failures carry reason and details."""
     suite(folder, FILES + "results:\n" + row("bad", "pass", rule="tag") + row("good", "pass", policy='"a<b&"'))
-    root = ET.fromstring(answer(cli("test", ".", "-o", "junit", "--detailed-results").out))  # noqa: S314 - our own text
-    assert {"tests": "2", "failures": "2"} == root.attrib
+    root = ET.fromstring(cli("test", ".", "-o", "junit", "--detailed-results").out)  # noqa: S314 - our own text
+    assert {"tests": "2", "failures": "2", "errors": "0"} == root.attrib
     assert ["no-latest", "a<b&"] == [each.get("name") for each in root]
     failure = root.find("testsuite/testcase/failure")
     assert failure is not None
     assert "Want pass, got fail" == failure.get("message")
     assert "Message: validation error: no latest." in str(failure.text)
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "junit", "markdown"])
+def test_every_format_is_one_document_about_all_suites(cli: Run, folder: Path, form: str) -> None:
+    """With the errors of suites that cannot be read and of files that are missing; the log is on stderr."""
+    rows = FILES + "results:\n" + row("good", "pass") + row("bad", "fail")
+    for name, text in (("a", rows), ("b", rows.replace("good.yaml", "absent.yaml")), ("c", "kind: [1\n")):
+        (folder / name).mkdir()
+        (folder / name / "kyverno-test.yaml").write_text(text.replace("latest.yaml", "../latest.yaml"))
+    for name in ("good.yaml", "bad.yaml"):
+        (folder / "a" / name).write_text((folder / name).read_text())
+    ran = cli("test", ".", "-o", form)
+    assert (1, True, True) == (ran.code, "Loading test" in ran.err, "Test Summary" in ran.err)
+    places = [str(Path("b") / "absent.yaml"), str(Path("c") / "kyverno-test.yaml")]
+    assert [True, True] == [place in ran.out for place in places]
+    match form:
+        case "json" | "yaml":
+            (document,) = load_documents(ran.out)
+            assert len(document.value["errors"]) == document.value["summary"]["error"] >= 2
+        case "junit":
+            root = ET.fromstring(ran.out)  # noqa: S314 - our own text
+            assert int(root.get("errors", "")) == len([*root.iter("error")]) >= 2
+
+
+def test_an_expected_file_that_is_missing_is_told_though_its_row_is_excluded(cli: Run, folder: Path) -> None:
+    """Nothing was compared with it, so that a typing error would never show."""
+    patched = row("good", "pass", rule="absent", more=", patchedResources: nowhere.yaml")
+    suite(folder, FILES + "results:\n" + patched)
+    ran = cli("test", ".")
+    assert (1, True) == (ran.code, "`nowhere.yaml` does not exist" in ran.err)
 
 
 def test_an_unknown_output_format_is_refused(cli: Run, folder: Path) -> None:

@@ -1,0 +1,187 @@
+"""Which files of a folder are manifests: suffixes, globs, `.pyvernoignore`, and what other tools keep beside them.
+
+A file that a command line names itself is always read; the rules here are for files found in folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+
+from pyverno.errors import UsageError
+from pyverno.kube.json import JSON
+from pyverno.offline.files import COMMAND_FILE, FolderRules, Skipped
+from pyverno.value import dataclass, field
+
+__all__ = ["IGNORE_FILE", "find_files", "fits_glob", "foreign_reason", "may_be_manifest"]
+
+IGNORE_FILE = ".pyvernoignore"
+"""Name of the files with patterns of files and folders that are not read, in the syntax of `.gitignore`."""
+
+_NOT_MANIFESTS = {
+    "chart.yaml": "a Helm chart",
+    "chart.lock": "a Helm chart",
+    "kustomization.yaml": "a kustomization",
+    "kustomization.yml": "a kustomization",
+}
+_FOREIGN_GROUPS = {
+    "kustomize.config.k8s.io": "a kustomization",
+    "cli.kyverno.io": COMMAND_FILE,
+}
+_TEMPLATES = "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """One line of an ignore file, for paths below `base`."""
+
+    base: PurePath
+    glob: str
+    is_negated: bool = False
+    only_folders: bool = False
+
+    def fits(self, path: PurePath, *, is_folder: bool) -> bool:
+        """Tell whether the pattern names this path."""
+        return (is_folder or not self.only_folders) and fits_glob(path.relative_to(self.base), self.glob)
+
+
+@dataclass(slots=True)
+class _Search:
+    """One search below a folder; `skipped` takes what was recognised and left out."""
+
+    root: Path
+    rules: FolderRules
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def find_files(folder: Path, rules: FolderRules, skipped: list[Skipped]) -> Iterator[Path]:
+    """Yield the files below a folder in order of name, and add what is no manifest to `skipped`.
+
+    Names that start with a dot are left out. Raises UsageError for a folder that cannot be read.
+    """
+    yield from _files(_Search(folder, rules, skipped), folder, ())
+
+
+def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UsageError(f"cannot read folder `{folder}`: {(error.strerror or str(error)).lower()}") from error
+    rules = search.rules
+    if rules.skips_foreign:
+        ignored += _read_ignore_file(folder)
+    is_chart = rules.skips_foreign and any(entry.name == "Chart.yaml" for entry in entries)
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        is_folder = entry.is_dir()
+        path = entry.relative_to(search.root)
+        if _is_ignored(entry, ignored, is_folder=is_folder) or any(fits_glob(path, glob) for glob in rules.exclude):
+            continue
+        if is_folder:
+            if is_chart and entry.name == _TEMPLATES:
+                search.skipped.append(Skipped(str(entry), "Helm templates"))
+            elif rules.recursive:
+                yield from _files(search, entry, ignored)
+        elif _has_suffix(entry, rules) and (not rules.include or any(fits_glob(path, glob) for glob in rules.include)):
+            reason = _NOT_MANIFESTS.get(entry.name.lower(), "") if rules.skips_foreign else ""
+            if reason:
+                search.skipped.append(Skipped(str(entry), reason))
+            else:
+                yield entry
+
+
+def _has_suffix(path: Path, rules: FolderRules) -> bool:
+    return (path.suffix.lower() if rules.skips_foreign else path.suffix) in rules.suffixes
+
+
+def _read_ignore_file(folder: Path) -> tuple[_Pattern, ...]:
+    path = folder / IGNORE_FILE
+    if not path.is_file():
+        return ()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read `{path}`: it is not a readable text file") from error
+    return tuple(_parse_pattern(folder, line.strip()) for line in lines if line.strip() and line.strip()[0] != "#")
+
+
+def _parse_pattern(folder: Path, line: str) -> _Pattern:
+    is_negated = line.startswith("!")
+    glob = line[1:] if is_negated else line
+    only_folders = glob.endswith("/")
+    return _Pattern(folder, glob.rstrip("/"), is_negated, only_folders)
+
+
+def _is_ignored(path: Path, patterns: Sequence[_Pattern], *, is_folder: bool) -> bool:
+    for pattern in reversed(patterns):  # the last one that fits decides
+        if pattern.fits(path, is_folder=is_folder):
+            return not pattern.is_negated
+    return False
+
+
+def fits_glob(path: PurePath, glob: str) -> bool:
+    """Tell whether a glob names a relative path.
+
+    >>> fits_glob(PurePath("a/b/pod.yaml"), "*.yaml"), fits_glob(PurePath("a/b/pod.yaml"), "a/**/pod.yaml")
+    (True, True)
+    >>> fits_glob(PurePath("a/b/pod.yaml"), "/*.yaml"), fits_glob(PurePath("a/b/pod.yaml"), "a/*.yaml")
+    (False, False)
+    """
+    if "/" not in glob:
+        return fnmatchcase(path.name, glob)
+    # a pattern for the first parts names everything below them
+    wanted = tuple(part for part in glob.split("/") if part not in ("", "."))
+    return _fit_parts(path.parts, wanted)
+
+
+def _fit_parts(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    reached = {0}
+    for part in parts:
+        following: set[int] = set()
+        for position in _through_stars(reached, wanted):
+            if position == len(wanted):
+                continue
+            if wanted[position] == "**":
+                following.add(position)
+            elif fnmatchcase(part, wanted[position]):
+                following.add(position + 1)
+        reached = following
+    return len(wanted) in _through_stars(reached, wanted)
+
+
+def _through_stars(reached: set[int], wanted: Sequence[str]) -> set[int]:
+    """Add the positions behind each `**`, which also fits no folder at all."""
+    found = set(reached)
+    for position, part in enumerate(wanted):
+        if part == "**" and position in found:
+            found.add(position + 1)
+    return found
+
+
+def foreign_reason(values: Sequence[JSON]) -> str:
+    """Return what a file is when none of its documents can be an object of a cluster, "" otherwise.
+
+    >>> foreign_reason([{"replicaCount": 1}])
+    'no manifest: apiVersion and kind are missing'
+    >>> foreign_reason([{"replicaCount": 1}, {"kind": "Pod"}])
+    ''
+    """
+    if not values:
+        return "empty"
+    reasons = [_foreign_document(value) for value in values]
+    return reasons[0] if all(reasons) else ""
+
+
+def _foreign_document(value: JSON) -> str:
+    if not isinstance(value, dict) or ("apiVersion" not in value and "kind" not in value):
+        return "no manifest: apiVersion and kind are missing"
+    group = value.get("apiVersion")
+    return _FOREIGN_GROUPS.get(group.partition("/")[0], "") if isinstance(group, str) else ""
+
+
+def may_be_manifest(data: bytes) -> bool:
+    """Tell whether a file that cannot be parsed may have been meant as a manifest: both words occur in it."""
+    text = data.lower()
+    return b"apiversion" in text and b"kind" in text

@@ -1,0 +1,72 @@
+"""Findings as text for people: one line with the place, the rule and the message, one with the object and the rule.
+
+    pod.yaml:9:12 no-latest/tag validation error: use a tag
+        shop/Pod/bad, rule at policy.yaml:11:5
+
+Findings of one file stand together. Texts of resources and policies never reach a terminal as control characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pyverno.lazyregex import regex
+from pyverno.report.finding import Finding
+
+__all__ = ["Paint", "plain", "text_lines"]
+
+Paint = Callable[[str, str], str]
+"""Colours a text for a role: `file`, `rule`, `note`, or a status."""
+
+_CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_INDENT = "    "
+
+
+def plain(text: str, _role: str) -> str:
+    """Leave a text as it is."""
+    return text
+
+
+def text_lines(findings: Iterable[Finding], *, paint: Paint = plain, most: int = 0) -> Iterator[str]:
+    """Yield the lines of findings, grouped by file in the order of their first finding; `most` 0 shows all.
+
+    >>> from pyverno.engine.result import ResourceRef
+    >>> from pyverno.errors import Location
+    >>> pod = ResourceRef("v1", "Pod", "", "a")
+    >>> print(*text_lines([Finding("p", "r", pod, "fail", "no", location=Location("a.yaml", 7, 3))]), sep="\\n")
+    a.yaml:7:3 p/r no
+        Pod/a
+    """
+    groups: dict[str, list[Finding]] = {}
+    for each in findings:
+        groups.setdefault(each.location.file, []).append(each)
+    shown = 0
+    left_out = 0
+    for own in groups.values():
+        fitting = own if not most else own[: max(most - shown, 0)]
+        left_out += len(own) - len(fitting)
+        if fitting and shown:
+            yield ""
+        shown += len(fitting)
+        for each in fitting:
+            yield from _finding(each, paint)
+    if left_out:
+        yield ""
+        yield paint(f"... and {left_out} more (--max-results {most})", "note")
+
+
+def _finding(each: Finding, paint: Paint) -> Iterator[str]:
+    name = f"{each.policy}/{each.rule}" if each.rule else each.policy
+    status = "" if each.status == "fail" else f" {paint(each.status, each.status)}"
+    message = each.message or ("validation failed" if each.is_problem else "")
+    first, *others = _clean(message).splitlines() or [""]
+    head = f"{paint(_clean(str(each.location)), 'file')} {paint(_clean(name), each.status)}{status}"
+    yield f"{head} {first}".rstrip()
+    for line in others:
+        yield f"{_INDENT}{line}".rstrip()
+    where = f", rule at {each.rule_location}" if each.rule_location.file else ""
+    yield paint(_clean(f"{_INDENT}{each.resource}{where}"), "note")
+
+
+def _clean(text: str) -> str:
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
