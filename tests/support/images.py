@@ -35,7 +35,7 @@ REPOSITORY = "team/app"
 class NoCredentials:
     """Every registry is read without credentials."""
 
-    async def sources(self, access: ImageAccess) -> tuple[CredentialSource, ...]:
+    async def sources(self, access: ImageAccess, registry: str) -> tuple[CredentialSource, ...]:
         """Return nothing."""
         return ()
 

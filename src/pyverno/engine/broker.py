@@ -20,7 +20,7 @@ from pyverno.value import dataclass, replace
 if TYPE_CHECKING:
     # signatures are imported only where a policy verifies them
     from pyverno.engine.imagesource import ImageAccess, ResolvedImage
-    from pyverno.images.verification.stored import SignatureForm, StoredSignature
+    from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
     from pyverno.images.verification.trust import TrustRoot
 
 __all__ = ["Broker"]
@@ -78,12 +78,28 @@ class Broker:
         return self.host.image_source.resolve(image, access)
 
     def image_signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
     ) -> tuple[StoredSignature, ...]:
-        """Return what is stored in a repository about the image of a digest."""
+        """Return the signatures that a repository holds for the image of a digest."""
         access = self._confine_access(access)
         self.budget.charge_call()
-        return self.host.image_source.signatures(repository, digest, form, access)
+        return self.host.image_source.signatures(repository, digest, form, access, tag_prefix)
+
+    def image_artifacts(
+        self, repository: str, digest: str, artifact_type: str, access: ImageAccess
+    ) -> tuple[StoredArtifact, ...]:
+        """Return the artifacts of one type that refer to the image of a digest."""
+        access = self._confine_access(access)
+        self.budget.charge_call()
+        return self.host.image_source.artifacts(repository, digest, artifact_type, access)
+
+    def artifact_content(self, repository: str, artifact: StoredArtifact, access: ImageAccess) -> bytes:
+        """Return the bytes of an artifact, which count as read."""
+        access = self._confine_access(access)
+        self.budget.charge_call()
+        content = self.host.image_source.artifact_content(repository, artifact, access)
+        self.budget.charge_bytes(len(content))
+        return content
 
     def described_image(self, image: str, access: ImageAccess) -> JSONObject:
         """Return manifest and configuration of an image that is read with an access of its own."""
@@ -103,8 +119,12 @@ class Broker:
         return self.host.image_source.public_key(reference)
 
     def _confine_access(self, access: ImageAccess) -> ImageAccess:
-        """Return an access whose Secrets are those of the policy's own namespace, where it has one."""
+        """Return an access whose credentials are those of the policy's own namespace, where it has one."""
         listed = (access.credentials or {}).get("secrets")
+        if self.namespace and (access.credentials or {}).get("providers"):
+            raise EvaluationError(
+                f"a policy of namespace `{self.namespace}` may not use the cloud identity of the installation"
+            )
         if not self.namespace or not isinstance(listed, list):
             return access
         secrets: list[JSON] = []

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import HostUnavailableError
-from pyverno.images.verification.stored import SignatureForm, StoredSignature
+from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
@@ -47,12 +47,23 @@ class ImageSource(Protocol):
         ...
 
     def signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
     ) -> tuple[StoredSignature, ...]:
-        """Return what is stored in a repository about the image of a digest, in one form; empty when there is nothing.
+        """Return the signatures that a repository holds for the image of a digest, in one form; empty for none.
 
-        A registry that refuses or fails is an error, never "no signature".
+        Names of signature tags begin with `tag_prefix`. A registry that refuses or fails is an error, never "no
+        signature".
         """
+        ...
+
+    def artifacts(
+        self, repository: str, digest: str, artifact_type: str, access: ImageAccess
+    ) -> tuple[StoredArtifact, ...]:
+        """Return the artifacts of one type that refer to the image of a digest."""
+        ...
+
+    def artifact_content(self, repository: str, artifact: StoredArtifact, access: ImageAccess) -> bytes:
+        """Return the bytes of the layer of an artifact."""
         ...
 
     def data(self, image: str, access: ImageAccess) -> JSONObject:
@@ -81,10 +92,20 @@ class NoImages:
         raise HostUnavailableError(f"no registry is available to read image `{image}`")
 
     def signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
     ) -> tuple[StoredSignature, ...]:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no registry is available to read signatures of `{repository}`")
+
+    def artifacts(
+        self, repository: str, digest: str, artifact_type: str, access: ImageAccess
+    ) -> tuple[StoredArtifact, ...]:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no registry is available to read attestations of `{repository}`")
+
+    def artifact_content(self, repository: str, artifact: StoredArtifact, access: ImageAccess) -> bytes:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError(f"no registry is available to read attestations of `{repository}`")
 
     def data(self, image: str, access: ImageAccess) -> JSONObject:
         """Raise HostUnavailableError."""

@@ -43,19 +43,22 @@ _NEXT: Final = regex(r'<([^<>]{1,2048})>\s*;[^<>]*\brel="?next"?')
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository of a registry, and the credentials to try there, in order."""
+    """A repository of a registry, the credentials to try there, in order, and whether plain HTTP is allowed."""
 
     registry: str
     path: str
     credentials: tuple[Credential, ...] = ()
+    allows_http: bool = False
 
     @classmethod
-    def of(cls, reference: ImageReference, credentials: Sequence[Credential] = ()) -> Repository:
+    def of(
+        cls, reference: ImageReference, credentials: Sequence[Credential] = (), *, allows_http: bool = False
+    ) -> Repository:
         """Return the repository of an image; official images of Docker Hub live below `library`."""
         path = reference.path
         if reference.registry in ("docker.io", "index.docker.io") and "/" not in path:
             path = f"library/{path}"
-        return cls(reference.registry, path, tuple(credentials))
+        return cls(reference.registry, path, tuple(credentials), allows_http)
 
     def __str__(self) -> str:
         return f"{self.registry}/{self.path}"
@@ -183,7 +186,15 @@ class RegistryClient:
     async def _get(
         self, repository: Repository, path: str, max_bytes: int, deadline: float | None, accept: str = ""
     ) -> RegistryAnswer:
-        call = RegistryCall(repository.registry, repository.path, path, repository.credentials, accept, max_bytes)
+        call = RegistryCall(
+            repository.registry,
+            repository.path,
+            path,
+            repository.credentials,
+            accept,
+            max_bytes,
+            repository.allows_http,
+        )
         answer = await self._transport.get(call, deadline)
         if answer.status == 404:
             raise NotFoundError(f"`{repository}` has nothing at this reference")

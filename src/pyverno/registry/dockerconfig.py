@@ -1,6 +1,6 @@
 """Credentials of the person at a command line: the configurations of docker and podman.
 
-Helper programs (`credHelpers`, `credsStore`) are not run.
+Helper programs (`credHelpers`, `credsStore`) run only where the command allows them (`credentialhelpers`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from pathlib import Path
 
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import HostError, ValueSyntaxError
+from pyverno.registry.credentialhelpers import CredentialHelpers
 from pyverno.registry.credentials import CredentialSource, read_docker_config
+from pyverno.registry.providers.chain import Providers, providers_of
 
 __all__ = ["DockerConfig"]
 
@@ -18,13 +20,21 @@ __all__ = ["DockerConfig"]
 class DockerConfig:
     """Reads the configurations that the environment names, in the order in which docker and podman do."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        """Take the environment variables."""
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        helpers: CredentialHelpers | None = None,
+        providers: Providers | None = None,
+    ) -> None:
+        """Take the environment variables, what runs helper programs, and the clouds that policies may name."""
         self._environment = environment
+        self._helpers = helpers
+        self._providers = providers
 
-    async def sources(self, access: ImageAccess) -> Sequence[CredentialSource]:
+    async def sources(self, access: ImageAccess, registry: str) -> Sequence[CredentialSource]:
         """Return the configurations that exist; raises HostError for one that cannot be read."""
-        found = []
+        found: list[CredentialSource] = []
         for path in self._paths():
             try:
                 data = path.read_bytes()
@@ -33,9 +43,15 @@ class DockerConfig:
             except OSError as error:
                 raise HostError(f"cannot read {path}: {error.strerror}") from None
             try:
-                found.append(read_docker_config(data, f"file {path}"))
+                source = read_docker_config(data, f"file {path}")
             except ValueSyntaxError as error:
                 raise HostError(error.message) from None
+            if self._helpers is not None:
+                found.extend(await self._helpers.sources(data, registry))
+            found.append(source)
+        named = [each for each in providers_of(access) if each != "default"]  # the default is what was read above
+        if self._providers is not None and named:
+            found.extend(await self._providers.sources(named, registry))
         return found
 
     def _paths(self) -> Iterator[Path]:

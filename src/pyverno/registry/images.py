@@ -12,21 +12,27 @@ from typing import Any, Final, Protocol, TypeVar
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage
 from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import DocumentError, HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
-from pyverno.images.verification.stored import SignatureForm, StoredSignature
+from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.kube.imageref import ImageReference, parse_reference
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.registry.client import Descriptor, Manifest, RegistryClient, Repository, layers_of
 from pyverno.registry.credentials import CredentialSource, credentials_for, read_pull_secret
+from pyverno.registry.providers.chain import Providers, providers_of
 
 __all__ = ["BlockingImages", "Credentials", "RegistryImages", "SecretCredentials"]
 
 _MAX_SIGNATURES: Final = 100
 _BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
+_COSIGN: Final = "application/vnd.dev.cosign.artifact.sig.v1+json"
 _NOTARY: Final = "application/vnd.cncf.notary.signature"
 _SIMPLE: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
 _DSSE: Final = "application/vnd.dsse.envelope.v1+json"
-_SUFFIXES: Final = {SignatureForm.SIGNATURE_TAG: ("sig", _SIMPLE), SignatureForm.ATTESTATION_TAG: ("att", _DSSE)}
+_SUFFIXES: Final = {
+    SignatureForm.SIGNATURE_TAG: ("sig", _SIMPLE),
+    SignatureForm.SIGNATURE_REFERRER: ("sig", _SIMPLE),
+    SignatureForm.ATTESTATION_TAG: ("att", _DSSE),
+}
 _TYPES: Final = {SignatureForm.BUNDLE: _BUNDLE, SignatureForm.NOTARY: _NOTARY}
 
 T = TypeVar("T")
@@ -35,8 +41,11 @@ T = TypeVar("T")
 class Credentials(Protocol):
     """Finds the credentials that an access means."""
 
-    async def sources(self, access: ImageAccess) -> Sequence[CredentialSource]:
-        """Return configurations in the order in which they are tried; raises HostError for what cannot be read."""
+    async def sources(self, access: ImageAccess, registry: str) -> Sequence[CredentialSource]:
+        """Return configurations in the order in which they are tried; raises HostError for what cannot be read.
+
+        `registry` is the host that the credentials are for.
+        """
         ...
 
 
@@ -52,17 +61,26 @@ class SecretCredentials:
         read_secret: Callable[[str, str], Awaitable[JSONObject]],
         own_namespace: str,
         defaults: Callable[[], Awaitable[Sequence[CredentialSource]]] | None = None,
+        providers: Providers | None = None,
+        default_providers: Sequence[str] = (),
     ) -> None:
-        """Take what reads a Secret by namespace and name, and what everybody may use."""
+        """Take what reads a Secret by namespace and name, and the credentials that every policy may use.
+
+        `providers` are the logins that policies may name; `default_providers` are those of images without credentials.
+        """
         self._read_secret = read_secret
         self._own_namespace = own_namespace
         self._defaults = defaults
+        self._providers = providers or Providers({})
+        self._default_providers = tuple(default_providers)
 
-    async def sources(self, access: ImageAccess) -> Sequence[CredentialSource]:
+    async def sources(self, access: ImageAccess, registry: str) -> Sequence[CredentialSource]:
         """Return the credentials of the policy, then those of the resource; without either, those of everybody."""
         found = [await self._secret(namespace, name) for namespace, name in self._name_secrets(access)]
+        found.extend(await self._providers.sources(providers_of(access), registry))
         if not access.credentials and not access.pull_secrets and self._defaults is not None:
             found.extend(await self._defaults())
+            found.extend(await self._providers.sources(self._default_providers, registry))
         return found
 
     def _name_secrets(self, access: ImageAccess) -> Sequence[tuple[str, str]]:
@@ -106,41 +124,78 @@ class RegistryImages:
         return ResolvedImage(found.digest, found.media_type, len(found.body))
 
     async def signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, deadline: float | None = None
+        self,
+        repository: str,
+        digest: str,
+        form: SignatureForm,
+        access: ImageAccess,
+        *,
+        tag_prefix: str = "",
+        deadline: float | None = None,
     ) -> tuple[StoredSignature, ...]:
-        """Return what is stored about an image in one form."""
+        """Return the signatures of an image in one form."""
         _, place = await self._place(f"{repository}@{digest}", access)
         if form in _SUFFIXES:
-            return await self._layers(place, digest, form, deadline)
+            layers = await self._tagged(place, f"{tag_prefix}{digest.replace(':', '-', 1)}", form, deadline)
+            if form is SignatureForm.SIGNATURE_REFERRER:
+                layers = [*layers, *await self._referring_layers(place, digest, deadline)]
+            if len(layers) > _MAX_SIGNATURES:
+                raise HostError(f"the image has more than {_MAX_SIGNATURES} signatures")
+            return tuple([await self._stored(place, form, each, deadline) for each in layers])
         found: list[StoredSignature] = []
         for each in await self._client.referrers(place, digest, _TYPES[form], deadline):
             found.append(await self._referrer(place, digest, form, each, deadline))
         return tuple(found)
 
-    async def _layers(
-        self, place: Repository, digest: str, form: SignatureForm, deadline: float | None
-    ) -> tuple[StoredSignature, ...]:
+    async def artifacts(
+        self,
+        repository: str,
+        digest: str,
+        artifact_type: str,
+        access: ImageAccess,
+        deadline: float | None = None,
+    ) -> tuple[StoredArtifact, ...]:
+        """Return the artifacts of one type that refer to an image."""
+        _, place = await self._place(f"{repository}@{digest}", access)
+        found = []
+        for each in await self._client.referrers(place, digest, artifact_type, deadline):
+            manifest = await self._client.manifest(place, each.digest, deadline)
+            layer = _only_layer(_referring(manifest.read(), each, digest), each)
+            kind = manifest.media_type or each.media_type
+            found.append(StoredArtifact(each.digest, kind, len(manifest.body), layer.digest, layer.media_type))
+        return tuple(found)
+
+    async def artifact_content(
+        self, repository: str, artifact: StoredArtifact, access: ImageAccess, deadline: float | None = None
+    ) -> bytes:
+        """Return the bytes of the layer of an artifact."""
+        _, place = await self._place(f"{repository}@{artifact.digest}", access)
+        return await self._client.blob(place, artifact.layer, deadline=deadline)
+
+    async def _tagged(
+        self, place: Repository, tag: str, form: SignatureForm, deadline: float | None
+    ) -> Sequence[Descriptor]:
+        """Return the layers behind the tag of an image's signatures, none when there is no such tag."""
         suffix, media_type = _SUFFIXES[form]
         try:
-            manifest = await self._client.manifest(place, f"{digest.replace(':', '-', 1)}.{suffix}", deadline)
+            manifest = await self._client.manifest(place, f"{tag}.{suffix}", deadline)
         except NotFoundError:
-            return ()
-        layers = [each for each in layers_of(manifest.read()) if each.media_type == media_type]
-        if len(layers) > _MAX_SIGNATURES:
-            raise HostError(f"the image has more than {_MAX_SIGNATURES} signatures")
-        return tuple([await self._stored(place, form, each, deadline) for each in layers])
+            return []
+        return [each for each in layers_of(manifest.read()) if each.media_type == media_type]
+
+    async def _referring_layers(self, place: Repository, digest: str, deadline: float | None) -> Sequence[Descriptor]:
+        """Return the layers of the manifests in which cosign stores signatures as referrers."""
+        found: list[Descriptor] = []
+        for each in await self._client.referrers(place, digest, _COSIGN, deadline):
+            body = _referring((await self._client.manifest(place, each.digest, deadline)).read(), each, digest)
+            found.extend(layer for layer in layers_of(body) if layer.media_type == _SIMPLE)
+        return found
 
     async def _referrer(
         self, place: Repository, digest: str, form: SignatureForm, listed: Descriptor, deadline: float | None
     ) -> StoredSignature:
-        body = (await self._client.manifest(place, listed.digest, deadline)).read()
-        subject = body.get("subject")
-        if not isinstance(subject, dict) or subject.get("digest") != digest:
-            raise HostError(f"the registry lists {listed.digest} as referring to an image that it does not refer to")
-        layers = layers_of(body)
-        if len(layers) != 1:
-            raise HostError(f"the signature {listed.digest} must have exactly one layer")
-        stored = await self._stored(place, form, layers[0], deadline)
+        body = _referring((await self._client.manifest(place, listed.digest, deadline)).read(), listed, digest)
+        stored = await self._stored(place, form, _only_layer(body, listed), deadline)
         annotations = body.get("annotations")
         if not isinstance(annotations, dict):
             return stored
@@ -187,8 +242,9 @@ class RegistryImages:
             reference = parse_reference(image)
         except ValueSyntaxError as error:
             raise HostError(error.message) from None
-        sources = await self._credentials.sources(access)
-        return reference, Repository.of(reference, credentials_for(reference.registry, reference.path, sources))
+        sources = await self._credentials.sources(access, reference.registry)
+        credentials = credentials_for(reference.registry, reference.path, sources)
+        return reference, Repository.of(reference, credentials, allows_http=_allows_http(access))
 
 
 class BlockingImages:
@@ -226,11 +282,27 @@ class BlockingImages:
         return found
 
     def signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess
+        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
     ) -> tuple[StoredSignature, ...]:
-        """Return what is stored about an image in one form."""
-        asking = self._images.signatures(repository, digest, form, access, self._deadline)
+        """Return the signatures of an image in one form."""
+        asking = self._images.signatures(
+            repository, digest, form, access, tag_prefix=tag_prefix, deadline=self._deadline
+        )
         found: tuple[StoredSignature, ...] = self._ask(asking, f"signatures of {repository}")
+        return found
+
+    def artifacts(
+        self, repository: str, digest: str, artifact_type: str, access: ImageAccess
+    ) -> tuple[StoredArtifact, ...]:
+        """Return the artifacts of one type that refer to an image."""
+        asking = self._images.artifacts(repository, digest, artifact_type, access, self._deadline)
+        found: tuple[StoredArtifact, ...] = self._ask(asking, f"attestations of {repository}")
+        return found
+
+    def artifact_content(self, repository: str, artifact: StoredArtifact, access: ImageAccess) -> bytes:
+        """Return the bytes of the layer of an artifact."""
+        asking = self._images.artifact_content(repository, artifact, access, self._deadline)
+        found: bytes = self._ask(asking, f"attestations of {repository}")
         return found
 
     def data(self, image: str, access: ImageAccess) -> JSONObject:
@@ -249,6 +321,25 @@ class BlockingImages:
         if self._public_key is None:
             raise HostUnavailableError(f"no cluster is available to read the key `{reference}`")
         return self._public_key(reference)
+
+
+def _referring(body: JSONObject, listed: Descriptor, digest: str) -> JSONObject:
+    """Return the manifest of a referrer; raises HostError when it refers to something else than its list says."""
+    subject = body.get("subject")
+    if not isinstance(subject, dict) or subject.get("digest") != digest:
+        raise HostError(f"the registry lists {listed.digest} as referring to an image that it does not refer to")
+    return body
+
+
+def _only_layer(body: JSONObject, listed: Descriptor) -> Descriptor:
+    layers = layers_of(body)
+    if len(layers) != 1:
+        raise HostError(f"the artifact {listed.digest} must have exactly one layer")
+    return layers[0]
+
+
+def _allows_http(access: ImageAccess) -> bool:
+    return (access.credentials or {}).get("allowInsecureRegistry") is True
 
 
 def _is_usual(platform: JSON) -> bool:

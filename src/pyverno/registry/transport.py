@@ -43,6 +43,10 @@ class RegistryUnauthorizedError(HostError):
     code = "registry-unauthorized"
 
 
+class _UnreachableError(HostError):
+    """No connection, or none with TLS; a certificate that is not valid is another error."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
     """How registries are reached: for how many seconds at most, and whether plain HTTP is allowed."""
@@ -53,7 +57,10 @@ class RegistrySettings:
 
 @dataclass(frozen=True, slots=True)
 class RegistryCall:
-    """A GET of a path of a registry: for which repository, with which credentials, and how long the answer may be."""
+    """A GET of a path of a registry: for which repository, with which credentials, and how long the answer may be.
+
+    With `allows_http` a registry that cannot be reached by HTTPS is read by plain HTTP.
+    """
 
     registry: str
     repository: str
@@ -61,6 +68,7 @@ class RegistryCall:
     credentials: tuple[Credential, ...] = ()
     accept: str = ""
     max_bytes: int = 4 * 1024 * 1024
+    allows_http: bool = False
 
 
 class RegistryAnswer(NamedTuple):
@@ -101,6 +109,7 @@ class Transport:
         self._connector = connector
         self._session: aiohttp.ClientSession | None = None
         self._tokens: dict[tuple[str, ...], _Token] = {}
+        self._plain: set[str] = set()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -117,7 +126,7 @@ class Transport:
         seconds = self._seconds(deadline)
         try:
             async with asyncio.timeout(seconds):
-                return await self._with_credentials(call)
+                return await self._reached(call)
         except TimeoutError:
             raise HostError(f"the registry `{call.registry}` did not answer within {seconds:g} seconds") from None
 
@@ -125,6 +134,21 @@ class Transport:
         if deadline is None:
             return self._settings.seconds
         return max(min(self._settings.seconds, deadline - time.monotonic()), 0.0)
+
+    async def _reached(self, call: RegistryCall) -> RegistryAnswer:
+        """Send a request by HTTPS; by HTTP where that is allowed and the registry does not speak HTTPS."""
+        allows_http = (call.allows_http or self._settings.allows_http) and not _is_local(call.registry)
+        if not allows_http or call.registry not in self._plain:
+            try:
+                return await self._with_credentials(replace(call, allows_http=False))
+            except _UnreachableError:
+                if not allows_http:
+                    raise
+        answer = await self._with_credentials(replace(call, allows_http=True))
+        if len(self._plain) >= _MAX_TOKENS:
+            self._plain.clear()
+        self._plain.add(call.registry)
+        return answer
 
     async def _with_credentials(self, call: RegistryCall) -> RegistryAnswer:
         refused: list[str] = []
@@ -138,18 +162,9 @@ class Transport:
             f"the registry `{call.registry}` refused access to `{call.repository}` ({tried})"
         )
 
-    def _base(self, registry: str) -> URL:
-        host = "registry-1.docker.io" if registry in ("docker.io", "index.docker.io") else registry
-        is_local = host.startswith("[::1]") or host.partition(":")[0] in ("localhost", "127.0.0.1")
-        scheme = "http" if is_local or self._settings.allows_http else "https"
-        try:
-            return URL(f"{scheme}://{host}")
-        except ValueError:
-            raise HostError(f"`{registry}` is no address of a registry") from None
-
     async def _authenticated(self, call: RegistryCall, credential: Credential) -> RegistryAnswer:
         """Send a request, and once more with the authorization that the registry demands."""
-        target = self._base(call.registry).join(URL(call.path, encoded=True))
+        target = _base(call).join(URL(call.path, encoded=True))
         headers = {"Accept": call.accept} if call.accept else {}
         known = self._tokens.get(_token_key(call, credential))
         if known is not None and known.ends > time.monotonic():
@@ -179,7 +194,7 @@ class Transport:
         return ""
 
     async def _fetch_token(self, call: RegistryCall, credential: Credential, challenge: Challenge) -> str:
-        realm = self._realm(call.registry, challenge)
+        realm = _realm(call, challenge)
         query = {"scope": f"repository:{call.repository}:pull"}
         if "service" in challenge.parameters:
             query["service"] = challenge.parameters["service"]
@@ -198,17 +213,6 @@ class Transport:
             self._tokens.clear()
         self._tokens[_token_key(call, credential)] = _Token(token, time.monotonic() + max(seconds - _EARLY_SECONDS, 0))
         return token
-
-    def _realm(self, registry: str, challenge: Challenge) -> URL:
-        try:
-            realm = URL(challenge.parameters.get("realm", ""))
-        except ValueError:
-            realm = URL("")
-        if realm.scheme not in ("http", "https") or not realm.host or realm.user or realm.password:
-            raise HostError(f"the registry `{registry}` names no usable realm for tokens")
-        if realm.scheme != "https" and self._base(registry).scheme == "https":
-            raise HostError(f"the registry `{registry}` demands a credential over plain HTTP")
-        return realm
 
     # ------------------------------------------------------------------------------------------------------ requests
 
@@ -247,6 +251,8 @@ class Transport:
             raise
         except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError):
             raise HostError(f"the registry `{registry}` has no valid certificate") from None
+        except aiohttp.ClientConnectorError:
+            raise _UnreachableError(f"the registry `{registry}` cannot be reached") from None
         except (aiohttp.ClientError, OSError, ValueError):
             raise HostError(f"the registry `{registry}` cannot be reached") from None
 
@@ -261,6 +267,33 @@ class Transport:
                 headers={"User-Agent": f"pyverno/{__version__}", "Accept-Encoding": "identity"},
             )
         return self._session
+
+
+def _is_local(registry: str) -> bool:
+    return registry.startswith("[::1]") or registry.partition(":")[0] in ("localhost", "127.0.0.1")
+
+
+def _base(call: RegistryCall) -> URL:
+    registry = call.registry
+    host = "registry-1.docker.io" if registry in ("docker.io", "index.docker.io") else registry
+    scheme = "http" if call.allows_http or _is_local(host) else "https"
+    try:
+        return URL(f"{scheme}://{host}")
+    except ValueError:
+        raise HostError(f"`{registry}` is no address of a registry") from None
+
+
+def _realm(call: RegistryCall, challenge: Challenge) -> URL:
+    registry = call.registry
+    try:
+        realm = URL(challenge.parameters.get("realm", ""))
+    except ValueError:
+        realm = URL("")
+    if realm.scheme not in ("http", "https") or not realm.host or realm.user or realm.password:
+        raise HostError(f"the registry `{registry}` names no usable realm for tokens")
+    if realm.scheme != "https" and _base(call).scheme == "https":
+        raise HostError(f"the registry `{registry}` demands a credential over plain HTTP")
+    return realm
 
 
 def _redirected(outgoing: _Outgoing, location: str) -> _Outgoing:

@@ -19,7 +19,7 @@ VERIFICATION: Final = (
         f"{_VERIFY}::test_a_tag_is_resolved_once_in_a_review",
         (
             "engine/imageverification/verifier.py",
-            "found: ResolvedImage | HostError | None = self.runtime.memory.get(key)",
+            "found: _T | HostError | None = self.runtime.memory.get(key)",
             "found = None",
         ),
     ),

@@ -25,6 +25,9 @@ _COUNT: Final = (
     "tests/unit/engine/imageverification/test_notary.py::test_one_of_the_attestors_is_enough_unless_all_are_demanded"
 )
 _MESSAGE: Final = "tests/unit/images/manifests/test_signed.py::test_a_message_that_cannot_be_read_is_an_error"
+_REFERRER: Final = (
+    "tests/unit/engine/imageverification/test_notary.py::test_an_attestation_is_a_referrer_that_the_signer_signed"
+)
 _BROKEN: Final = f"tests/unit/{_NOTARY}::test_an_envelope_that_cannot_be_read_is_an_error"
 
 _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
@@ -261,6 +264,27 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "if True:",
     ),
     (
+        "Notary: an attestation is signed itself",
+        _REFERRER,
+        "engine/imageverification/verifier.py",
+        "            if found.passes:",
+        "            if True:",
+    ),
+    (
+        "Notary: artifacts refer to the image",
+        "tests/unit/registry/test_images.py::test_a_referrer_of_another_image_is_an_error",
+        "registry/images.py",
+        'if not isinstance(subject, dict) or subject.get("digest") != digest:',
+        "if False:",
+    ),
+    (
+        "cloud identities are not for policies of a namespace",
+        "tests/unit/engine/test_broker.py::test_a_policy_of_a_namespace_has_no_cloud_identity",
+        "engine/broker.py",
+        'if self.namespace and (access.credentials or {}).get("providers"):',
+        "if False:",
+    ),
+    (
         "manifests: the object is the signed one",
         _OBJECT,
         "engine/actions/verify_manifests.py",
@@ -296,7 +320,11 @@ SIGNATURES: Final = tuple(
         "I7",
         f"signatures: {name}",
         test,
-        (module if module.startswith(("engine/", "images/")) else f"images/verification/{module}", text, other),
+        (
+            module if module.startswith(("engine/", "images/", "registry/")) else f"images/verification/{module}",
+            text,
+            other,
+        ),
     )
     for name, test, module, text, other in _ROWS
 )

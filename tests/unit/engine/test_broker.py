@@ -6,6 +6,7 @@ import pytest
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.host import HttpCall
+from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import BudgetExceededError, EvaluationError, HostUnavailableError
 from pyverno.lang.runtime import MAX_CALLS, Budget
 from pyverno.offline.host import OfflineHost
@@ -78,3 +79,10 @@ def test_what_the_host_lacks_is_an_error():
     """An offline run never answers with nothing instead."""
     with pytest.raises(HostUnavailableError):
         broker().global_entry("missing")
+
+
+def test_a_policy_of_a_namespace_has_no_cloud_identity():
+    """The login of the installation reads registries that the namespace may not."""
+    access = ImageAccess({"providers": ["amazon"]})
+    with pytest.raises(EvaluationError, match="may not use the cloud identity"):
+        broker("team").resolve_image("a.example.com/app:1", access)

@@ -21,7 +21,7 @@ def test_the_configurations_of_docker_come_before_those_of_podman(tmp_path: Path
         "REGISTRY_AUTH_FILE": f"{tmp_path}/auth.json",
         "XDG_RUNTIME_DIR": "/x",
     }
-    found = asyncio.run(DockerConfig(environment).sources(ImageAccess()))
+    found = asyncio.run(DockerConfig(environment).sources(ImageAccess(), "a.example.com"))
     assert [each.name for each in found] == [f"file {tmp_path}/config.json", f"file {tmp_path}/auth.json"]
 
 
@@ -29,5 +29,5 @@ def test_a_broken_configuration_is_an_error_without_its_content(tmp_path: Path) 
     """The text names the file only."""
     (tmp_path / "config.json").write_text('["secret"]')
     with pytest.raises(HostError) as caught:
-        asyncio.run(DockerConfig({"DOCKER_CONFIG": str(tmp_path)}).sources(ImageAccess()))
+        asyncio.run(DockerConfig({"DOCKER_CONFIG": str(tmp_path)}).sources(ImageAccess(), "a.example.com"))
     assert "secret" not in caught.value.message

@@ -71,7 +71,7 @@ def test_every_form_of_signature_is_found() -> None:
         place = f"{registry.host}/team/app"
         return [len(await images.signatures(place, digest, form, ImageAccess())) for form in SignatureForm]
 
-    assert [1, 1, 1, 0] == _run(registry, work)
+    assert [1, 1, 1, 1, 0] == _run(registry, work)
 
 
 def test_no_signatures_is_empty_and_a_refusal_is_an_error() -> None:

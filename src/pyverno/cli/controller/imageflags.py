@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from pyverno.cli.args.records import number, seconds, switch, text
 from pyverno.controllers.state.registries import RegistryFlags
 from pyverno.errors import UsageError, VerificationError
 from pyverno.images.verification.trust import read_trust_root
+from pyverno.registry.providers.chain import PROVIDER_NAMES
 
 __all__ = ["CachedImageFlags", "ImageFlags", "registry_flags"]
 
@@ -24,7 +26,9 @@ class ImageFlags:
         metavar="NAMES",
     )
     helpers: str = text(
-        "--registryCredentialHelpers", "Credential helpers for registries.", metavar="NAMES", has_effect=False
+        "--registryCredentialHelpers",
+        "Logins for images without credentials: default, google, amazon, azure, github; comma-separated.",
+        metavar="NAMES",
     )
     trusted_root: str = text(
         "--trustedRoot",
@@ -47,13 +51,28 @@ def registry_flags(flags: ImageFlags, namespace: str) -> RegistryFlags:
     cached = flags if isinstance(flags, CachedImageFlags) else CachedImageFlags()
     return RegistryFlags(
         namespace=namespace,
-        pull_secrets=tuple(name for each in flags.pull_secrets.split(",") if (name := each.strip())),
+        pull_secrets=_names(flags.pull_secrets),
+        providers=_providers(flags.helpers),
+        environment=os.environ,
         allows_http=flags.insecure,
         caches=cached.caches,
         max_cached=cached.max_cached,
         cached_seconds=cached.cached_for,
         trusted_root=_read(flags.trusted_root) if flags.trusted_root else b"",
     )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for each in text.split(",") if (name := each.strip()))
+
+
+def _providers(text: str) -> tuple[str, ...]:
+    names = _names(text)
+    for name in names:
+        if name not in PROVIDER_NAMES:
+            known = ", ".join(PROVIDER_NAMES)
+            raise UsageError(f"--registryCredentialHelpers: `{name}` is not one of {known}")
+    return names
 
 
 def _read(path: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyverno.compiler.cel.environment import CelCompiler
 from pyverno.engine.cel.images import Evaluate, ImageAttestor
-from pyverno.errors import HostUnavailableError, PyvernoError, VerificationError
+from pyverno.errors import PyvernoError, VerificationError
 from pyverno.images.verification.attestors import (
     Attestor,
     Identity,
@@ -27,7 +27,7 @@ from pyverno.images.verification.trust import Authority, TransparencyLog, read_t
 from pyverno.lang.cel import types
 from pyverno.policy.cel.blocks import Expression
 from pyverno.policy.cel.imagepolicy import Attestor as WrittenAttestor
-from pyverno.policy.cel.imagepolicy import Cosign, Ctlog, Given
+from pyverno.policy.cel.imagepolicy import Cosign, Ctlog, Given, Notary, SignatureSource
 from pyverno.policy.cel.imagepolicy import Identity as WrittenIdentity
 from pyverno.value import replace
 
@@ -39,10 +39,9 @@ _Text = Callable[[Evaluate], str]
 def lower_attestor(written: WrittenAttestor, compiler: CelCompiler) -> ImageAttestor:
     """Compile the expressions of an attestor; what does not compile is reported."""
     path = f"attestors.{written.name}"
-    cosign = written.cosign
+    cosign, texts = written.cosign, _Texts(compiler)
     if cosign is None:
-        return ImageAttestor(written.name, _notary)
-    texts = _Texts(compiler)
+        return ImageAttestor(written.name, _notary(written.notary or Notary(), path, texts), is_notary=True)
     key = texts.of(cosign.key.data, cosign.key.expression) if cosign.key is not None else None
     certificate = cosign.certificate
     leaf = texts.given(certificate.cert) if certificate is not None else None
@@ -89,8 +88,25 @@ def lower_attestor(written: WrittenAttestor, compiler: CelCompiler) -> ImageAtte
     return ImageAttestor(written.name, build)
 
 
-def _notary(_evaluate: Evaluate, _trust: Trust) -> Attestor:
-    raise HostUnavailableError("verification of Notary signatures is not available in this version of pyverno")
+def _notary(written: Notary, path: str, texts: _Texts) -> Callable[[Evaluate, Trust], Attestor]:
+    """Return what makes a Notary attestor: the trust store, and the authorities whose time stamps count."""
+    certs, stamps = texts.given(written.certs), texts.given(written.tsa_certs)
+
+    def build(evaluate: Evaluate, _trust: Trust) -> Attestor:
+        store = certs(evaluate) if certs is not None else ""
+        if not store.strip():
+            raise VerificationError("notary.certs must hold a certificate")
+        chain = stamps(evaluate) if stamps is not None else ""
+        return Attestor(
+            path,
+            authorities=(Authority(read_certificates(store)),),
+            log_required=False,
+            certificate_log_required=False,
+            timestamp_required=bool(chain),
+            time_authorities=(Authority(read_certificates(chain)),) if chain else (),
+        )
+
+    return build
 
 
 class _Texts:
@@ -118,15 +134,9 @@ class _Texts:
 
 def _refuse(cosign: Cosign) -> None:
     """Raise VerificationError for what nothing here would check."""
-    source = cosign.source
     refused = (
         (cosign.key is not None and bool(cosign.key.kms), "cosign.key.kms is not supported: write the public key"),
         (cosign.tuf is not None, "cosign.tuf is not supported: write the trusted root as trustedRoot"),
-        (source is not None and bool(source.tag_prefix), "cosign.source.tagPrefix is not supported"),
-        (
-            source is not None and bool(source.pull_secrets),
-            "cosign.source.PullSecrets is not supported",
-        ),
     )
     for wrong, text in refused:
         if wrong:
@@ -135,7 +145,7 @@ def _refuse(cosign: Cosign) -> None:
 
 def _common(cosign: Cosign, path: str, trust: Trust) -> Attestor:
     """Return an attestor with everything but its authority, for which a placeholder stands."""
-    ctlog = cosign.ctlog or Ctlog()
+    ctlog, source = cosign.ctlog or Ctlog(), cosign.source or SignatureSource()
     logs: tuple[TransparencyLog, ...] = ()
     if not ctlog.insecure_ignore_tlog:
         own = read_keys(ctlog.rekor_pub_key) if ctlog.rekor_pub_key else ()
@@ -149,7 +159,9 @@ def _common(cosign: Cosign, path: str, trust: Trust) -> Attestor:
         logs=logs,
         timestamp_required=bool(stamps),
         time_authorities=stamps,
-        repository=cosign.source.repository if cosign.source is not None else "",
+        repository=source.repository,
+        tag_prefix=source.tag_prefix,
+        pull_secrets=source.pull_secrets,
     )
 
 

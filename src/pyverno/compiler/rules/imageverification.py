@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyverno.compiler.parser import Parser, lower_conditions
-from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.actions.verify_images import ImageBlock, ImagesCheck, VerifyImages
 from pyverno.engine.imageverification.demands import Demands, read_demands
 from pyverno.errors import ValueSyntaxError, VerificationError
@@ -22,17 +21,12 @@ from pyverno.policy.verifyimages import ImageVerification, VerificationType
 
 __all__ = ["lower_verify_images"]
 
-_NOTARY_UNAVAILABLE = "verification of Notary attestations is not available in this version of pyverno"
 _FORMS = {VerificationType.SIGSTORE_BUNDLE: SignatureForm.BUNDLE, VerificationType.NOTARY: SignatureForm.NOTARY}
 _LEGACY_KEYLESS = ("issuer", "subject", "roots", "additionalExtensions")
 
 
-def lower_verify_images(
-    rule: Rule, images: WrittenImages, parser: Parser
-) -> tuple[VerifyImages | Unavailable, ImagesCheck | None]:
+def lower_verify_images(rule: Rule, images: WrittenImages, parser: Parser) -> tuple[VerifyImages, ImagesCheck | None]:
     """Return what verifies, and what demands it, None when no entry demands anything."""
-    if any(each.type is VerificationType.NOTARY and each.attestations for each in images.entries):
-        return Unavailable(_NOTARY_UNAVAILABLE), None
     blocks = tuple(_block(each, parser) for each in images.entries)
     extractors: Extractors | None = None
     if rule.image_extractors is not None:
@@ -46,10 +40,12 @@ def lower_verify_images(
 
 
 def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
+    signatures = _FORMS.get(written.type, SignatureForm.SIGNATURE_TAG)
     if written.cosign_oci11:
-        text = "cosignOCI11 is not supported: signatures of Sigstore bundles are read with type SigstoreBundle"
-        parser.report(text, (*written.path, "cosignOCI11"), code="image-verification")
-    is_bundle = written.type is VerificationType.SIGSTORE_BUNDLE
+        if signatures is not SignatureForm.SIGNATURE_TAG:
+            text = "cosignOCI11 is for type Cosign: other types are stored as referrers anyway"
+            parser.report(text, (*written.path, "cosignOCI11"), code="image-verification")
+        signatures = SignatureForm.SIGNATURE_REFERRER
     document = parser.template(_demanded(written.raw, written), written.path)
     demands: Demands | None = None
     if document.is_static:
@@ -71,8 +67,8 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
         references=tuple(compile_wildcard(text) for text in written.image_references),
         document=document,
         demands=demands,
-        signatures=_FORMS.get(written.type, SignatureForm.SIGNATURE_TAG),
-        attestations=SignatureForm.BUNDLE if is_bundle else SignatureForm.ATTESTATION_TAG,
+        signatures=signatures,
+        attestations=_FORMS.get(written.type, SignatureForm.ATTESTATION_TAG),
         skipped=tuple(compile_wildcard(text) for text in written.skip_image_references),
         conditions=conditions,
         deny=deny,
@@ -92,6 +88,8 @@ def _demanded(raw: JSONObject, written: ImageVerification) -> JSONObject:
     attestations: list[JSONObject] = []
     for each in _items(raw.get("attestations")):
         found = _object(each)
+        if written.type is VerificationType.NOTARY and found.get("attestors"):
+            found = {**found, "attestors": _without_logs(found["attestors"])}
         # conditions may have variables of the statement, which are not known yet
         attestations.append({name: value for name, value in found.items() if name != "conditions"})
     legacy = _legacy(raw)

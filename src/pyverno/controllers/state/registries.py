@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 import aiohttp
@@ -24,8 +24,11 @@ from pyverno.kube.status import StatusError
 from pyverno.registry.client import RegistryClient
 from pyverno.registry.credentials import CredentialSource, read_pull_secret
 from pyverno.registry.images import BlockingImages, RegistryImages, SecretCredentials
+from pyverno.registry.providers.ambient import Ambient
+from pyverno.registry.providers.default import Default
+from pyverno.registry.providers.known import known_providers
 from pyverno.registry.transport import RegistrySettings, Transport
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 __all__ = ["ClusterRegistries", "RegistryFlags"]
 
@@ -37,7 +40,8 @@ _KEY: Final = "cosign.pub"
 class RegistryFlags:
     """What the flags say: Secrets for all images, plain HTTP, the cache of verifications, and the trust root's bytes.
 
-    `namespace` is that of the installation, where Secrets without a namespace are.
+    `namespace` is that of the installation, where Secrets without a namespace are. `providers` are logins of clouds for
+    images without credentials of their own; `environment` says which identity this process has there.
     """
 
     namespace: str = "kyverno"
@@ -47,6 +51,8 @@ class RegistryFlags:
     max_cached: int = MAX_PASSES
     cached_seconds: float = PASS_SECONDS
     trusted_root: bytes = b""
+    providers: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class ClusterRegistries:
@@ -59,7 +65,15 @@ class ClusterRegistries:
         self._root = read_trust_root(flags.trusted_root) if flags.trusted_root else None
         self._passes = PassCache(flags.max_cached if flags.caches else 0, flags.cached_seconds)
         transport = Transport(RegistrySettings(allows_http=flags.allows_http), connector)
-        credentials = SecretCredentials(self._secret, flags.namespace, self._defaults)
+        ambient = Ambient(flags.environment)  # not guarded: the services that know the own identity are link-local
+        providers = known_providers(ambient, {"default": Default(ambient)})
+        credentials = SecretCredentials(
+            self._secret,
+            flags.namespace,
+            self._defaults,
+            providers=providers,
+            default_providers=flags.providers,
+        )
         self._images = RegistryImages(RegistryClient(transport), credentials)
 
     def source(self, ask: Callable[[Coroutine[Any, Any, Any], str], Any], deadline: float | None) -> ImageSource:

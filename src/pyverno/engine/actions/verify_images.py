@@ -16,7 +16,7 @@ from pyverno.engine.imageverification.annotations import ImageStatus, read_statu
 from pyverno.engine.imageverification.demands import AttestationDemand, Demands, read_demands
 from pyverno.engine.imageverification.passes import PassKey
 from pyverno.engine.imageverification.pinning import pinned, text_at
-from pyverno.engine.imageverification.verifier import ImageAtWork, StatementFinding
+from pyverno.engine.imageverification.verifier import ArtifactFinding, ImageAtWork, StatementFinding
 from pyverno.engine.request import Operation
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Run
@@ -31,14 +31,18 @@ from pyverno.errors import (
     ValueSyntaxError,
 )
 from pyverno.images import Extractors, ImageInfo, find_images
+from pyverno.images.verification.attestors import AttestorSet
 from pyverno.images.verification.stored import SignatureForm
+from pyverno.images.verification.verify import SetFinding
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.template import Template
+from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
 __all__ = ["ImageBlock", "ImagesCheck", "VerifyImages"]
 
 _NO_TEXT = "validation error: rule imageVerify failed"
+_NONE_FOUND = regex("no signatures found|no attestation of type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,18 +277,29 @@ class _BlockAtWork:
         predicate: JSON = None
         for each in demand.attestors:
             attestors = each.resolve(self.at_work.trust)
-            found = self.at_work.check_statements(attestors, self._block.attestations, demand.type)
-            place = next((f"{one.attestor.path}: " for one in found.found.findings if one.ledger.passes), "")
-            if not found.found.passes:
-                raise _unattested(found, _first_problem(found, attestors.path, demand.type))
-            for statement in found.verified:
-                predicate = statement.payload.body.get("predicate")
+            found, predicates = self._predicates(attestors, demand.type)
+            place = next((f"{one.attestor.path}: " for one in found.findings if one.ledger.passes), "")
+            for predicate in predicates:
                 problem = "" if conditions is None else self._unmet(conditions, predicate)
                 if problem:
                     image = f"{self.at_work.repository}@{self.at_work.resolve().digest}"
                     text = f"attestation checks failed for {image} and predicate {demand.type}: {problem.strip()}"
                     raise _unattested(found, f"{place}{text}", verified=0)
         return predicate
+
+    def _predicates(self, attestors: AttestorSet, wanted: str) -> tuple[SetFinding, list[JSON]]:
+        """Return what the verified attestations of a type say; raises _FailedError when there are not enough."""
+        statements: StatementFinding | ArtifactFinding
+        if self._block.attestations is SignatureForm.NOTARY:
+            statements = self.at_work.check_artifacts(attestors, wanted)
+        else:
+            statements = self.at_work.check_statements(attestors, self._block.attestations, wanted)
+        found = statements.found
+        if not found.passes:
+            raise _unattested(found, _first_problem(found, statements.of_type, attestors.path, wanted))
+        if isinstance(statements, ArtifactFinding):
+            return found, [self.at_work.artifact_json(each) for each in statements.verified]
+        return found, [each.payload.body.get("predicate") for each in statements.verified]
 
     def _unmet(self, conditions: Conditions, predicate: JSON) -> str:
         """Return why conditions do not hold of a predicate, whose fields are variables; "" when they hold."""
@@ -309,18 +324,18 @@ class _BlockAtWork:
         raise _FailedError(text)
 
 
-def _unattested(found: StatementFinding, reason: str, verified: int | None = None) -> _FailedError:
-    count = found.found.verified if verified is None else verified
+def _unattested(found: SetFinding, reason: str, verified: int | None = None) -> _FailedError:
+    count = found.verified if verified is None else verified
     return _FailedError(
-        f"image attestations verification failed, verifiedCount: {count}, requiredCount: {found.found.required}, "
+        f"image attestations verification failed, verifiedCount: {count}, requiredCount: {found.required}, "
         f"error: {reason}"
     )
 
 
-def _first_problem(found: StatementFinding, path: str, predicate_type: str) -> str:
-    if not found.of_type and not any("no signatures found" not in each for each in found.found.problems):
+def _first_problem(found: SetFinding, of_type: int, path: str, predicate_type: str) -> str:
+    if not of_type and all(_NONE_FOUND.search(each) for each in found.problems):
         return f"{path}: attestions not found for predicate type {predicate_type}"
-    return "; ".join(found.found.problems) or "attestations verification failed"
+    return "; ".join(found.problems) or "attestations verification failed"
 
 
 def _images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tuple[ImageInfo, ...]:

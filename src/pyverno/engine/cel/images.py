@@ -6,17 +6,18 @@ registry that fails is an error of the expression, never a lower count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from pyverno.engine.cel.brokerhost import BrokerHost
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.engine.imageverification.verifier import ImageAtWork
-from pyverno.errors import EvaluationError, HostUnavailableError, VerificationError
+from pyverno.errors import EvaluationError, VerificationError
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.attestorsets import Trust
-from pyverno.images.verification.stored import SignatureForm
+from pyverno.images.verification.stored import SignatureForm, StoredArtifact
+from pyverno.images.verification.verify import SetFinding
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.faults import OperandError
@@ -27,6 +28,9 @@ from pyverno.value import dataclass, field
 __all__ = ["ImageAttestation", "ImageAttestor", "ImageHost", "verified_images"]
 
 Evaluate = Callable[[Program], Value]
+Problems = tuple[str, ...] | None
+"""Why nothing verified; None when something did."""
+
 _VERIFIED: Final = "verified images"
 
 
@@ -36,6 +40,7 @@ class ImageAttestor:
 
     name: str
     build: Callable[[Evaluate, Trust], Attestor]
+    is_notary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class ImageHost(BrokerHost):
     credentials: JSONObject | None = None
     evaluate: Evaluate | None = None
     problems: list[str] = field(default_factory=list)
-    payloads: dict[tuple[str, str], JSON] = field(default_factory=dict)
+    payloads: dict[tuple[str, str], JSON | StoredArtifact] = field(default_factory=dict)
     built: dict[str, Attestor] = field(default_factory=dict)
 
     def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
@@ -72,23 +77,27 @@ class ImageHost(BrokerHost):
         if image not in self.images:
             return 0
         demanded = None if attestation is None else self._attestation(attestation)
-        names = [self._name(each) for each in attestors]
-        count = sum(self._verifies(image, self._built(name), demanded) for name in dict.fromkeys(names))
-        verified = verified_images(self.runtime)
-        verified[image] = verified.get(image, False) or count > 0
+        names = dict.fromkeys(self._name(each) for each in attestors)
+        count = sum(self._verifies(image, name, demanded) for name in names)
+        if names:
+            verified = verified_images(self.runtime)
+            verified[image] = verified.get(image, False) or count > 0
         return count
 
     def image_payload(self, image: str, attestation: JSON) -> JSON:
-        """Return the predicate of an attestation that was verified before in this evaluation."""
+        """Return what an attestation says that was verified before in this evaluation.
+
+        Of an in-toto attestation that is the whole statement, of a referrer the JSON of its layer.
+        """
         demanded = self._attestation(attestation)
-        if demanded.artifact_type:
-            raise HostUnavailableError("attestations that are referrers are not available in this version of pyverno")
         try:
-            return self.payloads[image, demanded.name]
+            found = self.payloads[image, demanded.name]
         except KeyError:
-            # Kyverno: the text is spelled so
-            text = "intoto attestation payload cannot be fetch before verifying intoto attestation"
-            raise EvaluationError(text) from None
+            # Kyverno: the text is spelled so; it reads referrers unverified, which proves nothing
+            kind = "referrer" if demanded.artifact_type else "intoto"
+            text = f"{kind} attestation payload cannot be fetch before verifying {kind} attestation"
+            raise OperandError(text, text) from None
+        return self.at_work(image).artifact_json(found) if isinstance(found, StoredArtifact) else found
 
     def image_metadata(self, reference: str) -> JSONObject:
         """Return what a registry says about an image, read with the credentials of the policy."""
@@ -100,28 +109,52 @@ class ImageHost(BrokerHost):
         """Return a matched image with the credentials of the policy."""
         return ImageAtWork(self.images[image], ImageAccess(self.credentials), self.broker, self.runtime)
 
-    def _verifies(self, image: str, attestor: Attestor, attestation: ImageAttestation | None) -> bool:
-        work = self.at_work(image)
+    def _verifies(self, image: str, name: str, attestation: ImageAttestation | None) -> bool:
+        """Tell whether an attestor signed an image or an attestation of it; why not is kept in `problems`."""
+        work, attestor = self.at_work(image), self._built(name)
         attestors = AttestorSet(attestor.path, (attestor,), 1)
-        if attestation is not None and not attestation.predicate_type:
-            raise HostUnavailableError("attestations that are referrers are not available in this version of pyverno")
+        if self.attestors[name].is_notary:
+            problems = self._notary(work, image, attestors, attestation)
+        elif attestation is None:
+            problems = self._signed(work, attestors)
+        else:
+            problems = self._stated(work, image, attestors, attestation)
+        self.problems.extend(f"{image}: {each}" for each in problems or ())
+        return problems is None
+
+    @staticmethod
+    def _signed(work: ImageAtWork, attestors: AttestorSet) -> Problems:
         # Kyverno looks at layers only where there are no bundles; an added signature must not hide the others
-        legacy = SignatureForm.SIGNATURE_TAG if attestation is None else SignatureForm.ATTESTATION_TAG
-        problems: Sequence[str] = ()
-        for form in (SignatureForm.BUNDLE, legacy):
-            if attestation is None:
-                found = work.check_signatures(attestors, form)
-            else:
-                statements = work.check_statements(attestors, form, attestation.predicate_type)
-                found = statements.found
-                if found.passes:
-                    predicate = statements.verified[-1].payload.body.get("predicate")
-                    self.payloads[image, attestation.name] = predicate
-            if found.passes:
-                return True
-            problems = found.problems if "no signatures found" not in " ".join(found.problems) else problems
-        self.problems.extend(f"{image}: {each}" for each in problems or (f"{attestor.path}: no signatures found",))
-        return False
+        return _first_pass(
+            work.check_signatures(attestors, form) for form in (SignatureForm.BUNDLE, SignatureForm.SIGNATURE_TAG)
+        )
+
+    def _stated(self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation) -> Problems:
+        if demanded.artifact_type:
+            # Kyverno's text is another; its verifier fails as well, because cosign signs no referrer
+            return (f"{attestors.path}: cosign verifies in-toto attestations only, not referrers",)
+
+        def found() -> Iterator[SetFinding]:
+            for form in (SignatureForm.BUNDLE, SignatureForm.ATTESTATION_TAG):
+                statements = work.check_statements(attestors, form, demanded.predicate_type)
+                if statements.found.passes:
+                    self.payloads[image, demanded.name] = statements.verified[-1].payload.body
+                yield statements.found
+
+        return _first_pass(found())
+
+    def _notary(
+        self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation | None
+    ) -> Problems:
+        if demanded is None:
+            return _first_pass((work.check_signatures(attestors, SignatureForm.NOTARY),))
+        if not demanded.artifact_type:
+            text = "notary verifier only supports oci 1.1 referrers as attestations"
+            raise OperandError(text, text)
+        artifacts = work.check_artifacts(attestors, demanded.artifact_type)
+        if artifacts.verified:
+            self.payloads[image, demanded.name] = artifacts.verified[-1]
+        return _first_pass((artifacts.found,))
 
     def _attestation(self, value: JSON) -> ImageAttestation:
         found = self.attestations.get(value) if isinstance(value, str) else None
@@ -146,3 +179,14 @@ class ImageHost(BrokerHost):
                 text = f"attestors.{name}: {error.message}"
                 raise OperandError(text, text) from None  # it is about the policy, and quotes nothing else
         return self.built[name]
+
+
+def _first_pass(findings: Iterable[SetFinding]) -> Problems:
+    """Return None at the first finding that passes, else the problems that say most."""
+    problems: tuple[str, ...] = ()
+    for found in findings:
+        if found.passes:
+            return None
+        if not problems or "no signatures found" not in " ".join(found.problems):
+            problems = found.problems
+    return problems

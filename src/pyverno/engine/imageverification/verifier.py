@@ -6,12 +6,12 @@ The tag is resolved once in a review, whoever asks; signatures, their subject, t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage
 from pyverno.engine.imageverification.notary import check_notary
-from pyverno.errors import HostError, VerificationError
+from pyverno.errors import DocumentError, EvaluationError, HostError, VerificationError
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.attestorsets import Trust
@@ -23,16 +23,19 @@ from pyverno.images.verification.signature import (
     read_bundle,
     read_signature_layer,
 )
-from pyverno.images.verification.stored import SignatureForm, StoredSignature
+from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.verify import Expected, SetFinding, verify, verify_set
+from pyverno.kube.json import JSON, decode
 from pyverno.lang.runtime import Runtime
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
-__all__ = ["ImageAtWork", "StatementFinding"]
+__all__ = ["ArtifactFinding", "ImageAtWork", "StatementFinding"]
 
+_T = TypeVar("_T")
 _NANOSECONDS: Final = 1_000_000_000
 _READERS: Final[dict[SignatureForm, Callable[[StoredSignature], Signature]]] = {
     SignatureForm.SIGNATURE_TAG: lambda stored: read_signature_layer(stored.blob, stored.annotations),
+    SignatureForm.SIGNATURE_REFERRER: lambda stored: read_signature_layer(stored.blob, stored.annotations),
     SignatureForm.ATTESTATION_TAG: lambda stored: read_attestation_layer(stored.blob, stored.annotations),
     SignatureForm.BUNDLE: lambda stored: read_bundle(stored.blob),
 }
@@ -50,6 +53,14 @@ class StatementFinding(NamedTuple):
 
     found: SetFinding
     verified: tuple[Signature, ...]
+    of_type: int
+
+
+class ArtifactFinding(NamedTuple):
+    """Artifacts of one type held against a set: the best verdict, and those whose own signatures reach its count."""
+
+    found: SetFinding
+    verified: tuple[StoredArtifact, ...]
     of_type: int
 
 
@@ -77,15 +88,7 @@ class ImageAtWork:
         # whom a registry lets read is part of the answer: one tenant's credentials must not answer another's question
         reference = self.image.reference
         key = ("image", reference, self.broker.namespace, repr(self.access))
-        found: ResolvedImage | HostError | None = self.runtime.memory.get(key)
-        if found is None:
-            try:
-                found = self.broker.resolve_image(reference, self.access)
-            except HostError as error:
-                found = error.copied()
-            self.runtime.memory[key] = found
-        if isinstance(found, HostError):
-            raise found.copied()
+        found = self._once(key, lambda: self.broker.resolve_image(reference, self.access))
         if self.image.digest and found.digest != self.image.digest:
             raise HostError(f"the registry answers with another image than {self.image.digest}")
         return found
@@ -98,18 +101,59 @@ class ImageAtWork:
         """Hold the signatures of the image against a set; raises HostError when they cannot be fetched."""
         if form is SignatureForm.NOTARY:
             image = self.resolve()
-            target = NotaryTarget(image.digest, image.size, self.now(), image.media_type)
-            check_deadline = self.runtime.budget.check_deadline
-            return check_notary(attestors, lambda entry: self._stored(form, entry.repository), target, check_deadline)
+            return self._check_notary(attestors, image)
         expected = Expected(self.resolve().digest, IMAGE_SIGNATURE, self.now())
-        return self._held(attestors, lambda entry: self._read(form, entry.repository), expected)
+        return self._held(attestors, lambda entry: self._read(form, entry), expected)
+
+    def check_artifacts(self, attestors: AttestorSet, artifact_type: str) -> ArtifactFinding:
+        """Hold the Notary signatures of artifacts that refer to the image against a set; raises HostError.
+
+        Each artifact stands for itself: a signature of one proves nothing of another.
+        """
+        place, digest = self.repository, self.resolve().digest
+        stored = self._once(
+            ("artifacts", place, digest, artifact_type, self.broker.namespace, repr(self.access)),
+            lambda: self.broker.image_artifacts(place, digest, artifact_type, self.access),
+        )
+        best = SetFinding(attestors.path, 0, attestors.count, (), (f"no attestation of type `{artifact_type}` found",))
+        verified: list[StoredArtifact] = []
+        problems: list[str] = []
+        for each in stored:
+            self.runtime.budget.check_deadline()
+            found = self._check_notary(attestors, ResolvedImage(each.digest, each.media_type, each.size))
+            if found.passes:
+                verified.append(each)
+                best = found
+            else:
+                problems.extend(f"{each.digest}: {problem}" for problem in found.problems)
+        if not verified and problems:
+            best = SetFinding(attestors.path, 0, attestors.count, (), tuple(problems))
+        return ArtifactFinding(best, tuple(verified), len(stored))
+
+    def artifact_json(self, artifact: StoredArtifact) -> JSON:
+        """Return the JSON in an artifact; raises HostError, and EvaluationError for something else."""
+        content = self._once(
+            ("artifact", self.repository, artifact.digest, self.broker.namespace, repr(self.access)),
+            lambda: self.broker.artifact_content(self.repository, artifact, self.access),
+        )
+        try:
+            return decode(content)
+        except DocumentError:
+            raise EvaluationError(f"the attestation {artifact.digest} holds no JSON") from None
+
+    def _check_notary(self, attestors: AttestorSet, target: ResolvedImage) -> SetFinding:
+        described = NotaryTarget(target.digest, target.size, self.now(), target.media_type)
+        check_deadline = self.runtime.budget.check_deadline
+        return check_notary(
+            attestors, lambda entry: self._stored(SignatureForm.NOTARY, entry, target.digest), described, check_deadline
+        )
 
     def check_statements(self, attestors: AttestorSet, form: SignatureForm, predicate_type: str) -> StatementFinding:
         """Hold the attestations of one type against a set; those of other types say nothing about this one."""
         expected = Expected(self.resolve().digest, predicate_type, self.now())
 
         def of_type(entry: Attestor) -> _Read:
-            read = self._read(form, entry.repository)
+            read = self._read(form, entry)
             kept = [each for each in read.signatures if each.payload.predicate_type == predicate_type]
             return _Read(tuple(kept), read.problems)
 
@@ -138,31 +182,37 @@ class ImageAtWork:
         told = dict.fromkeys((*found.problems, *problems))
         return SetFinding(found.path, found.verified, found.required, found.findings, tuple(told))
 
-    def _stored(self, form: SignatureForm, repository: str) -> tuple[StoredSignature, ...]:
-        """Return what is stored in a repository, fetched once in a review."""
-        place = repository or self.repository
+    def _read(self, form: SignatureForm, entry: Attestor) -> _Read:
+        """Return the signatures where an attestor has them, fetched and read once in a review."""
         digest = self.resolve().digest
-        key = ("stored", place, digest, form, self.broker.namespace, repr(self.access))
-        found: tuple[StoredSignature, ...] | HostError | None = self.runtime.memory.get(key)
-        if found is None:
-            try:
-                found = self.broker.image_signatures(place, digest, form, self.access)
-            except HostError as error:
-                found = error
-            self.runtime.memory[key] = found
-        if isinstance(found, HostError):
-            raise found
-        return found
+        key = ("signatures", *self._place(entry), digest, form, self.broker.namespace, repr(self._access(entry)))
+        return self._once(key, lambda: _read_all(self._stored(form, entry, digest)))
 
-    def _read(self, form: SignatureForm, repository: str) -> _Read:
-        """Return the signatures in a repository, fetched once in a review."""
-        place = repository or self.repository
-        digest = self.resolve().digest
-        key = ("signatures", place, digest, form, self.broker.namespace, repr(self.access))
-        found: _Read | HostError | None = self.runtime.memory.get(key)
+    def _stored(self, form: SignatureForm, entry: Attestor, digest: str) -> tuple[StoredSignature, ...]:
+        """Return what is stored where an attestor has its signatures, fetched once in a review."""
+        place, prefix = self._place(entry)
+        access = self._access(entry)
+        key = ("stored", place, prefix, digest, form, self.broker.namespace, repr(access))
+        return self._once(key, lambda: self.broker.image_signatures(place, digest, form, access, prefix))
+
+    def _place(self, entry: Attestor) -> tuple[str, str]:
+        return entry.repository or self.repository, entry.tag_prefix
+
+    def _access(self, entry: Attestor) -> ImageAccess:
+        """Return the access of the image, with the Secrets that an attestor names for its signatures."""
+        if not entry.pull_secrets:
+            return self.access
+        credentials = self.access.credentials or {}
+        listed = credentials.get("secrets")
+        secrets = [*(listed if isinstance(listed, list) else ()), *entry.pull_secrets]
+        return replace(self.access, credentials={**credentials, "secrets": secrets})
+
+    def _once(self, key: tuple[object, ...], fetch: Callable[[], _T]) -> _T:
+        """Return an answer that is fetched once in a review, an error of it included."""
+        found: _T | HostError | None = self.runtime.memory.get(key)
         if found is None:
             try:
-                found = _read_all(self.broker.image_signatures(place, digest, form, self.access))
+                found = fetch()
             except HostError as error:
                 found = error.copied()
             self.runtime.memory[key] = found

@@ -74,7 +74,8 @@ class Attestor:
     trusted ones for keyless signing, or a chain of the policy. `identities` are alternatives. With `log_required` a
     transparency log must have the signature (one of `logs`); with `certificate_log_required` one of `certificate_logs`
     must have the certificate; with `timestamp_required` one of `time_authorities` must have stamped the signature.
-    `repository` is where the signatures are, "" for beside the image.
+    `repository` is where the signatures are, "" for beside the image; their tags begin with `tag_prefix`, and
+    `pull_secrets` are further Secrets to read them with.
     """
 
     path: str
@@ -92,6 +93,8 @@ class Attestor:
     timestamp_required: bool = False
     time_authorities: tuple[Authority, ...] = ()
     repository: str = ""
+    tag_prefix: str = ""
+    pull_secrets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise VerificationError unless exactly one way to tell the signer is given."""
@@ -174,6 +177,8 @@ def _nothing(_attestor: Attestor) -> Iterator[str]:
 _CONSTRAINTS: Final[Mapping[str, Callable[[Attestor], Iterator[str]]]] = {
     "path": _always,
     "repository": _nothing,
+    "tag_prefix": _nothing,
+    "pull_secrets": _nothing,
     "key": _signer,
     "hash_name": _nothing,
     "timestamp_required": _time,

@@ -7,13 +7,14 @@ from enum import StrEnum
 
 from pyverno.value import dataclass, field
 
-__all__ = ["SignatureForm", "StoredSignature"]
+__all__ = ["SignatureForm", "StoredArtifact", "StoredSignature"]
 
 
 class SignatureForm(StrEnum):
     """Where and how a signature is stored."""
 
     SIGNATURE_TAG = "signature tag"
+    SIGNATURE_REFERRER = "signature tag or referrer"
     ATTESTATION_TAG = "attestation tag"
     BUNDLE = "Sigstore bundle"
     NOTARY = "Notary signature"
@@ -28,3 +29,14 @@ class StoredSignature:
     media_type: str
     digest: str
     annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifact:
+    """An artifact that refers to an image: its descriptor, and the digest and media type of its only layer."""
+
+    digest: str
+    media_type: str
+    size: int
+    layer: str
+    layer_type: str = ""

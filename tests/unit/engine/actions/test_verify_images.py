@@ -14,10 +14,12 @@ from pyverno.engine.imageverification.annotations import SCOPED_ANNOTATION
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject
+from tests.authority.registry import MANIFEST, digest_of
 from tests.authority.signing import IMAGE_SIGNATURE, SigningServices
-from tests.support.images import ImageStage, image_stage
+from tests.support.images import SIMPLE, ImageStage, image_stage
 
 TYPE = "https://example.com/scan"
+COSIGN_REFERRER = "application/vnd.dev.cosign.artifact.sig.v1+json"
 
 
 @pytest.fixture
@@ -391,3 +393,28 @@ def test_log_entries_of_other_logs_do_not_count(stage: ImageStage) -> None:
     ignoring = {"keys": {"publicKeys": stage.signer.public_pem, "rekor": {"url": "https://x", "ignoreTlog": True}}}
     relaxed = stage.review(stage.policy(attestors=[{"entries": [ignoring]}]), phases=MUTATING).results[0]
     assert ("fail", "pass") == (found.status.value, relaxed.status.value)
+
+
+def test_signatures_as_referrers_count_where_the_policy_says_so(stage: ImageStage) -> None:
+    """`cosignOCI11` reads them beside the tag; one that refers to another image is an error."""
+    digest = stage.push()
+    layer = stage.signer.sign_layer(digest)
+    body = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "artifactType": COSIGN_REFERRER,
+        "config": {"mediaType": COSIGN_REFERRER, "digest": digest_of(b"{}"), "size": 2},
+        "layers": [
+            {
+                "mediaType": SIMPLE,
+                "digest": digest_of(layer.blob),
+                "size": len(layer.blob),
+                "annotations": layer.annotations,
+            }
+        ],
+        "subject": {"mediaType": MANIFEST, "digest": digest, "size": 1},
+    }
+    stage.registry.blobs[digest_of(layer.blob)] = layer.blob
+    stage.registry.put_manifest("team/app", "", MANIFEST, body)
+    found = [stage.review(stage.policy(cosignOCI11=each)).decision.allowed for each in (True, False)]
+    assert [True, False] == found

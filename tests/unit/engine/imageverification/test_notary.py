@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -82,3 +83,50 @@ def test_a_log_that_is_demanded_of_notary_is_an_error(stage: ImageStage) -> None
     entry = {"certificates": {"cert": SIGNER.root_pem, "rekor": {"url": "https://rekor.example.com"}}}
     policy = stage.policy(type="Notary", attestors=[{"entries": [entry]}])
     assert _outcome(stage, policy)[0] == "error"
+
+
+SBOM = "sbom/cyclone-dx"
+
+
+def _attested(*signers: NotarySigner, **attestation: Any) -> JSONObject:
+    entries = [{"certificates": {"cert": each.root_pem}} for each in signers]
+    return {"type": SBOM, "attestors": [{"count": 1, "entries": entries}], **attestation}
+
+
+def _attach(stage: ImageStage, signer: NotarySigner | None, form: str = "CycloneDX") -> None:
+    digest = stage.push()
+    sbom = stage.registry.attach("team/app", digest, json.dumps({"bomFormat": form}).encode(), SBOM)
+    if signer is not None:
+        size = len(stage.registry.manifests["team/app", sbom][1])
+        stage.registry.attach("team/app", sbom, signer.sign(JWS, sbom, size), ARTIFACT, media_type=JWS)
+
+
+def _attestation_policy(stage: ImageStage, **attestation: Any) -> JSONObject:
+    return stage.policy(type="Notary", attestors=[], attestations=[_attested(SIGNER, **attestation)])
+
+
+def test_an_attestation_is_a_referrer_that_the_signer_signed(stage: ImageStage) -> None:
+    """One without a signature, or with that of somebody else, proves nothing."""
+    policy, found = _attestation_policy(stage), []
+    for signer in (None, STRANGER, SIGNER):
+        _attach(stage, signer)
+        found.append(_outcome(stage, policy)[0])
+    assert found == ["fail", "fail", "pass"]
+
+
+def test_conditions_see_the_content_of_the_referrer(stage: ImageStage) -> None:
+    """The fields of its JSON are variables."""
+    condition = {"key": "{{ bomFormat }}", "operator": "Equals", "value": "CycloneDX"}
+    policy = _attestation_policy(stage, conditions=[{"all": [condition]}])
+    _attach(stage, SIGNER)
+    good = _outcome(stage, policy)[0]
+    _attach(stage, SIGNER, "SPDX")
+    assert (good, _outcome(stage, policy)[0]) == ("pass", "fail")
+
+
+def test_an_image_without_the_attestation_fails_with_its_type(stage: ImageStage) -> None:
+    """As for other signatures."""
+    stage.push()
+    text = f"attestions not found for predicate type {SBOM}"
+    status, message = _outcome(stage, _attestation_policy(stage))
+    assert (status, text in message) == ("fail", True)

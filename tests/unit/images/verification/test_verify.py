@@ -460,4 +460,4 @@ def test_a_log_out_of_use_does_not_count() -> None:
 
 def test_attestors_are_values() -> None:
     """Attestors of equal fields are equal, so that a cache can be keyed by them."""
-    assert (_key(), len(fields(_key()))) == (_key(), 15)
+    assert (_key(), len(fields(_key()))) == (_key(), 17)

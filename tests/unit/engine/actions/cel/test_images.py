@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +12,8 @@ from aiohttp import web
 
 from pyverno.engine.engine import Review
 from pyverno.kube.json import JSONObject
-from tests.support.images import ImageStage, image_stage
+from tests.authority.notary import COSE, JWS, NotarySigner
+from tests.support.images import SIMPLE, ImageStage, image_stage
 
 TYPE = "https://example.com/scan"
 SIGNED = "images.containers.all(image, verifyImageSignatures(image, [attestors.key]) > 0)"
@@ -140,7 +143,7 @@ def test_the_payload_is_that_of_a_verified_attestation(stage: ImageStage) -> Non
     digest = stage.push()
     stage.attest(digest, stage.signer.attest_layer(digest, {"critical": "0"}, TYPE))
     verified = "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)"
-    payload = "images.containers.all(i, extractPayload(i, attestations.scan).critical == '0')"
+    payload = "images.containers.all(i, extractPayload(i, attestations.scan).predicate.critical == '0')"
     image = f"{stage.image()}@{digest}"
     good = _said(stage.review(_policy(stage, verified, payload), image))[0]
     bad = _said(stage.review(_policy(stage, payload), image))[0]
@@ -183,3 +186,103 @@ def test_an_exception_about_one_image_does_not_admit_another(stage: ImageStage) 
         },
     }
     assert not stage.review([_policy(stage), exception], f"{stage.image()}@{digest}").decision.allowed
+
+
+# --------------------------------------------------------------------------------------------------------------- Notary
+
+SBOM = "sbom/cyclone-dx"
+NOTARY_TYPE = "application/vnd.cncf.notary.signature"
+ATTESTED = "images.containers.all(i, verifyAttestationSignatures(i, attestations.sbom, [attestors.notary]) > 0)"
+CYCLONE = "images.containers.all(i, extractPayload(i, attestations.sbom).bomFormat == 'CycloneDX')"
+NOTARY = NotarySigner(now=int(time.time()))
+STRANGER = NotarySigner(now=int(time.time()))
+
+
+def _notary_policy(stage: ImageStage, *expressions: str, signer: NotarySigner = NOTARY) -> JSONObject:
+    return _policy(
+        stage,
+        *expressions,
+        attestors=[{"name": "notary", "notary": {"certs": {"value": signer.root_pem}}}],
+        attestations=[{"name": "sbom", "referrer": {"type": SBOM}}],
+    )
+
+
+def _notarize(stage: ImageStage, digest: str, signer: NotarySigner = NOTARY, form: str = JWS) -> None:
+    size = len(stage.registry.manifests["team/app", digest][1])
+    blob = signer.sign(form, digest, size)
+    stage.registry.attach("team/app", digest, blob, NOTARY_TYPE, media_type=form)
+
+
+def _attach_sbom(stage: ImageStage, image: str, form: str = "CycloneDX") -> str:
+    return stage.registry.attach("team/app", image, json.dumps({"bomFormat": form}).encode(), SBOM)
+
+
+@pytest.mark.parametrize("form", [JWS, COSE])
+def test_an_image_that_is_signed_with_notary_is_admitted(stage: ImageStage, form: str) -> None:
+    """Below the certificate of the attestor, in both envelopes."""
+    digest = stage.push()
+    _notarize(stage, digest, form=form)
+    signed = "images.containers.all(image, verifyImageSignatures(image, [attestors.notary]) == 1)"
+    image = f"{stage.image()}@{digest}"
+    found = [
+        stage.review(_notary_policy(stage, signed, signer=each), image).decision.allowed for each in (NOTARY, STRANGER)
+    ]
+    assert [True, False] == found
+
+
+def test_a_referrer_is_an_attestation_when_it_is_signed_itself(stage: ImageStage) -> None:
+    """The signature of the image says nothing about what refers to it."""
+    digest = stage.push()
+    image = f"{stage.image()}@{digest}"
+    sbom = _attach_sbom(stage, digest)
+    _notarize(stage, digest)
+    before = stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image).decision.allowed
+    _notarize(stage, sbom, STRANGER)
+    foreign = stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image).decision.allowed
+    _notarize(stage, sbom)
+    after = stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image)
+    assert (False, False, True, [("pass", "success")]) == (before, foreign, after.decision.allowed, _said(after))
+
+
+def test_the_payload_of_a_referrer_is_that_of_the_signed_one(stage: ImageStage) -> None:
+    """Another artifact of the same type beside it is not read, and none before it is verified."""
+    digest = stage.push()
+    image = f"{stage.image()}@{digest}"
+    _notarize(stage, _attach_sbom(stage, digest, "SPDX"))
+    _attach_sbom(stage, digest)
+    signed = _said(stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image))[0]
+    unread = _said(stage.review(_notary_policy(stage, CYCLONE), image))[0]
+    text = "referrer attestation payload cannot be fetch before verifying referrer attestation"
+    assert [
+        ("fail", "CEL expression validation failed at index 1"),
+        ("error", f"failed to evaluate policy: {text}"),
+    ] == [
+        signed,
+        unread,
+    ]
+
+
+def test_notary_signs_no_statements(stage: ImageStage) -> None:
+    """An in-toto attestation with a Notary attestor is a mistake in the policy."""
+    digest = stage.push()
+    policy = _notary_policy(stage, ATTESTED)
+    policy["spec"]["attestations"] = [{"name": "sbom", "intoto": {"type": TYPE}}]
+    text = "failed to evaluate policy: notary verifier only supports oci 1.1 referrers as attestations"
+    assert ("error", text) == _said(stage.review(policy, f"{stage.image()}@{digest}"))[0]
+
+
+# -------------------------------------------------------------------------------------------------------------- sources
+
+
+def test_signatures_may_be_elsewhere_behind_a_prefix(stage: ImageStage) -> None:
+    """`source` names repository and prefix; without them the signature is not found."""
+    digest = stage.push()
+    image = f"{stage.image()}@{digest}"
+    tag = f"prod-{digest.replace(':', '-')}.sig"
+    stage.registry.push_layers("team/signatures", tag, [stage.signer.sign_layer(digest)], SIMPLE)
+    found = []
+    for source in ({"repository": f"{stage.registry.host}/team/signatures", "tagPrefix": "prod-"}, {}):
+        cosign = {"key": {"data": stage.signer.public_pem}, "source": source}
+        policy = _policy(stage, attestors=[{"name": "key", "cosign": cosign}])
+        found.append(stage.review(policy, image).decision.allowed)
+    assert [True, False] == found
