@@ -74,6 +74,8 @@ _ELSEWHERE = (
     *(f"pyverno.engine.rules.conditions.{name}" for name in ("sides_of", "_reads_request", "_static_items")),
     "pyverno.engine.faults.",
     "pyverno.engine.rules.conditions.compile_conditions",
+    "pyverno.engine.rules.conditions.condition_test",
+    "pyverno.lang.pattern.validate.Pattern.observed",
     "pyverno.engine.rules.conditions.Conditions.templates",
     *(
         f"pyverno.engine.rules.conditions.{name}"
@@ -223,8 +225,9 @@ def _is_site(site: str) -> bool:
 
 
 def engine_modules() -> list[ModuleType]:
-    """Return all modules of the engine."""
+    """Return all modules of the engine that a review uses; an explanation is asked for after it."""
     names = [info.name for info in pkgutil.walk_packages(pyverno.engine.__path__, "pyverno.engine.")]
+    names = [name for name in names if not name.startswith("pyverno.engine.explain")]
     for name in names:
         importlib.import_module(name)
     return [sys.modules[name] for name in sorted(names)]

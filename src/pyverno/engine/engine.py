@@ -7,7 +7,8 @@ expression language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
@@ -27,7 +28,10 @@ from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.lang.runtime import Budget, Runtime
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.engine.explain.explanation import Explanation
 
 __all__ = ["Engine", "Review"]
 
@@ -50,11 +54,22 @@ class Review:
     results: tuple[RuleResult, ...]
     effects: tuple[Effect, ...] = ()
     faults: tuple[tuple[RuleInfo, Fault], ...] = ()
+    _judges: tuple[PolicySet, Host, Sequence[Phase]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def decision(self) -> Decision:
         """Allow or deny, with the denial text, warnings and the JSON patch of the object."""
         return decide(self.request, self.resource, self.results)
+
+    def explain(self) -> Explanation:
+        """Review the request again and return what each rule looked at: match, context, conditions, patterns, CEL.
+
+        What rules read of a cluster is read again. Raises ValueError for a review that was put together by hand.
+        """
+        if self._judges is None:
+            raise ValueError("only a review that an engine made can be explained")
+        policies, host, phases = self._judges
+        return Engine(policies, host).explain(self.request, phases)
 
     def count(self, status: Status) -> int:
         """Return how many results have a status."""
@@ -164,6 +179,7 @@ class Engine:
             tuple(course.results),
             tuple(course.effects) if course.effects else (),
             tuple(course.faults) if course.faults else (),
+            (policies, self.host, phases),
         )
 
     def _has_no_supplied_variables(self) -> bool:
@@ -172,17 +188,19 @@ class Engine:
         except Exception:  # every rule asks again, and ends with it
             return False
 
-    def explain(
-        self, request: Request, phases: Sequence[Phase] = ADMISSION
-    ) -> Iterator[tuple[CompiledRule, str | None]]:
-        """Yield every rule of these phases with the reason why the request is not matched (None = it is)."""
-        resource = Resource(request.subject)
-        for phase in phases:
-            for policy in self.policies.policies:
-                if policy.info.family is phase.family:
-                    for rule in policy.rules:
-                        if rule.stage is phase.stage:
-                            yield rule, rule.matcher.mismatch(request, resource)
+    def explain(self, request: Request, phases: Sequence[Phase] = ADMISSION) -> Explanation:
+        """Review a request by rules that record what they look at; takes far longer than `review`.
+
+        >>> pod = {"kind": "Pod", "apiVersion": "v1"}
+        >>> Engine(PolicySet()).explain(Request.from_manifest(pod)).rules
+        ()
+        """
+        from pyverno.engine.explain.explanation import explain
+
+        host = self.host
+        return explain(
+            request, self.policies, phases, lambda policies, asked: Engine(policies, host).review(asked, phases)
+        )
 
     def _ask(self, asked: RuleSequence, course: _Course) -> None:
         """Run rules in order: what the object alone decides without further ado, the others in full."""

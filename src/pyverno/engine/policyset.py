@@ -28,7 +28,7 @@ class PolicySet:
     0
     """
 
-    __slots__ = ("_asks_all", "_checks", "_memo", "exceptions", "policies")
+    __slots__ = ("_checks", "_memo", "asks_all", "exceptions", "policies")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class PolicySet:
         asks_all: bool = False,
     ) -> None:
         """Take policies and exceptions; `asks_all` also asks policies that are for background scans only."""
-        self._asks_all = asks_all
+        self.asks_all = asks_all
         self.policies = tuple(sorted(policies, key=lambda policy: (policy.info.name, policy.info.namespace)))
         self.exceptions = tuple(exceptions)
         self._memo: dict[tuple[tuple[Phase, ...], IndexKey], Plan] = {}
@@ -50,16 +50,16 @@ class PolicySet:
     def with_policy(self, policy: CompiledPolicy) -> PolicySet:
         """Return a set in which this policy replaces the one of the same kind and key."""
         others = self.without_policy(policy.info.kind, policy.info.key).policies
-        return PolicySet((*others, policy), self.exceptions, asks_all=self._asks_all)
+        return PolicySet((*others, policy), self.exceptions, asks_all=self.asks_all)
 
     def without_policy(self, kind: str, key: str) -> PolicySet:
         """Return a set without the policy of that kind and key."""
         kept = [policy for policy in self.policies if (policy.info.kind, policy.info.key) != (kind, key)]
-        return PolicySet(kept, self.exceptions, asks_all=self._asks_all)
+        return PolicySet(kept, self.exceptions, asks_all=self.asks_all)
 
     def with_exceptions(self, exceptions: Iterable[Exemption]) -> PolicySet:
         """Return a set with these exceptions instead of the present ones."""
-        return PolicySet(self.policies, exceptions, asks_all=self._asks_all)
+        return PolicySet(self.policies, exceptions, asks_all=self.asks_all)
 
     def plan(self, phases: Sequence[Phase], key: IndexKey, deadline: float | None = None) -> Plan:
         """Return what phases do for requests with this key, one after the other, each in order of policy name.
@@ -89,7 +89,7 @@ class PolicySet:
             return
         for policy in self.policies:
             info = policy.info
-            is_asked = info.background if key.background else info.admission or self._asks_all
+            is_asked = info.background if key.background else info.admission or self.asks_all
             if info.family is not phase.family or not is_asked:
                 continue
             rules = (rule for rule in policy.rules if rule.stage is phase.stage)

@@ -79,11 +79,16 @@ def test_a_deleted_object_is_not_mutated():
 
 
 def test_the_reasons_why_rules_do_not_match_are_explained():
-    """Every rule of the phases is listed, with None where it matches."""
+    """Every rule of the phases is listed, with the reason where it does not match."""
     made = engine(require=REQUIRE)
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    assert [None] == [reason for _, reason in made.explain(Request.from_manifest(POD), VALIDATING)][:1]
-    assert [True] == [reason is not None for _, reason in made.explain(Request.from_manifest(secret), VALIDATING)][:1]
+    matched, unmatched = (made.explain(Request.from_manifest(each), VALIDATING).rules[0] for each in (POD, secret))
+    assert (True, "", False, "kind Secret is not matched") == (
+        matched.matched,
+        matched.reason,
+        unmatched.matched,
+        unmatched.reason,
+    )
 
 
 def test_a_review_keeps_the_policies_that_it_began_with():

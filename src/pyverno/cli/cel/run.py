@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyverno.cli.cel.spans import Span, Spans
 from pyverno.cli.cel.values import CUT, Printer
 from pyverno.errors import EvaluationError, HostUnavailableError, PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.cel import CostMeter, Environment, Program, SubExpression
 from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.spans import Span, Spans
 from pyverno.lang.cel.values import Value
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.offline.system import System

@@ -72,7 +72,7 @@ class PatternCheck(SkippedByException):
             try:
                 # compiled for this one request: a pass-check would cost more than it saves
                 document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
-                pattern = _compiled(document, run)
+                pattern = self.make(document, run)
             except ExpressionError as error:
                 return (Verdict(Status.ERROR, f"variable substitution failed: {error.message}"),)
         elif surely_passes(pattern, subject):
@@ -81,6 +81,10 @@ class PatternCheck(SkippedByException):
         if outcome.status in _UNHAPPY and not self.message.is_static:
             return (self._failure(run, outcome),)
         return (self._verdict(outcome, self.message.document),)
+
+    def make(self, document: JSON, run: Run) -> Pattern:
+        """Compile the pattern that variables made for one request."""
+        return _compiled(document, run)
 
     def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is this pattern."""
@@ -178,6 +182,10 @@ class AnyPatternCheck(SkippedByException):
                 return (Verdict(Status.ERROR, text),)
         return self._judged(patterns, subject, run)
 
+    def make(self, document: JSON, run: Run) -> Pattern:
+        """Compile one alternative that variables made for one request."""
+        return _compiled(document, run, float_numbers=True)
+
     def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is these alternatives."""
         return FastTier(self.by_object(info, action))
@@ -233,7 +241,7 @@ class AnyPatternCheck(SkippedByException):
         document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(document, list):
             return None
-        return tuple(_compiled(item, run, float_numbers=True) for item in document)
+        return tuple(self.make(item, run) for item in document)
 
     def _failure(self, run: Run, found: str) -> str:
         try:

@@ -24,6 +24,7 @@ __all__ = [
     "Conditions",
     "as_float",
     "compile_conditions",
+    "condition_test",
     "sides_of",
 ]
 
@@ -191,6 +192,13 @@ def _condition(condition: JSON, *, rescan: bool) -> Condition:
     name, message = condition.get("operator"), condition.get("message")
     name = name if isinstance(name, str) else ""
     return Condition(key, name, value, message if isinstance(message, str) else "", _test(key, name, value))
+
+
+def condition_test(condition: Condition, key: Template, value: Template) -> Test:
+    """Return the test of a condition whose sides are rendered by other templates of the same texts."""
+    if condition.key is condition.value:
+        return condition._test  # both are nothing: a malformed condition
+    return _test(key, condition.operator, value)
 
 
 def _malformed() -> Condition:

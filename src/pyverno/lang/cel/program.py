@@ -15,7 +15,7 @@ from pyverno.lang.cel.declarations import StructProvider
 from pyverno.lang.cel.fast.passcheck import compile_pass_check
 from pyverno.lang.cel.faults import OperandError, converted
 from pyverno.lang.cel.host import NO_CEL_HOST, CelHost
-from pyverno.lang.cel.runtime.evaluation import COST, EVALUATION, CostMeter, Evaluation
+from pyverno.lang.cel.runtime.evaluation import COST, EVALUATION, CostMeter, Evaluation, Traced
 from pyverno.lang.cel.runtime.plan import CostRules, Plan, plan
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import Type
@@ -160,23 +160,35 @@ class Program:
 
         Shows loops with every visit; errors of the whole expression are in the last entry.
         """
+        found: list[tuple[ast.Node, Value, str]] = []
+        with suppress(EvaluationError):
+            self.evaluate_traced(bindings, runtime, host=host, trace=found)
+        types = self.checked.types
+        return tuple(
+            SubExpression(node.offset, type(node).__name__, types[node.id], value, error)
+            for node, value, error in found
+        )
+
+    def evaluate_traced(
+        self,
+        bindings: Mapping[str, Value],
+        runtime: Runtime | None = None,
+        *,
+        host: CelHost = NO_CEL_HOST,
+        meter: CostMeter | None = None,
+        trace: list[tuple[ast.Node, Value, str]],
+    ) -> Value:
+        """Do what `evaluate` does, and append every node that ran to `trace`, with its value or error."""
         self._prepared()
         made = self._planned(traced=True)
-        frame, evaluation = self._frame(made, bindings, runtime, host, None)
-        evaluation.trace = []
-        with suppress(EvaluationError):
-            self._run(made, frame, None)
-        nodes = {node.id: node for node in ast.walk(self.checked.root)}
-        return tuple(
-            SubExpression(
-                nodes[entry.node].offset,
-                type(nodes[entry.node]).__name__,
-                self.checked.types[entry.node],
-                entry.value,
-                entry.error,
-            )
-            for entry in evaluation.trace
-        )
+        frame, evaluation = self._frame(made, bindings, runtime, host, meter)
+        entries: list[Traced] = []
+        evaluation.trace = entries
+        try:
+            return self._run(made, frame, meter)
+        finally:
+            nodes = {node.id: node for node in ast.walk(self.checked.root)}
+            trace += [(nodes[entry.node], entry.value, entry.error) for entry in entries]
 
     def pass_check(self) -> Callable[[Mapping[str, Value]], bool] | None:
         """Return the generated pass-check, or None when the expression has parts that it does not cover.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.names import MAX_NAME
@@ -30,12 +30,31 @@ from pyverno.lang.pattern.steps import (
     presence_step,
 )
 
-__all__ = ["compile_labels", "compile_scalar", "element_check"]
+__all__ = ["Observer", "compile_labels", "compile_scalar", "element_check"]
 
 
 _MAX_SKIPS = 100
 _MAX_TEXT = 16 * 1024
 """Characters of the text of one map or list of which nothing applied; what is left out is counted."""
+
+
+class Observer(Protocol):
+    """Wraps the closures of a pattern while they are made, to see what each of them decides (see `engine.explain`)."""
+
+    def element(self, pattern: JSON, element: Element) -> Element:
+        """Return an element that decides the same."""
+        ...
+
+    def step(self, text: str, anchor: Anchor | None, pattern: JSON, step: Step) -> Step:
+        """Return a step that decides the same; `text` is the key as written."""
+        ...
+
+
+class _Build(NamedTuple):
+    """How closures are made: numbers as floats (anyPattern), and the observer if there is one."""
+
+    floats: bool
+    observer: Observer | None = None
 
 
 class _Entry(NamedTuple):
@@ -54,9 +73,9 @@ class _Plan(NamedTuple):
     has_anchors: bool
 
 
-def element_check(pattern: JSON, *, float_numbers: bool = False) -> Check:
-    """Compile the pattern of one element into its check."""
-    return _element(pattern, float_numbers).check
+def element_check(pattern: JSON, *, float_numbers: bool = False, observer: Observer | None = None) -> Check:
+    """Compile the pattern of one element into its check; an `observer` sees all of its parts."""
+    return _element(pattern, _Build(float_numbers, observer)).check
 
 
 def compile_scalar(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
@@ -80,23 +99,27 @@ def _for_elements(leaf: Leaf) -> Leaf:
 _shared_for_elements = lru_cache(maxsize=1024)(_for_elements)
 
 
-def _element(pattern: JSON, floats: bool) -> Element:
+def _element(pattern: JSON, build: _Build) -> Element:
     if isinstance(pattern, dict):
-        return _map(pattern, floats)
+        return _observed(pattern, _map(pattern, build), build)
     if isinstance(pattern, list):
-        return _list(pattern, floats)
-    return _scalar(pattern, floats)
+        return _observed(pattern, _list(pattern, build), build)
+    return _scalar(pattern, build)
 
 
-def _scalar(pattern: JSON, floats: bool) -> Element:
-    leaf = compile_leaf(pattern, float_numbers=floats)
+def _observed(pattern: JSON, element: Element, build: _Build) -> Element:
+    return element if build.observer is None else build.observer.element(pattern, element)
+
+
+def _scalar(pattern: JSON, build: _Build) -> Element:
+    leaf = compile_leaf(pattern, float_numbers=build.floats)
 
     def check(value: JSON, path: Path, _ledger: Ledger) -> Problem | None:
         if all(map(leaf, value)) if isinstance(value, list) else leaf(value):
             return None
         return _mismatch_problem(path)
 
-    return Element(check, has_anchors=False, leaf=leaf)
+    return _observed(pattern, Element(check, has_anchors=False, leaf=leaf), build)
 
 
 def _mismatch_problem(path: Path) -> Problem:
@@ -110,25 +133,25 @@ def _mismatch_problem(path: Path) -> Problem:
 # --- maps -----------------------------------------------------------------------------------------------------------
 
 
-def _map(pattern: JSONObject, floats: bool) -> Element:
+def _map(pattern: JSONObject, build: _Build) -> Element:
     metadata = find_tag(pattern, "metadata")
-    plan = _plan(_entry(key, value, floats, key == metadata) for key, value in pattern.items())
+    plan = _plan(_entry(key, value, build, key == metadata) for key, value in pattern.items())
     # labels that are no text are dropped when this map is reached; the maps around it still see their anchors
     has_anchors = plan.has_anchors or (metadata is not None and has_anchor_keys(pattern[metadata], _JUDGED))
     return Element(_map_check(plan), has_anchors)
 
 
-def _metadata_map(pattern: JSONObject, floats: bool) -> Element:
+def _metadata_map(pattern: JSONObject, build: _Build) -> Element:
     metadata = find_tag(pattern, "metadata")
     tags = {find_tag(pattern, tag) for tag in TAGS}
 
     def entries() -> Iterable[_Entry]:
         for key, value in pattern.items():
             if key in tags and isinstance(value, dict):
-                element = compile_labels(value, float_numbers=floats)
-                yield _entry_of(key, parse_anchor(key), value, element)
+                element = _observed(value, _labels(value, build), build)
+                yield _entry_of(key, parse_anchor(key), value, element, build)
             else:
-                yield _entry(key, value, floats, key == metadata)
+                yield _entry(key, value, build, key == metadata)
 
     plan = _plan(entries())
     return Element(_map_check(plan), plan.has_anchors)
@@ -136,22 +159,27 @@ def _metadata_map(pattern: JSONObject, floats: bool) -> Element:
 
 def compile_labels(pattern: JSONObject, *, float_numbers: bool) -> Element:
     """Compile the pattern of a labels or annotations map, whose keys may depend on the resource."""
+    return _labels(pattern, _Build(float_numbers))
+
+
+def _labels(pattern: JSONObject, build: _Build) -> Element:
     texts = text_entries(pattern)
     keyed: list[tuple[KeyResolver, Element, str]] = []
     fixed: list[_Entry] = []
     for key, text in texts.items():
         resolve = compile_key(key)
         if resolve is None:
-            fixed.append(_entry(key, text, float_numbers, is_metadata=False))
+            fixed.append(_entry(key, text, build, is_metadata=False))
         else:
-            keyed.append((resolve, _scalar(text, float_numbers), text))
+            keyed.append((resolve, _scalar(text, build), text))
     if not keyed:
         plan = _plan(fixed)
         return Element(_map_check(plan), plan.has_anchors)
 
     def plan_for(labels: JSONObject) -> _Plan:
         found = ((resolve(labels), element, text) for resolve, element, text in keyed)
-        return _plan((*fixed, *(_entry_of(key, parse_anchor(key), text, element) for key, element, text in found)))
+        entries = (_entry_of(key, parse_anchor(key), text, element, build) for key, element, text in found)
+        return _plan((*fixed, *entries))
 
     return Element(_dynamic_map_check(plan_for), has_anchors=plan_for({}).has_anchors)
 
@@ -301,42 +329,50 @@ def _describe_skips(skips: list[Problem], count: int) -> str:
 # --- keys of a map --------------------------------------------------------------------------------------------------
 
 
-def _entry(key: str, pattern: JSON, floats: bool, is_metadata: bool) -> _Entry:
+def _entry(key: str, pattern: JSON, build: _Build, is_metadata: bool) -> _Entry:
     anchor = parse_anchor(key)
     if anchor is not None and anchor.modifier is Modifier.EXISTENCE:
-        return _Entry(key, anchor, _existence(anchor.key, pattern, floats), has_anchors=False)
+        return _kept(key, anchor, pattern, _existence(anchor.key, pattern, build), build)
     if anchor is not None and anchor.modifier is Modifier.NEGATION:
-        return _Entry(key, anchor, negation_step(anchor.key), has_anchors=False)
+        return _kept(key, anchor, pattern, negation_step(anchor.key), build)
     if is_metadata and isinstance(pattern, dict):
-        element = _metadata_map(pattern, floats)
+        element = _observed(pattern, _metadata_map(pattern, build), build)
     else:
-        element = _element(pattern, floats)
-    return _entry_of(key, anchor, pattern, element)
+        element = _element(pattern, build)
+    return _entry_of(key, anchor, pattern, element, build)
 
 
-def _entry_of(key: str, anchor: Anchor | None, pattern: JSON, element: Element) -> _Entry:
+def _entry_of(key: str, anchor: Anchor | None, pattern: JSON, element: Element, build: _Build) -> _Entry:
     if anchor is None or anchor.modifier is Modifier.ADD_IF_ABSENT:
         step = presence_step(key) if pattern == "*" else plain_step(key, element)
     elif anchor.modifier is Modifier.EXISTENCE:
-        step = _existence(anchor.key, pattern, floats=False)
+        step = _existence(anchor.key, pattern, _Build(False, build.observer))
     elif anchor.modifier is Modifier.NEGATION:
         step = negation_step(anchor.key)
     else:
         step = STEPS[anchor.modifier](anchor.key, element)
-    return _Entry(key, anchor, step, element.has_anchors)
+    return _kept(key, anchor, pattern, step, build, has_anchors=element.has_anchors)
 
 
-def _existence(key: str, pattern: JSON, floats: bool) -> Step:
+def _kept(
+    key: str, anchor: Anchor | None, pattern: JSON, step: Step, build: _Build, *, has_anchors: bool = False
+) -> _Entry:
+    if build.observer is not None:
+        step = build.observer.step(key, anchor, pattern, step)
+    return _Entry(key, anchor, step, has_anchors)
+
+
+def _existence(key: str, pattern: JSON, build: _Build) -> Step:
     candidates = pattern if isinstance(pattern, list) else []
-    wanted = (_element(item, floats).check if isinstance(item, dict) else None for item in candidates)
-    return existence_step(key, pattern, tuple(wanted), floats=floats)
+    wanted = (_element(item, build).check if isinstance(item, dict) else None for item in candidates)
+    return existence_step(key, pattern, tuple(wanted), floats=build.floats)
 
 
 # --- lists ----------------------------------------------------------------------------------------------------------
 
 
-def _list(pattern: list[JSON], floats: bool) -> Element:
-    elements = [_element(item, floats) for item in pattern]
+def _list(pattern: list[JSON], build: _Build) -> Element:
+    elements = [_element(item, build) for item in pattern]
     has_anchors = any(element.has_anchors for element in elements)
     if not pattern:
         return Element(_list_check(_empty_pattern), has_anchors)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.kube.meter import UNMETERED, Meter
-from pyverno.lang.pattern.checks import element_check
+from pyverno.lang.pattern.checks import Observer, element_check
 from pyverno.lang.pattern.fast.failpath import FailPath, compile_failpath
 from pyverno.lang.pattern.fast.passcheck import PassCheck, compile_passes
 from pyverno.lang.pattern.outcome import Cause, Outcome, Problem, Status, path_text
@@ -49,6 +49,16 @@ class Pattern:
         ledger = Ledger(meter)
         try:
             problem = (self._check or self.compile())(resource, (), ledger)
+        except RecursionError:
+            raise ExpressionError(_TOO_DEEP) from None
+        return _PASS if problem is None else _outcome(problem, ledger)
+
+    def observed(self, resource: JSON, observer: Observer, meter: Meter = UNMETERED) -> Outcome:
+        """Match as `match` does, with closures made for this once that `observer` sees at work."""
+        ledger = Ledger(meter)
+        try:
+            check = element_check(self.tree, float_numbers=self.float_numbers, observer=observer)
+            problem = check(resource, (), ledger)
         except RecursionError:
             raise ExpressionError(_TOO_DEEP) from None
         return _PASS if problem is None else _outcome(problem, ledger)

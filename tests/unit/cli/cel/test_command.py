@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyverno.cli.cel.environment import ENVIRONMENTS
-from pyverno.cli.cel.spans import Spans
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.cel import STANDARD, types
 from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.spans import Spans
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,110 @@
+"""CEL expressions that record their value and that of every sub-expression that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyverno.engine.explain.confidence import Confidence, shortened
+from pyverno.engine.explain.nodes import ExpressionNode, FieldPath, Held, Hidden, Node, PartNode, Shown
+from pyverno.engine.explain.recorder import Recorder
+from pyverno.errors import EvaluationError, PyvernoError
+from pyverno.kube.json import JSON
+from pyverno.lang.cel import CostMeter, Program
+from pyverno.lang.cel.host import NO_CEL_HOST, CelHost
+from pyverno.lang.cel.json_values import to_json
+from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.spans import Spans
+from pyverno.lang.cel.values import Value, type_name
+from pyverno.lang.runtime import Runtime
+
+__all__ = ["RecordedProgram"]
+
+MAX_PARTS = 500
+"""Sub-expressions that one evaluation records; loops have more."""
+MAX_CONSTANTS = 50
+
+
+class RecordedProgram(Program):
+    """An expression that does what it did, and records it. `place` is where it stands in the policy."""
+
+    __slots__ = ("_confidence", "_place", "_recorder", "_tainted")
+    _confidence: Confidence
+    _place: FieldPath
+    _recorder: Recorder
+    _tainted: dict[int, str]
+
+    @classmethod
+    def of(cls, program: Program, recorder: Recorder, confidence: Confidence, place: FieldPath) -> RecordedProgram:
+        """Return the same expression, recorded."""
+        made = cls(program.text, program.checked, program.surroundings)
+        for name, value in (
+            ("_recorder", recorder),
+            ("_confidence", confidence),
+            ("_place", place),
+            ("_tainted", confidence.tainted(program)),
+        ):
+            object.__setattr__(made, name, value)
+        return made
+
+    def evaluate(
+        self,
+        bindings: Mapping[str, Value],
+        runtime: Runtime | None = None,
+        *,
+        host: CelHost = NO_CEL_HOST,
+        meter: CostMeter | None = None,
+    ) -> Value:
+        """Evaluate by the exact closures, and record what they found."""
+        trace: list[tuple[ast.Node, Value, str]] = []
+        computed: list[Node] = []
+        try:
+            with self._recorder.inside() as computed:
+                found = self.evaluate_traced(bindings, runtime, host=host, meter=meter, trace=trace)
+        except PyvernoError as error:
+            self._record(trace, computed, None, error.message)
+            raise
+        value = self._held(self.checked.root.id, found, is_outcome=isinstance(found, bool))
+        self._record(trace, computed, value, "")
+        return found
+
+    def _record(
+        self, trace: list[tuple[ast.Node, Value, str]], computed: list[Node], value: Held | None, error: str
+    ) -> None:
+        children = (*computed, *self._parts(trace))
+        reads, constants = self._confidence.fields(self), _constants(self.checked.root)
+        self._recorder.add(ExpressionNode(self._place, self.text, value, error, reads, constants, children))
+
+    def _parts(self, trace: list[tuple[ast.Node, Value, str]]) -> Iterator[PartNode]:
+        try:
+            spans = Spans(self.text, self.checked.root)
+        except Exception:  # a text that was made from parts has no spans; offsets remain
+            spans = None
+        for node, value, error in trace[-MAX_PARTS:]:
+            is_field = isinstance(node, (ast.Ident, ast.Select)) and isinstance(value, (dict, list))
+            if node is self.checked.root or (is_field and not error):
+                continue  # a map on the way to a field says nothing
+            try:
+                text = spans.text(node) if spans is not None else ""
+            except (KeyError, IndexError):
+                text = ""
+            yield PartNode(node.offset, text, None if error else self._held(node.id, value), error)
+
+    def _held(self, node: int, value: Value, *, is_outcome: bool = False) -> Held:
+        source = self._tainted.get(node, "")
+        if source and not is_outcome:
+            return Hidden(source)
+        return Shown(_plain(value))
+
+
+def _constants(root: ast.Node) -> tuple[JSON, ...]:
+    found = [_plain(node.value) for node in ast.walk(root) if isinstance(node, ast.Literal)]
+    return tuple(each for number, each in enumerate(found) if each not in found[:number])[:MAX_CONSTANTS]
+
+
+def _plain(value: Value) -> JSON:
+    if isinstance(value, (dict, list)):
+        value = shortened(value)
+    try:
+        return shortened(to_json(value))
+    except (EvaluationError, RecursionError):
+        return f"({type_name(value)})"
