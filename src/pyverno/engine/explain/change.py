@@ -64,7 +64,8 @@ class _Search:
         self._wanted = _turned(result.status)
         self._reviews = MAX_REVIEWS
         self._traces = MAX_TRACES
-        self._seen: set[str] = set()
+        # edits after which the rule says the same, which may be about something else
+        self._silent: list[tuple[tuple[Edit, ...], str]] = []
 
     def run(self, traces: Sequence[RuleTrace]) -> Change | None:
         try:
@@ -77,7 +78,7 @@ class _Search:
         steps: list[tuple[tuple[Edit, ...], str]] = []
         found = self._one_more((), first, steps, self._result.message)
         if found is None:
-            for edits, message in [*steps][:_BROAD]:
+            for edits, message in (*steps[:_BROAD], *self._silent[:_BROAD]):
                 found = self._one_more(edits, self._next(edits), None, message)
                 if found is not None:
                     break
@@ -107,6 +108,8 @@ class _Search:
             if steps is not None and now is not None and now not in messages:
                 messages.add(now)
                 steps.append((together, now))
+            elif not before and now is not None and sum(each[0].path == edit.path for each, _ in self._silent) < 2:
+                self._silent.append((together, now))
         return None
 
     def _pair(self, edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], Status] | None:
