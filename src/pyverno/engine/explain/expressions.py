@@ -36,7 +36,7 @@ class RecordedProgram(Program):
     @classmethod
     def of(cls, program: Program, recorder: Recorder, confidence: Confidence, place: FieldPath) -> RecordedProgram:
         """Return the same expression, recorded."""
-        made = cls(program.text, program.checked, program.surroundings)
+        made = cls(program.text, program.checked, program.settings)
         for name, value in (
             ("_recorder", recorder),
             ("_confidence", confidence),
