@@ -1,8 +1,8 @@
-"""The one broker between rules and the world: confinement first, then the Host.
+"""The broker between rules and the Host: every read is confined and counted here first.
 
-A policy of a namespace sees that namespace only, whatever it asks and however it writes it; every question is counted
-against the budget of the review. All reads of context entries and actions go through here, so that no loader can forget
-a check. This module must never judge text before variables are substituted: it sees the final question.
+A policy of a namespace sees that namespace only, however it spells a path; every call is counted against the budget of
+the review. All reads of context entries and actions go through here, so that no loader can forget a check. This module
+must never judge text before variables are substituted.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ class Broker:
         return content
 
     def described_image(self, image: str, access: ImageAccess) -> JSONObject:
-        """Return manifest and configuration of an image that is read with an access of its own."""
+        """Return manifest and configuration of an image, read with the given access."""
         access = self._confine_access(access)
         self.budget.charge_call()
         return self.host.image_source.data(image, access)
 
     def trust_root(self) -> TrustRoot:
-        """Return whom the installation trusts for keyless signatures."""
+        """Return the trust root of the installation for keyless signatures."""
         return self.host.image_source.trust_root()
 
     def public_key(self, reference: str) -> str:

@@ -69,7 +69,7 @@ def _unworded(request: Request, resource: JSON, results: Iterable[RuleResult], f
 
 
 def _judged(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
-    # what passed says nothing here, and most results did
+    # results that passed do not matter here, and most did
     results = _in_order(result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning)
     if any(_blocks(result) for result in results):
         message = denial_message(request, results)
@@ -98,10 +98,10 @@ def _policy_order(result: RuleResult) -> tuple[str, str]:
 
 
 def denial_message(request: Request, results: Iterable[RuleResult]) -> str:
-    """Return the text of a denial, as the first of those that judge a request one after another would word it.
+    """Return the text of a denial, as the first admission webhook or policy to deny the request would word it.
 
     A failed mutation ends a request before anything is validated. Denials of ValidatingAdmissionPolicies, of rules and
-    of CEL policies are told together, one below the other: a cluster asks them side by side and shows one of them.
+    of CEL policies are listed together: a cluster evaluates them in parallel and shows one of them.
     """
     results = tuple(results)
     mutations = _admission_mutation_error(results) or _mutation_errors(request, results)
@@ -163,7 +163,7 @@ def _mutation_errors(request: Request, results: Iterable[RuleResult]) -> str:
 
 
 def _admission_denial(results: Iterable[RuleResult]) -> str:
-    """Kubernetes: of several denials only the first is told."""
+    """Kubernetes: only the first of several denials is reported."""
     return next(
         (
             f"{_format_policy(result)} denied request: {result.message}"
@@ -199,7 +199,7 @@ def _format_cel_result(result: RuleResult) -> str:
 
 
 def _cel_warnings(results: Iterable[RuleResult]) -> Iterator[str]:
-    """Yield what the action Warn says; it is also told next to a denial."""
+    """Yield the warnings of the action Warn; they are also part of a response that denies."""
     for result in results:
         if _is_cel_check(result) and result.rule.policy.emit_warning:
             yield _format_cel_result(result)

@@ -1,4 +1,4 @@
-"""What a rule wants done to the world: objects to create, patch or delete.
+"""Changes that a rule requests: objects to create, patch or delete.
 
 The engine only describes effects; controllers perform them, the command line prints them, the sandbox applies them.
 This module must never talk to a cluster.

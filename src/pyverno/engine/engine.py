@@ -41,12 +41,11 @@ _DECIDED = (Status.PASS, Status.FAIL)
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Everything that a set of policies says about one request.
+    """The outcome of a set of policies for one request.
 
     `resource` is the object as the rules left it (None on DELETE). `results` are in the order in which rules ran.
-    `effects` are what rules want done to other objects. `faults` are bugs that rules ran into, each with its rule; they
-    are for operators, and what they mean for the request stands in the results. `decision` is worked out when it is
-    asked for.
+    `effects` are changes of other objects that rules request. `faults` are bugs that rules ran into, each with its
+    rule, for operators; the results hold their meaning for the request. `decision` is computed on first use.
     """
 
     request: Request
@@ -77,10 +76,10 @@ class Review:
 
 
 class _Course:
-    """How far a review has come: the current request (with the object as changed so far) and what was said.
+    """The state of a review: the current request (with the object as changed so far) and the results so far.
 
-    `plain_object` is the object for what knows the object only; None when there is none, or when variables that a
-    person supplied may say something else.
+    `plain_object` is the object for the fast tier, which reads nothing else; None without an object, or when supplied
+    variables may decide otherwise.
     """
 
     __slots__ = (
@@ -146,7 +145,7 @@ class Engine:
         budget: Budget | None = None,
         deadline: float | None = None,
     ) -> Review:
-        """Run the rules of these phases on a request; raises nothing that a policy, the world or a bug can cause.
+        """Run the rules of these phases on a request; never raises for a policy, a host or a bug.
 
         Whatever a rule raises is an ERROR of this rule, and all others answer as if nothing had happened.
         `deadline` (seconds of the monotonic clock) ends a review that takes too long: the rules then left are errors.
@@ -203,14 +202,14 @@ class Engine:
         )
 
     def _ask(self, asked: RuleSequence, course: _Course) -> None:
-        """Run rules in order: what the object alone decides without further ado, the others in full."""
+        """Run rules in order: by their fast verdict where the object alone decides, the others in full."""
         stops, plain, results = asked.stops, course.plain_object, course.results
         check_deadline = course.runtime.budget.check_deadline
         for fast_verdict, candidate in asked.rules:
             try:
                 check_deadline()
                 said = None if fast_verdict is None or plain is None else fast_verdict(plain)
-            except Exception:  # the closures then find out and say what is wrong
+            except Exception:  # the closures then find the error and report it
                 said = None
             if said is None:
                 decided = self._record(candidate.rule, self._verdicts(candidate, course), course)
@@ -222,7 +221,7 @@ class Engine:
                 return
 
     def _record(self, rule: CompiledRule, verdicts: Sequence[Verdict], course: _Course) -> bool:
-        """Record what a rule said; tell whether it passed or failed."""
+        """Record the results of a rule; tell whether it passed or failed."""
         decided = False
         try:
             for verdict in verdicts:
@@ -238,7 +237,7 @@ class Engine:
                     course.move_to(changed)
                 decided = decided or verdict.status in _DECIDED
         except Exception as error:
-            # nobody knows which override holds: the strictest does
+            # it is unknown which override applies: take the strictest
             action = FailureAction.ENFORCE if rule.info.can_deny else rule.failure_action
             course.results.append(RuleResult.of(rule.info, action, error_verdict(error)))
             self._note(rule, error, course)
@@ -293,7 +292,7 @@ class Engine:
     def _excuse(self, candidate: Candidate, course: _Course, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
         """Let an update pass whose object failed the rule before; see `allowExistingViolations`."""
         rule = candidate.rule
-        # Kyverno: the old object is judged for nobody in particular, so rules for certain users never excuse
+        # Kyverno: the old object is judged without a user, so rules for certain users never exempt
         if any(block.has_user_info for block in rule.matcher.blocks):
             return verdicts
         if all(self._fails(candidate, before, course.runtime) for before in course.request.about_old_object()):
@@ -301,7 +300,7 @@ class Engine:
         return verdicts
 
     def _fails(self, candidate: Candidate, request: Request, runtime: Runtime) -> bool:
-        """Tell whether a rule that is about a request fails on it, and errs nowhere."""
+        """Tell whether a rule that matches a request fails on it without an error."""
         rule, resource = candidate.rule, Resource(request.object)
         if rule.matcher.mismatch(request, resource) is not None:
             return False

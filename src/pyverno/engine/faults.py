@@ -41,7 +41,7 @@ _WORDS: Final = {kind.code: kind.words for kind in (*_KINDS, _UNKNOWN)}
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Return what may be said of an exception that nobody expected.
+    """Return the publishable facts of an unexpected exception.
 
     >>> fault_of(KeyError("password"))
     Fault(code='fault-missing', error='KeyError', trace=())

@@ -1,8 +1,8 @@
-"""Everything that a rule may ask of the world, in one protocol.
+"""The protocol through which rules read a cluster, HTTP services and registries.
 
 Adapters implement `Host` (a cluster, files and recorded answers, a sandbox). Missing abilities raise
 HostUnavailableError; no implementation may invent an answer. Confinement of policies to their namespace happens in
-`broker`, on top of this protocol, before a host is asked.
+`broker`, before a host is called.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HttpCall:
 
 
 class Host(ExpressionHost, Protocol):
-    """The world as rules see it. Every method raises HostError subclasses only."""
+    """Answers the reads of rules. Every method raises HostError subclasses only."""
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical request to the API server and return the decoded JSON answer."""
@@ -58,7 +58,7 @@ class Host(ExpressionHost, Protocol):
 
     @property
     def kinds(self) -> KindTable:
-        """The kinds that exist in this world."""
+        """The kinds of the cluster."""
         ...
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
@@ -67,7 +67,7 @@ class Host(ExpressionHost, Protocol):
 
     @property
     def image_source(self) -> ImageSource:
-        """What registries hold: digests, signatures, and whom to trust."""
+        """Registry contents: digests, signatures, and the trust root."""
         ...
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
@@ -102,7 +102,7 @@ class Host(ExpressionHost, Protocol):
 
 @runtime_checkable
 class AuthorizingHost(Protocol):
-    """A host that also knows who may do what, as the API server itself does."""
+    """A host that can also check authorization, as the API server itself can."""
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
         """Answer a question about the user of the request, or about the service account that it names."""
@@ -120,7 +120,7 @@ class NamespacedHttpHost(Protocol):
 
 
 class NoHost:
-    """A world that answers nothing; what the library uses when it is given no Host.
+    """A host without a cluster, for library calls without a Host.
 
     >>> NO_HOST.config_map("default", "settings")
     Traceback (most recent call last):
@@ -189,11 +189,11 @@ class NoHost:
 
     @property
     def supplies_variables(self) -> bool:
-        """False: nobody supplied variables."""
+        """False: there are no supplied variables."""
         return False
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
-        """Return nothing: nobody supplied variables."""
+        """Return nothing: there are no supplied variables."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""What rules ask about images: the digest behind a reference, the signatures beside it, and whom to trust.
+"""Registry reads of rules: the digest of a reference, its signatures, and the trust root.
 
 A Host has one `ImageSource`. Adapters fetch bytes; whether a signature holds is decided by `pyverno.images`.
 """

@@ -1,4 +1,4 @@
-"""Compiled match and exclude: which requests a rule, an exception or a cleanup policy is about.
+"""Compiled match and exclude: which requests a rule, an exception or a cleanup policy matches.
 
 A `Matcher` is a pure function of a request. It also answers `may_match` from the index key alone (kind, subresource,
 operation, namespace), which is what keeps the cost of a review independent of the number of policies. An error while
@@ -25,7 +25,7 @@ LabelTest = Callable[[Mapping[str, str]], bool]
 
 
 class IndexKey(NamedTuple):
-    """What is known of a request before its object is looked at; `background` marks a scan.
+    """The facts of a request that need no look at its object; `background` marks a scan.
 
     `gvr` is None when the kind is not known to be a resource of some name.
     """
@@ -57,7 +57,7 @@ class Subject:
     namespace: str = ""
 
     def matches(self, user: User) -> bool:
-        """Tell whether this subject is the user who asks (wildcards allowed)."""
+        """Tell whether this subject is the user of the request (wildcards allowed)."""
         match self.kind:
             case "User":
                 return wildcard_match(self.name, user.username)
@@ -94,7 +94,7 @@ class Filter:
 
     @property
     def has_user_info(self) -> bool:
-        """Tell whether the block restricts who asks."""
+        """Tell whether the block restricts users."""
         return bool(self.subjects or self.roles or self.cluster_roles)
 
     @property
@@ -122,7 +122,7 @@ class Filter:
 
     @property
     def is_decided_by_key(self) -> bool:
-        """Tell whether `may_match` says all there is to say: nothing but kinds, operations and namespaces is asked."""
+        """Tell whether `may_match` is exact: the block has nothing but kinds, operations and namespaces."""
         return bool(self.kinds or self.operations or self.namespaces) and not (
             self.names
             or self.annotations
@@ -264,9 +264,9 @@ class Matcher:
         if self.policy_namespace and self.policy_namespace != namespace_of(request, resource):
             return f"the policy is confined to namespace {self.policy_namespace}"
         if not self.blocks:
-            # an empty match is about nothing: an exception without scope must not exempt everything
+            # an empty match matches nothing: an exception without scope must not exempt everything
             return "the match is empty"
-        # Kyverno: in the background nobody asks, so user info in match is not looked at (in exclude it is)
+        # Kyverno: a background scan has no user, so user info in match is ignored (in exclude it is not)
         nobody = request.user.is_empty
         if self.any_of:
             reasons = []

@@ -49,10 +49,10 @@ _SOURCE: Final = f"{_PREFIX}source-"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the labels of a generated object say.
+    """The origin of a generated object, as its labels state it.
 
-    `rule` is empty for a policy in CEL, which has no rules of its own. `trigger` names the object that the rule was
-    triggered by; its name is empty where only `trigger_uid` tells which object it is.
+    `rule` is empty for a policy in CEL, which has no rules. `trigger` names the object that the rule was
+    triggered by; its name is empty where only `trigger_uid` identifies it.
     """
 
     policy: str
@@ -104,7 +104,7 @@ def rule_labels(policy: PolicyInfo, rule: str, request: Request) -> dict[str, st
 def cel_labels(policy: PolicyInfo, request: Request, source_uid: str = "") -> dict[str, str]:
     """Return the labels of what a GeneratingPolicy generates for a request; `source_uid` is that of a copied object.
 
-    Those of a NamespacedGeneratingPolicy name its namespace too, so that policies of the same name are told apart.
+    Those of a NamespacedGeneratingPolicy name its namespace too, so that policies of the same name are distinguished.
     """
     own = {_POLICY_NAMESPACE: policy.namespace} if policy.namespace else {}
     name = ResourceRef.of(request.subject).name

@@ -1,7 +1,7 @@
 """The order in which rules of all kinds are judged; data, not code.
 
-A phase names a stage and the policy kinds it takes. Front doors choose a tuple of phases and nothing else, so that no
-door can have an order of its own.
+A phase names a stage and the policy kinds it takes. Front doors choose a tuple of phases and nothing else, so that
+all have the same order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 class Phase:
     """Rules of one stage, of one family of policies; compared by identity, because each phase exists once.
 
-    Without `takes_deletes` no rule is asked about a DELETE: there is nothing left that it could change.
+    Without `takes_deletes` no rule runs for a DELETE: there is nothing left that it could change.
     """
 
     stage: Stage
@@ -68,4 +68,4 @@ GENERATING = (Phase(Stage.GENERATE, Family.CEL), _GENERATE)
 DELETING = (_CLEANUP, Phase(Stage.CLEANUP, Family.CEL))
 
 ADMISSION = MUTATING + VALIDATING + MUTATING_EXISTING + GENERATING
-"""What an admission request goes through, and what it sets in motion."""
+"""The phases of an admission request and of the work that it triggers."""

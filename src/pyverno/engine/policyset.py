@@ -1,4 +1,4 @@
-"""An immutable set of compiled policies and exceptions, indexed by what a request is about.
+"""An immutable set of compiled policies and exceptions, indexed by kind, operation and namespace of requests.
 
 Selection costs the same for ten policies and for ten thousand: the plan for one (phases, kind, subresource, operation,
 namespace) is made once and remembered. `with_policy()` returns a new set; a store swaps one reference. This module must
@@ -99,7 +99,7 @@ class PolicySet:
                 yield Selected(info, candidates)
 
     def _candidate(self, rule: CompiledRule, key: IndexKey, time: CompileSlice) -> Candidate | None:
-        """Return a rule with its exceptions, None when it is about no such request."""
+        """Return a rule with its exceptions, None when it matches no such request."""
         try:
             if not rule.may_match(key):
                 return None

@@ -1,7 +1,7 @@
-"""Texts of errors without what variables held: each such text is shown as the policy has it written.
+"""Redaction of error texts: a value of a variable is replaced by the variable as the policy spells it.
 
-A rule may read Secrets; what it makes of them (paths, URLs, names, selectors) is quoted by those who refuse it, and the
-text of an error stands in reports. This module must never look into objects.
+A rule may read Secrets and build paths, URLs, names and selectors of them; servers quote these in their errors, and
+error texts appear in reports. This module must never look into objects.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SHORT: Final = 4
 """Values below this many characters are found only where no letter or digit stands beside them."""
 
 _START: Final = 16
-"""So many characters of a value are enough to be found: some texts cut what they quote."""
+"""Characters of a value that are enough to find it: some texts truncate what they quote."""
 
 
 def redact_values(message: str, template: Template, rendered: JSON) -> str:
-    """Return the text of an error in which values of variables are shown as the variables.
+    """Return an error text with variables in place of their values.
 
     >>> from pyverno.lang.template import compile_template
     >>> as_written('pods "s3cret" not found', compile_template("/pods/{{ x }}"), "/pods/s3cret")
@@ -135,7 +135,7 @@ def _texts(value: JSON) -> Iterator[str]:
 
 
 def redact_errors(ask: Callable[[], T], *used: tuple[Template, JSON]) -> T:
-    """Return an answer; an error on the way shows what was `used` to ask (template, value) as it is written."""
+    """Call `ask`; in the text of its error, values of the `used` (template, value) pairs are redacted."""
     try:
         return ask()
     except PyvernoError as error:

@@ -1,7 +1,7 @@
-"""One question to the engine: who wants to do what to which object.
+"""One request to the engine: user, operation and object.
 
-Requests are made only by `from_admission_review`, `from_manifest` and `from_live`, so that every front door asks the
-same question in the same words. This module must never look at a policy.
+Requests are made only by `from_admission_review`, `from_manifest` and `from_live`, so that all front doors make the
+same requests. This module must never look at a policy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks: name, groups, and the roles that were resolved for them (`ns:role` and cluster roles)."""
+    """The user of a request: name, groups, and the resolved roles (`ns:role` and cluster roles)."""
 
     username: str = ""
     groups: tuple[str, ...] = ()
@@ -106,8 +106,8 @@ class Request:
     `object` is None on DELETE, `old` is None on CREATE. `admission` is the rest of the AdmissionRequest (uid, options,
     requestKind ...) as `request.*` shows it. `namespace_labels` are those of the object's namespace (None = unknown).
     `is_background` marks a scan of a live object, `is_payload` a JSON document that is no Kubernetes object.
-    `is_policy_event` marks an object that is looked at because a policy changed: rules match it as one that is created,
-    but `request.operation` is empty. `settings` are those of the moment at which it was asked.
+    `is_policy_event` marks an object that is evaluated because a policy changed: rules match it as one that is created,
+    but `request.operation` is empty. `settings` are those at the time of the request.
     """
 
     operation: Operation
@@ -233,7 +233,7 @@ class Request:
         gvr: GVR | None = None,
         settings: EvaluationSettings = DEFAULT_SETTINGS,
     ) -> Request:
-        """Ask about an object as it stands in a cluster; nobody in particular is asking."""
+        """Make the request for a live object, without a user."""
         view = Resource(manifest)
         return cls(
             operation=Operation.CREATE,

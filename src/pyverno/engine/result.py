@@ -1,4 +1,4 @@
-"""What a rule said: statuses, verdicts of actions, results of rules.
+"""Statuses, verdicts of actions, results of rules.
 
 An action returns a `Verdict`; the engine adds the rule, its failure action and the exceptions and makes a `RuleResult`.
 This module must never decide whether a request is allowed (see `decision`).
@@ -125,7 +125,7 @@ class CelDetail(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """What one validation found wrong: its position, its text, and whether it failed rather than said no."""
+    """A problem of one validation: its position, its text, and whether it is an error rather than a denial."""
 
     position: int
     message: str
@@ -133,7 +133,7 @@ class Denial(NamedTuple):
 
 
 class AdmissionDetail(NamedTuple):
-    """Everything that a ValidatingAdmissionPolicy said for one binding and one parameter, as the API server counts it.
+    """The outcome of a ValidatingAdmissionPolicy for one binding and one parameter, as the API server counts it.
 
     `denials` are left to the binding's actions; `errors`, those of its audit annotations and of a configuration that
     cannot work, deny whatever the actions are. `annotations` are keys without the policy's name, and values.
@@ -152,7 +152,7 @@ class Annotated(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Detail of a rule that ended with an exception nobody expected (see `faults`): names and lines, never values.
+    """Detail of a rule that ended with an unexpected exception (see `faults`): names and lines, never values.
 
     `code` is stable; `error` is the type of the exception; `trace` are functions and lines, outermost first.
     """
@@ -181,7 +181,7 @@ class Verdict(NamedTuple):
 
 
 class RuleResult(NamedTuple):
-    """What one rule said about one request: the rule, its failure action, and the fields of the verdict.
+    """The result of one rule for one request: the rule, its failure action, and the fields of the verdict.
 
     `target` names the object when it is not the request's own one (an existing object that the rule patches).
     `exceptions` holds the `namespace/name` of the PolicyExceptions that made the rule skip.
@@ -200,7 +200,7 @@ class RuleResult(NamedTuple):
 
     @property
     def rule_name(self) -> str:
-        """The name under which the result is told: that of the rule, or of what a policy in CEL did instead of judging.
+        """The name of the result: that of the rule, or of what a policy in CEL did instead of judging.
 
         Kyverno: `exception` where exceptions decided, `evaluation` where a policy could not be evaluated at all.
         """

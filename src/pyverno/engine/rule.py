@@ -1,7 +1,7 @@
 """The one small form that every policy kind is lowered to.
 
-A `CompiledRule` is who it is (`RuleInfo`), which requests it is about (`Matcher`), what variables it has (`Binding`),
-when it applies (`Guard`) and what it does (`Action`). Everything is parsed, expanded and immutable, and may be used by
+A `CompiledRule` has an identity (`RuleInfo`), the requests that it matches (`Matcher`), variables (`Binding`),
+conditions (`Guard`) and an action (`Action`). Everything is parsed, expanded and immutable, and may be used by
 many threads. This module must never know how a policy is written.
 """
 
@@ -112,7 +112,7 @@ class PolicyInfo:
 
 @dataclass(frozen=True, slots=True)
 class RuleInfo:
-    """Who a rule is.
+    """The identity of a rule.
 
     `origin` is the name of the rule that it was generated from for pod controllers, or "". `can_deny` tells whether the
     rule is of those that a cluster runs within an admission request (its failure action, or one of its overrides, is
@@ -144,10 +144,10 @@ class ActionOverride:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One rule at work on one request: what guards, bindings and actions may look at.
+    """One rule on one request: the inputs of guards, bindings and actions.
 
     `resource` is the object as changed by the rules before; `scope` holds the variables of the rule; `supplied` are
-    those that a person supplied for it, which stand in for context entries that this Host cannot answer.
+    values from the user of the CLI, which replace context entries that this Host cannot answer.
     """
 
     rule: CompiledRule
@@ -245,7 +245,7 @@ class Guard(Protocol):
 
 
 class Exemption(Protocol):
-    """What an action needs to know of a PolicyException that applies to the request."""
+    """The parts of a PolicyException that an action needs when it applies to the request."""
 
     @property
     def key(self) -> str:
@@ -282,7 +282,7 @@ class Exemption(Protocol):
         ...
 
     def applies(self, run: Run, resource: Resource) -> bool:
-        """Tell whether the exception is about this request."""
+        """Tell whether the exception matches this request."""
         ...
 
 
@@ -366,9 +366,9 @@ class CompiledRule:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicy:
-    """A policy as the engine sees it: who it is and its rules, autogen copies included.
+    """A policy as the engine sees it: its identity and its rules, autogen copies included.
 
-    `guards` hold for the whole policy (webhook matchConditions). `warnings` are what the author should know.
+    `guards` hold for the whole policy (webhook matchConditions). `warnings` are for its author.
     """
 
     info: PolicyInfo

@@ -122,7 +122,7 @@ def _load_failure(error: PyvernoError) -> PyvernoError:
     """Return the error that readers of a variable see.
 
     Errors of the expressions that compute it become a ContextEntryError: an expression that reads the variable absorbs
-    some errors of its own.
+    some of its own errors.
     """
     if isinstance(error, ContextEntryError) or not isinstance(error, ExpressionError):
         return error.copied()

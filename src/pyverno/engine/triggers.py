@@ -1,8 +1,8 @@
-"""What a request sets in motion: generate rules and rules that change existing objects, told apart from doing it.
+"""The generate and mutate-existing rules that a request triggers.
 
-The rules run later, elsewhere; here it is asked only whether the request is one of theirs: match, exceptions and
-conditions. A rule of which this cannot be told is set in motion as well, so that whoever does the work finds out. This
-module must never ask for the objects that a rule would make or change.
+The rules run later, elsewhere; this module only decides whether the request triggers them: match, exceptions and
+conditions. A rule for which this cannot be decided is triggered as well, so that the worker reports the error. This
+module must never read the objects that a rule would make or change.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class HasTrigger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """One rule that a request sets in motion.
+    """One rule that a request triggers.
 
-    `generates`: the rule makes objects (else it changes existing ones). `deletes`: what it made earlier for this object
-    is to go, because it no longer applies. `synchronizes`: what it makes no longer is to go. `error` says why it is not
-    known whether the rule applies.
+    `generates`: the rule makes objects (else it changes existing ones). `deletes`: objects that it made earlier for
+    this one are to be deleted, because it no longer applies. `synchronizes`: objects that it no longer makes are to be
+    deleted. `error` is the reason why it is not known whether the rule applies.
     """
 
     rule: RuleInfo
@@ -105,7 +105,7 @@ class Triggers:
         return len(self._rules)
 
     def of(self, request: Request, host: Host, *, deadline: float | None = None) -> tuple[Trigger, ...]:
-        """Return what a request sets in motion; raises nothing that a policy or the world can cause."""
+        """Return the rules that a request triggers; never raises for a policy or a host."""
         if request.operation is Operation.DELETE:
             found = self._of_deletion(request, host, deadline)
         else:
@@ -113,20 +113,20 @@ class Triggers:
         return (*found, *self._of_generating(request))
 
     def concerns(self, request: Request) -> bool:
-        """Tell, from what indexes a request alone, whether it can set anything in motion."""
+        """Tell, from the index key of a request alone, whether it can trigger a rule."""
         key = _key(request, request.operation)
         return any(
             set_.plan(phases, key) for set_, phases in ((self._whole, _PHASES), (self._matched, GENERATING))
         ) or bool(self._generating and self._about(request))
 
     def skips_background(self, rule: RuleInfo) -> bool:
-        """Tell whether a rule is not to be set in motion by the account that does the work."""
+        """Tell whether requests of the background controller's account never trigger a rule."""
         return self._rules[_place(rule)].skips_background_requests
 
     def keeps_in_step(self, kind: str, key: str, rule: str, request: Request) -> bool:
-        """Tell whether a rule keeps the object of a request, which it made or copies, equal to what it says.
+        """Tell whether a rule synchronizes the object of a request, which it generated or copies.
 
-        A rule that the object itself sets in motion is told of by `of`.
+        `of` returns the rules that the object itself triggers.
         """
         found = self._rules.get((kind, key, rule))
         if found is None or not _synchronizes(found):
@@ -144,7 +144,7 @@ class Triggers:
     def _of_deletion(self, request: Request, host: Host, deadline: float | None) -> Iterator[Trigger]:
         """Yield rules that name DELETE, and deletions for those that keep what they made in step.
 
-        Kyverno: a deletion that a generate rule matches is not asked the preconditions.
+        Kyverno: preconditions are not evaluated for a deletion that a generate rule matches.
         """
         phases = (*MUTATING, *MUTATING_EXISTING)
         for result in Engine(self._whole, host).review(request, phases, deadline=deadline).results:
@@ -193,10 +193,9 @@ class Triggers:
     # ------------------------------------------------------------------------------------------------- policies in CEL
 
     def _of_generating(self, request: Request) -> Iterator[Trigger]:
-        """Yield GeneratingPolicies; their conditions are asked when the work is done.
+        """Yield GeneratingPolicies; their conditions are evaluated when the work is done.
 
-        A change of an object that the policy is about, in whatever operation, also has to be looked at when what the
-        policy made is kept in step.
+        A synchronizing policy is also triggered by other operations on an object that it matches.
         """
         for rule in self._about(request) if self._generating else ():
             try:
@@ -242,7 +241,7 @@ def _of_generating_rule(rule: CompiledRule, request: Request) -> Trigger | None:
 def _may_match(rule: CompiledRule, keys: Iterable[IndexKey]) -> bool:
     try:
         return any(rule.may_match(key) for key in keys)
-    except Exception:  # whether it does is asked again for the request
+    except Exception:  # decided again for the request
         return True
 
 
@@ -251,7 +250,7 @@ def _matches(rule: CompiledRule, request: Request) -> bool:
 
 
 def _concerns(rule: CompiledRule, request: Request) -> bool:
-    """Tell whether a rule is about the object as it is or as it was, whatever the operation."""
+    """Tell whether a rule matches the new or the old object, whatever the operation."""
     subjects = [each for each in (request.object, request.old) if each is not None]
     return any(
         _matches(rule, replace(request, operation=operation, object=subject))
@@ -300,7 +299,7 @@ def _passed(result: RuleResult | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _TriggerOnly:
-    """An action that only says whether it would have something to do."""
+    """An action that only decides whether the rule would be triggered."""
 
     action: Action
 

@@ -1,5 +1,5 @@
 """One file per thing that a rule can do.
 
-An action gets a `Run` and returns verdicts; it asks the world through the run's broker and describes effects. It must
+An action gets a `Run` and returns verdicts; it reads a cluster through the run's broker and describes effects. It must
 never perform one, nor decide whether a request is allowed.
 """

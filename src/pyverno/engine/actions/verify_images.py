@@ -68,7 +68,7 @@ class ImageBlock:
     credentials: JSONObject | None = None
 
     def selects(self, image: ImageInfo) -> bool:
-        """Tell whether the entry is about an image, whether its digest or its tag is looked at."""
+        """Tell whether the entry matches an image, by its reference with the digest or with the tag."""
         texts = {image.reference, image.reference_with_tag} if image.tag else {image.reference}
         return any(matches(text) for matches in self.references for text in texts)
 

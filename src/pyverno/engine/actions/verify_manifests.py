@@ -1,4 +1,4 @@
-"""`validate.manifests`: the object is the one that was signed, and those signed it whom the rule names."""
+"""`validate.manifests`: the object equals the signed manifest, and the attestors of the rule signed it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Authorization requests of proxies: how they are told apart from requests for Kubernetes objects, and who is asked.
+"""Authorization requests of proxies: how they differ from requests for Kubernetes objects, and which policies run.
 
-A policy in evaluation mode Envoy or HTTP is about such requests only. This module must never judge one.
+A policy in evaluation mode Envoy or HTTP matches such requests only. This module must never judge one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CheckRequestMatcher:
         return key.gvk == _KINDS[self.mode]
 
     def surely_matches(self, key: IndexKey) -> bool:
-        """Tell the same: the key says it all."""
+        """Tell the same: the key decides it alone."""
         return self.may_match(key)
 
     def names_operation(self, operation: str) -> bool:

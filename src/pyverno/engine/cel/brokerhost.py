@@ -1,7 +1,8 @@
-"""The world as CEL libraries see it: every question goes through the broker of the policy, confined to its namespace.
+"""The host behind CEL libraries: every call goes through the broker of the policy, which confines it to its namespace.
 
-What a namespaced policy may not ask (HTTP, global context, other namespaces) is refused here, whichever expression it
-stands in. Objects that a policy generates are collected, never created. This module must never evaluate an expression.
+Calls that a namespaced policy may not make (HTTP, global context, other namespaces) are refused here, in whichever
+expression they occur. Objects that a policy generates are collected, never created. This module must never evaluate an
+expression.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["BrokerHost"]
 
 @dataclass(slots=True)
 class BrokerHost:
-    """Answers the questions of CEL libraries for one policy; `generated` holds what it asked to be generated."""
+    """Answers the calls of CEL libraries for one policy; `generated` collects the objects that it generates."""
 
     broker: Broker
     generated: list[tuple[str, JSONObject]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Compiled matchConstraints: which requests a CEL policy, a binding or a target selection is about.
+"""Compiled matchConstraints: which requests a CEL policy, a binding or a target selection matches.
 
 A `ConstraintMatcher` answers the same questions as `match.Matcher`, in the API server's way: resources instead of
 kinds, exact names instead of wildcards, selectors on the object as it is or as it was. This module must never read
@@ -97,7 +97,7 @@ class ResourceRule:
         )
 
     def fits(self, gvr: GVR, subresource: str, operation: str, namespace: str) -> bool:
-        """Tell whether the rule is about such requests, names left aside; `namespace` is empty for cluster scope."""
+        """Tell whether the rule matches such requests, whatever their names; `namespace` is empty for cluster scope."""
         return (
             self._scope_fits(gvr, namespace)
             and _has(self.operations, operation)
@@ -124,7 +124,7 @@ class ResourceRule:
         )
 
     def names_fit(self, name: str, generate_name: str | None = None) -> bool:
-        """Tell whether the rule is about an object of that name.
+        """Tell whether the rule matches an object of that name.
 
         For an object that gets its name later, Kyverno (a `generate_name`, not None) compares the beginning of the
         prefix; the API server has an empty name, which no list holds.
@@ -239,7 +239,7 @@ class ConstraintMatcher:
         labels = request.namespace_labels
         is_namespace = gvr.resource == NAMESPACES
         if is_namespace and not request.subresource and request.object is not None:
-            # what a Namespace is going to be decides, not what it is
+            # the new state of a Namespace decides, not the old one
             labels = _labels(request.object)
         elif labels is None:
             labels = _labels(request.subject) if is_namespace else {NAME_LABEL: request.namespace}

@@ -58,9 +58,9 @@ class CompiledCelException:
         return (info.policy.name, info.policy.kind) in self.references
 
     def applies(self, run: Run, resource: Resource) -> bool:
-        """Tell whether the exception is in force and about this request.
+        """Tell whether the exception is in force and matches this request.
 
-        Raises EvaluationError or BudgetExceededError when that cannot be said and the policy fails on errors.
+        Raises EvaluationError or BudgetExceededError when it cannot be evaluated and the policy fails on errors.
         """
         if self.expires_at is not None and not self._in_force(run):
             return False
@@ -81,5 +81,5 @@ class CompiledCelException:
         try:
             return self.expires_at is not None and run.runtime.host.now() < self.expires_at
         except HostUnavailableError:
-            # without a clock nobody can say that it still holds
+            # without a clock it may have expired
             return False

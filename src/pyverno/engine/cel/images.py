@@ -60,7 +60,7 @@ def verified_images(runtime: Runtime) -> dict[str, bool]:
 
 @dataclass(slots=True)
 class ImageHost(BrokerHost):
-    """Answers the questions of one policy about the images that it matched; `problems` say what did not verify."""
+    """Answers the calls of one policy about the images that it matched; `problems` lists failed verifications."""
 
     runtime: Runtime = field(default_factory=Runtime)
     images: Mapping[str, ImageInfo] = field(default_factory=dict)

@@ -191,10 +191,10 @@ def _resource(request: Request) -> GVR | None:
 
 
 def request_bindings(request: Request, *, has_objects: bool = True) -> dict[str, Value]:
-    """Return what every Kubernetes-mode expression sees of a request.
+    """Return the request variables of every Kubernetes-mode expression.
 
-    Kyverno: in its own kinds `request` holds the objects too, and an object that there is none of is an empty map; the
-    API server's admission policies see null, and no objects in `request`.
+    Kyverno: in its own kinds `request` holds the objects too, and a missing object is an empty map; the API server's
+    admission policies see null, and no objects in `request`.
     """
     value = request_value(request)
     new, old = request.object, request.old
@@ -211,21 +211,21 @@ def request_bindings(request: Request, *, has_objects: bool = True) -> dict[str,
 
 
 def authorizer_bindings(request: Request) -> dict[str, Value]:
-    """Return what the API server's own policies ask the authorizer with; who answers is the world's business."""
+    """Return the variables `authorizer` and `authorizer.requestResource` of the API server's own policies."""
     gvk, gvr = request.gvk, _resource(request)
-    asked = {
+    attributes = {
         "group": gvk.group if gvr is None else gvr.group,
         "resource": "" if gvr is None else gvr.resource,
         "subresource": request.subresource,
         "namespace": request.namespace,
         "name": request.name,
     }
-    who = Authorizer()
-    return {"authorizer": who, "authorizer.requestResource": ResourceCheck(who, asked)}
+    authorizer = Authorizer()
+    return {"authorizer": authorizer, "authorizer.requestResource": ResourceCheck(authorizer, attributes)}
 
 
 def _namespace_object(request: Request) -> JSON:
-    """Return the Namespace of the request: as it is known, or by name and labels; null where there is none."""
+    """Return the Namespace of the request: as it is known, or by name and labels; null for cluster scope."""
     if request.gvk.kind == "Namespace" or not request.namespace:
         return None
     if request.namespace_object is not None:

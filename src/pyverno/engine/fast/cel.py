@@ -1,7 +1,7 @@
 """The fast tier of validations in CEL: the claim that a rule makes about the object, and the fast verdict that follows.
 
-A claim speaks of nothing but `object` and the rule's variables; a rule that asks for more (the request, the user,
-parameters, the world) has none that can be proven, and its closures are asked. It never decides that a rule fails.
+A claim reads nothing but `object` and the rule's variables; a rule that reads more (the request, the user, parameters,
+the host) has no provable claim, and its closures decide. The fast tier never decides that a rule fails.
 """
 
 from __future__ import annotations

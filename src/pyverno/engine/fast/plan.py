@@ -1,8 +1,8 @@
-"""What a phase does for one kind of request, worked out once: which rules are asked, and what is known beforehand.
+"""The plan of a phase for one kind of request, made once: the rules to run, and what is known before the object.
 
 A rule is certain when the index key alone shows that it matches; a guard that looks at nothing but the operation is
-decided here. Policies whose rules are certain and have pass-checks share one fused pass-check: when it says yes, their
-results are ready. This module must never look at an object.
+decided here. Policies whose rules are certain and have pass-checks share one fused pass-check: when it returns True,
+their results are ready. This module must never look at an object.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ GROUP = 32
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A rule that may be about the request. `guards` are those that the key does not already settle.
+    """A rule that may match the request. `guards` are those that the key does not already decide.
 
-    `fast_tier` is the fast tier of the rule, empty unless the key shows that nothing but its action has a say.
-    `problem` is what went wrong while the candidate was made: the rule ends with it when it is about the request.
+    `fast_tier` is the fast tier of the rule, empty unless the key shows that only its action decides.
+    `problem` is an error from making the candidate: the rule ends with it when it matches the request.
     """
 
     rule: CompiledRule
@@ -91,7 +91,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class RuleSequence:
-    """Rules that are asked one after the other: of one policy or of several, each with its fast verdict if any.
+    """Rules that run one after the other, of one policy or of several, each with its fast verdict if any.
 
     With `stops` the rules are those of one policy, and the first that passes or fails is the last.
     """
@@ -102,9 +102,9 @@ class RuleSequence:
 
 @dataclass(frozen=True, slots=True)
 class Fast:
-    """Policies that one fused pass-check speaks for: what they say when it returns True, and how they are asked else.
+    """Policies that share a fused pass-check: their results when it returns True, and the steps to run otherwise.
 
-    "Else" is any other answer and any exception: the check proves nothing then.
+    Any other result and any exception proves nothing.
     """
 
     check: PassCheck
@@ -120,10 +120,10 @@ Checks = dict[tuple[PassCheckPart, ...], PassCheck | None]
 
 
 def make_plan(selected: Iterable[Selected], checks: Checks, time: CompileSlice) -> Plan:
-    """Put the policies that one fused pass-check can speak for first, each group in the order of names.
+    """Put the policies that a fused pass-check can decide first, each group in the order of names.
 
-    Only phases without changes have such policies, so that the order in which they are asked changes nothing but the
-    order of their results. Where `time` is over, rules are asked one after the other.
+    Only phases without changes have such policies, so that the order in which they run changes nothing but the order
+    of their results. Where `time` is over, rules run one after the other.
     """
     policies = tuple(selected)
     fast = tuple(
@@ -137,7 +137,7 @@ def make_plan(selected: Iterable[Selected], checks: Checks, time: CompileSlice) 
 
 
 def _sequences(policies: Iterable[Selected]) -> Iterator[RuleSequence]:
-    """Yield how policies are asked: in as few steps as possible, because a step costs as much as a simple rule."""
+    """Yield the sequences of rules of policies: as few as possible, because a step costs as much as a simple rule."""
     several: list[tuple[FastVerdict | None, Candidate]] = []
     for policy in policies:
         rules = [(candidate.fast_tier.verdict, candidate) for candidate in policy.candidates]
@@ -153,7 +153,7 @@ def _sequences(policies: Iterable[Selected]) -> Iterator[RuleSequence]:
 
 
 def _fused(policies: tuple[Selected, ...], checks: Checks, time: CompileSlice) -> Plan:
-    """Return policies as one step, or as they are asked when no pass-check can be made for them."""
+    """Return policies as one step, or as sequences of rules when they have no pass-check."""
     tiers = [candidate.fast_tier for policy in policies for candidate in _first_candidates(policy)]
     otherwise = tuple(_sequences(policies))
     parts = tuple(tier.pass_check for tier in tiers if tier.pass_check is not None)
@@ -173,7 +173,7 @@ def _pass_check(parts: Sequence[PassCheckPart]) -> PassCheck | None:
     """Make one pass-check of parts, those of each language fused; None when one of them cannot be made."""
     try:
         return _fuse(parts)
-    except Exception:  # what cannot be proven is asked
+    except Exception:  # the closures decide what cannot be proven
         return None
 
 

@@ -19,7 +19,7 @@ _MAX_ATTESTATIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class AttestationDemand:
-    """One attestation: the predicate type, and who must have signed it; "" for a type that is not written."""
+    """One demanded attestation: the predicate type ("" if the policy has none), and the attestors that must have signed it."""
 
     path: str
     name: str
@@ -50,7 +50,7 @@ class Demands:
 def read_demands(document: JSON) -> Demands:
     """Read `attestors`, `attestations` and `repository` of an entry; raises VerificationError.
 
-    An attestation without attestors of its own has those of the entry.
+    An attestation without attestors has those of the entry.
     """
     fields = AttestorFields(document, "")
     repository = fields.text("repository")

@@ -9,7 +9,7 @@ __all__ = ["pinned", "text_at"]
 
 
 def text_at(document: JSON, pointer: str) -> str | None:
-    """Return the text at a pointer as image extractors write it (steps are not escaped); None when there is none.
+    """Return the text at a pointer as image extractors write it (steps are not escaped); None for a missing one.
 
     >>> text_at({"spec": {"containers": [{"image": "nginx"}]}}, "/spec/containers/0/image")
     'nginx'

@@ -1,6 +1,6 @@
-"""One image of one review: its digest, and its signatures held against attestors.
+"""One image of one review: its digest, and the verification of its signatures by attestors.
 
-The tag is resolved once in a review, whoever asks; signatures, their subject, the patch and the cache use that digest.
+The tag is resolved once in a review, for all rules; signatures, their subject, the patch and the cache use that digest.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class ImageAtWork:
 
     @property
     def trust(self) -> Trust:
-        """Whom the installation trusts."""
+        """The trust of the installation."""
         return Trust(self.broker.trust_root, self.broker.public_key)
 
     def resolve(self) -> ResolvedImage:
-        """Return the image that the reference names, as it was when this review first asked; raises HostError."""
-        # whom a registry lets read is part of the answer: one tenant's credentials must not answer another's question
+        """Return the image that the reference names, as this review first read it; raises HostError."""
+        # the credentials are part of the key: one tenant must not get what another's credentials could read
         reference = self.image.reference
         key = ("image", reference, self.broker.namespace, repr(self.access))
         found = self._once(key, lambda: self.broker.resolve_image(reference, self.access))
@@ -149,7 +149,7 @@ class ImageAtWork:
         )
 
     def check_statements(self, attestors: AttestorSet, form: SignatureForm, predicate_type: str) -> StatementFinding:
-        """Hold the attestations of one type against a set; those of other types say nothing about this one."""
+        """Verify the attestations of one type against a set; those of other types do not count."""
         expected = Expected(self.resolve().digest, predicate_type, self.now())
 
         def of_type(entry: Attestor) -> _Read:

@@ -1,8 +1,8 @@
 """Context entries: variables that a rule declares, computed lazily, each seeing the ones before it.
 
-Entries other than `variable` are read through the broker and merged into a value of the same name; what a person
-supplied stands in where this Host has no answer. Sizes of all loaded entries count against the context budget. This
-module must never be asked for an entry that no expression uses.
+Entries other than `variable` are read through the broker and merged into a value of the same name; supplied values
+replace entries that this Host cannot answer. Sizes of all loaded entries count against the context budget. An entry
+that no expression uses is never loaded.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class VariableBinding:
         return value
 
     def _default_or(self, run: Run, error: ExpressionError, subject: str, reason: str) -> JSON:
-        # Kyverno prints the value; here it may be a Secret's, which nobody may read out of a denial
+        # Kyverno prints the value; here it may come from a Secret, which a denial must not reveal
         if self.default is None:
             assert self.query is not None  # noqa: S101 - only a query fails here
             text = f"failed to apply jmespath {self.query.text} to variable {subject}: {reason}"
@@ -145,7 +145,7 @@ class VariableBinding:
 
 
 def _bind_loaded(name: str, run: Run, load: Callable[[], JSON]) -> Scope:
-    """Bind an entry that is read from the world: merged into what has the name, which also stands in for it."""
+    """Bind an entry that is read from the host: merged into the value of that name, which is also its fallback."""
     below = run.scope
 
     def value() -> JSON:

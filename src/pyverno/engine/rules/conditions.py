@@ -111,7 +111,7 @@ class Conditions:
 
     @property
     def has_messages(self) -> bool:
-        """Tell whether some condition has a text of its own."""
+        """Tell whether some condition has a message."""
         return bool(self.messages)
 
     @property

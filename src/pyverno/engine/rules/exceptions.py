@@ -1,4 +1,4 @@
-"""Compiled PolicyExceptions: which rules of which policies they exempt which requests from.
+"""Compiled PolicyExceptions: the requests that they exempt, and from which rules of which policies.
 
 An exception narrows only: a request is exempt if and only if one exception matches all of its own scope. An exception
 whose match or conditions cannot be evaluated does not apply (fail closed). This module must never merge exceptions.
@@ -73,7 +73,7 @@ class CompiledException:
         return any(policy == key and wildcard_match(pattern, info.name) for policy, pattern in self.references)
 
     def applies(self, run: Run, resource: Resource) -> bool:
-        """Tell whether the exception is about this request."""
+        """Tell whether the exception matches this request."""
         if self.matcher.mismatch(run.request, resource) is not None:
             return False
         if self.conditions is None:

@@ -25,7 +25,7 @@ class Preconditions:
     conditions: Conditions
 
     def check(self, run: Run) -> Verdict | None:
-        """Evaluate the conditions; the error of one says that it is about preconditions."""
+        """Evaluate the conditions; the text of an error names preconditions."""
         try:
             return self.unmet(run)
         except ExpressionError as error:
@@ -52,7 +52,7 @@ class _NotKnownError(Exception):
 
 
 class _OperationOnly(dict[str, JSON]):
-    """The variable `request` as far as an index key knows it; anything else asked of it is not known."""
+    """The variable `request` with the fields of an index key; every other field is unknown."""
 
     __slots__ = ()
 

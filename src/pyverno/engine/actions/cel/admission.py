@@ -121,7 +121,7 @@ class AdmissionValidation(SkippedByException):
     tells_all: bool = False
 
     def run(self, run: Run) -> Sequence[Verdict]:
-        """Judge the request for every binding that is about it."""
+        """Judge the request for every binding that matches it."""
         verdicts: list[Verdict] = []
         for binding in _in_force(self.bindings, run):
             verdicts.extend(self._bound(binding, run))
@@ -171,7 +171,7 @@ class AdmissionValidation(SkippedByException):
                 yield verdict
 
     def _all_of(self, binding: str, param: JSON, run: Run) -> AdmissionDetail | None:
-        """Return everything that is said for one parameter, None where match conditions are false."""
+        """Return the results for one parameter, None where match conditions are false."""
         session = self._session(param, run)
         try:
             unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
@@ -187,7 +187,7 @@ class AdmissionValidation(SkippedByException):
     def _denials(self, session: CelSession) -> Iterator[Denial]:
         """Evaluate every validation, then yield what is wrong; raises BudgetExceededError.
 
-        Messages are made one by one, as denials are asked for.
+        Messages are rendered one by one, as denials are read.
         """
         found: list[tuple[int, str]] = []
         for position, validation in enumerate(self.validations):

@@ -62,7 +62,7 @@ class AuthorizingCheck:
         return (Verdict(Status.SKIP, _NO_ANSWER) if answer is None else _VERDICTS[self.mode](answer),)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
-        """Say nothing about an exempt request; an exception that only allows values changes nothing here."""
+        """Give an exempt request no verdict; an exception that only allows values changes nothing here."""
         keys = tuple(exemption.key for exemption in exemptions if exemption.is_full)
         return (Verdict(Status.SKIP, _NO_ANSWER, exceptions=keys),) if keys else None
 

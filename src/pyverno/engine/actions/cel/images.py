@@ -36,7 +36,7 @@ class ImageReferenceMatch:
 
 @dataclass(frozen=True, slots=True)
 class ImageSelection:
-    """What every rule of a policy knows of images: conditions, variables, which images, and credentials."""
+    """The image settings that all rules of a policy share: conditions, variables, selection, and credentials."""
 
     conditions: tuple[CelCondition, ...] = ()
     variables: tuple[CelVariable, ...] = ()
@@ -68,7 +68,7 @@ class ImageSelection:
         return session, host
 
     def applies(self, session: CelSession) -> bool:
-        """Tell whether the match conditions hold; raises EvaluationError when that cannot be said."""
+        """Tell whether the match conditions hold; raises EvaluationError when they cannot be evaluated."""
         unmet = first_unmet(session.for_conditions(), self.conditions)
         if unmet is None:
             return True
@@ -202,7 +202,7 @@ class PinDigests:
         return (Verdict(Status.PASS, "mutated image digest", patched=changed), *errors)
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
-        """Pin nothing where an exception is about the whole policy."""
+        """Pin nothing where an exception exempts the whole policy."""
         return () if exempted(exemptions) is not None else None
 
 
@@ -231,7 +231,7 @@ class RequiredImages:
         return ()
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
-        """Demand nothing where an exception is about the whole policy."""
+        """Demand nothing where an exception exempts the whole policy."""
         return () if exempted(exemptions) is not None else None
 
 

@@ -19,8 +19,8 @@ __all__ = ["MutatingInPlace"]
 class MutatingInPlace:
     """Changes the object of the request as an existing one: the change is an effect.
 
-    `triggers` are match conditions about the requests that trigger a policy with targets of its own. Nobody triggered
-    it here: a target for which one of them is false, or cannot be evaluated, is left as it is.
+    `triggers` are match conditions on the requests that trigger a policy with its own targets. Here no request did: a
+    target for which one of them is false, or cannot be evaluated, is left as it is.
     """
 
     action: MutatingAction

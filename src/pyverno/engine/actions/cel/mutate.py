@@ -104,9 +104,9 @@ def conditions_met(run: Run, conditions: Sequence[CelCondition], variables: Sequ
 
 
 def mutating_bindings(request: Request) -> dict[str, Value]:
-    """Return what expressions of a MutatingPolicy see.
+    """Return the variables of expressions of a MutatingPolicy.
 
-    Kyverno: here an object that there is none of is an empty map within `request`, too.
+    Kyverno: a missing object is an empty map here, within `request` too.
     """
     seen = request_bindings(request)
     objects = {"object": seen["object"], "oldObject": seen["oldObject"]}

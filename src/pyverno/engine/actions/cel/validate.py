@@ -157,7 +157,7 @@ def _message(session: CelSession, validation: CelValidation, index: int) -> str:
             text = session.evaluate(validation.message_program)
         except PyvernoError as error:
             return f"failed to evaluate message expression: {error.message}"
-        # Kyverno: the result stands in for the written message, also when it is empty
+        # Kyverno: the result replaces the message of the policy, also when it is empty
         message = text.strip() if isinstance(text, str) else ""
     else:
         message = validation.message
