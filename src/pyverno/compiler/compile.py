@@ -95,7 +95,7 @@ _BOUND = {row.binds: row.kind for row in POLICY_KINDS if row.binds}
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One document after compiling: what was written, what the engine runs, and what is wrong with it.
+    """One document after compiling: the policy as written, its compiled form, and its errors.
 
     `written` is None when the document does not decode. `policy` or `exception` is set for the kinds that have one,
     also when there are `errors` that validation found.
@@ -158,9 +158,9 @@ def compile_document(
 ) -> Compiled:
     """Compile one policy document by itself; never raises for a bad document.
 
-    `old` is what an update replaces, so that fields that may not change are looked at. `kinds` is what a cluster
-    serves: rules about other kinds are warned about. `http_in_namespaces` lets expressions of namespaced policies call
-    services (whoever answers them must open that too, see `engine.host.NamespacedHttpHost`).
+    `old` is the policy that an update replaces, for checks of immutable fields. `kinds` are those that a cluster
+    serves: rules for other kinds get a warning. `http_in_namespaces` lets expressions of namespaced policies call services (the
+    host must allow that too, see `engine.host.NamespacedHttpHost`).
     """
     decoded = _decoded(document)
     if decoded.policy is None:
@@ -216,7 +216,7 @@ def _contained(
 
 
 def _undecoded(document: Document, decoded: Decoded) -> Compiled:
-    """Return what does not decode; where a bug is why, a policy whose rules say so stands in for it."""
+    """Return a document that does not decode; after a bug, with a stand-in policy whose rules are errors."""
     fault = next((error for error in decoded.errors if error.code == _BUG), None)
     policy = None if fault is None else _stand_in(document, None, fault)
     return Compiled(document, policy=policy, errors=decoded.errors, warnings=decoded.warnings)
@@ -276,7 +276,7 @@ def _compiled(
 
 
 def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> list[PolicyError]:
-    """Add what lowering found to what validation found; what both found is told once, at the more exact place."""
+    """Merge the errors of lowering and of validation; an error of both is reported once, at the more exact place."""
     found = list(problems)
     known = {(error.path, error.location) for error in problems}
     for error in more:

@@ -1,7 +1,7 @@
-"""Policies that stand in for those whose compilation ran into a bug: their rules err, so that nothing passes unjudged.
+"""Stand-ins for policies whose compilation ran into a bug: their rules are errors, so that no request passes unjudged.
 
-A rule of a ClusterPolicy keeps its own match and exclude where these can be lowered; any other stands for every request
-of its phase, in the namespace of its policy.
+A rule of a ClusterPolicy keeps its own match and exclude where these can be lowered; any other matches every
+request of its phase, in the namespace of its policy.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _rules(info: PolicyInfo, spec: JSONObject, written: AnyPolicy | None, text: 
 
 
 def _matchers(written: AnyPolicy | None, namespace: str) -> Sequence[RequestMatcher]:
-    """Return what the rules of a policy are about, as far as this can be read."""
+    """Return the kinds that the rules of a policy match, as far as they can be read."""
     if not isinstance(written, ClusterPolicy):
         return ()
     try:

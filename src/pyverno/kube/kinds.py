@@ -46,7 +46,7 @@ class ResourceNames:
 class KindInfo(ResourceNames):
     """One kind in one version; `subresources` are names such as `status`, `verbs` those that its server offers.
 
-    Where no server was asked `verbs` is empty.
+    `verbs` is empty where the kind does not come from a server.
 
     >>> info = BUILTIN_KINDS.find(GVK("apps", "v1", "Deployment"))
     >>> info.plural, info.short_names, info.namespaced, info.subresources

@@ -90,7 +90,7 @@ class SchemaSet:
                 return None
             reference = schema.get("$ref")
             if reference is None and len(schema.get("allOf") or ()) == 1:
-                # the place of use may say how a list is merged, the referred type what it is
+                # the reference may define how a list is merged, the referred type its content
                 inner = self.followed(schema["allOf"][0]) or {}
                 return {**inner, **{key: value for key, value in schema.items() if key != "allOf"}}
             if not isinstance(reference, str):

@@ -121,7 +121,7 @@ class StatusError(PyvernoError):
     ) -> None:
         """Take the HTTP code, the reason and the text; `kind` of the details is a kind or a plural name.
 
-        `continue_token` goes on with a list that expired; `shows_details` writes details that say nothing, too.
+        `continue_token` continues a list that expired; `shows_details` also writes empty details.
         """
         super().__init__(message)
         self.status = status

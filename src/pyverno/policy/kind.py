@@ -50,7 +50,7 @@ class PolicyKind:
     should move to. `watched` is the version that controllers read.
 
     `routes` are the webhook paths that evaluate policies of the kind, each with `mutate` or `validate`; a kind without
-    routes takes no part in admission webhooks of its own (rules share `/validate` and `/mutate`). `binds` names the
+    routes has no webhooks (rules share `/validate` and `/mutate`). `binds` names the
     kind that a binding puts into force, `becomes` the admission policy of Kubernetes that a policy may be turned into.
     `action` is what policies of the kind do. `libraries` names the CEL libraries of the kind (`lang.cel.presets`).
     `source` is its name in reports, `label` the prefix of the label by which reports on a policy are found, `metric`

@@ -51,7 +51,7 @@ class ResourceDescription:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is asked of the resource."""
+        """Tell whether the block does not restrict the resource."""
         return not (
             self.kinds
             or self.name
@@ -77,7 +77,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Who has to make the request: subjects, roles (`namespace:name`) and cluster roles."""
+    """The required user: subjects, roles (`namespace:name`) and cluster roles."""
 
     subjects: tuple[Subject, ...] = ()
     roles: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class UserInfo:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is asked of the user."""
+        """Tell whether the block does not restrict the user."""
         return not (self.subjects or self.roles or self.cluster_roles)
 
 
@@ -122,7 +122,7 @@ class MatchBlocks:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the section says nothing at all."""
+        """Tell whether the section is empty."""
         return not self.any and not self.all and (self.flat is None or self.flat.is_empty)
 
     def kinds(self) -> Iterator[str]:

@@ -87,7 +87,7 @@ def path_text(path: Path) -> str:
 def locate(source: Source, path: Path, *, key: bool = False) -> Location:
     """Return where a path stands; for a path that is not in the document, its nearest parent that is.
 
-    Copies of rules made by autogen have values at paths that nobody wrote; their problems point at the origin.
+    Autogen copies of rules have values at paths that are not in the document; their problems point at the original.
     """
     known = _existing(source.value, path)
     return source.location(known, key=key and known == path)
@@ -202,7 +202,7 @@ def free(value: JSON, cursor: Cursor) -> JSON:
     return value
 
 
-# What these shapes give for a value of exactly this type is the value, so that nobody need ask them.
+# These shapes return a value of exactly this type unchanged, so that they need not be called.
 _PLAIN: Final[Mapping[Shape, type]] = {text: str, boolean: bool, integer: int}
 
 

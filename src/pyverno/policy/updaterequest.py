@@ -1,6 +1,6 @@
-"""UpdateRequest (`kyverno.io/v2`): work that an admission request set in motion, to be done in the background.
+"""UpdateRequest (`kyverno.io/v2`): work that an admission request triggered, to be done in the background.
 
-Written by whoever sees the request, read by whoever does the work. This module must not create or do one.
+The admission controller writes them, the background controller does the work.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class RuleContext:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionContext:
-    """The admission request and who made it, as policies see them: `user` is an authentication.k8s.io/v1 UserInfo."""
+    """The admission request and its user, as policies see them: `user` is an authentication.k8s.io/v1 UserInfo."""
 
     user: JSONObject = field(default_factory=dict)
     roles: tuple[str, ...] = ()

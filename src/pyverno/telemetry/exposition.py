@@ -27,9 +27,9 @@ class Exposition:
     """Writes readings and the metrics of the process as text."""
 
     def __init__(self, others: Callable[[], Iterable[int]] = tuple) -> None:
-        """Take what tells the processes (their numbers in the system) whose use is added to that of this one.
+        """Take a function that returns the process ids whose resource use is added to that of this process.
 
-        Nothing is looked at before somebody asks.
+        Nothing is read before the first scrape.
         """
         self._process = CollectorRegistry()
         self._process.register(_Together(others))

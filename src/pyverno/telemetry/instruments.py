@@ -40,7 +40,7 @@ _MAX_DEPARTED: Final = 10_000
 OTHER: Final = "_other"
 """The value of every label of a series that stands for all that found no room."""
 GRACE_SECONDS: Final = 120.0
-"""How long the series of what was deleted are still shown: whoever reads them sees their last values."""
+"""How long the series of deleted objects are still exported, so that scrapes see their last values."""
 SLICE: Final = 100
 """Series that are read at a time: about a millisecond."""
 
@@ -48,7 +48,7 @@ Labels = tuple[str, ...]
 Departed = tuple[tuple[str, str], ...]
 """Labels and their values that all series of something deleted have."""
 Look = Callable[[], Iterable[tuple[Labels, float]]]
-"""Looks up the series of a gauge at the moment somebody asks."""
+"""Looks up the series of a gauge when metrics are read."""
 _Instrument = TypeVar("_Instrument", bound="_Series")
 
 
@@ -97,7 +97,7 @@ class Reading:
 
 
 class _Room:
-    """How many series there may still be, how often there was no room for one more, and what is told then."""
+    """The number of series that may still be added, the number rejected, and the callback when there is no room."""
 
     __slots__ = ("left", "make_room", "refused")
 
@@ -211,7 +211,7 @@ class Counter(_Series):
 
 
 class Gauge(_Series):
-    """Is looked up when somebody asks."""
+    """A gauge whose values are looked up when metrics are read."""
 
     def __init__(self, metric: Metric, room: _Room, look: Look) -> None:
         super().__init__(metric, room)
@@ -321,14 +321,14 @@ class Instruments:
         on_full: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin with none; `on_full` is told when the first of what is counted finds no room."""
+        """Start empty; `on_full` is called when the first series is rejected."""
         self._max_series = max_series
         self._on_full = on_full
         self._clock = clock
         self._is_full = False
         self._leaving: dict[Departed, float] = {}
         self.departed: list[Departed] = []
-        """What was forgotten, for whoever keeps readings; the reader empties it."""
+        """Dropped series, for readers that keep readings; the reader empties it."""
         self._room = _Room(max_series, self._make_room)
         self._all: dict[str, _Series] = {}
         self._settings = MetricSettings()
@@ -359,11 +359,11 @@ class Instruments:
             self._expose(instrument)
 
     def depart(self, departed: Departed) -> None:
-        """Let the series that have these values of these labels go after a while: what they are about was deleted."""
+        """Drop the series with these label values after a while: their object was deleted."""
         self._leaving.setdefault(departed, self._clock())
 
     def stay(self, departed: Departed) -> None:
-        """Keep the series after all: what they are about is there again."""
+        """Keep the series after all: their object exists again."""
         self._leaving.pop(departed, None)
 
     def sweep(self) -> None:

@@ -28,13 +28,13 @@ __all__ = ["TIME_FORMATS", "AnswerLog", "JsonFormatter", "LogSettings", "TextFor
 _LONGEST_TEXT: Final = 2048
 _LONGEST_TRACE: Final = 100
 _SAFE: Final = (PyvernoError, OSError)
-"""What says something by itself, and nothing of the objects and policies at hand."""
+"""Exceptions whose texts may be logged: they do not quote objects or policies."""
 _BAD: Final = (Status.FAIL, Status.ERROR)
 _RESET: Final = "\x1b[0m"
 _FAINT: Final = "\x1b[90m"
 _COLOURS: Final = {"DEBUG": "\x1b[33m", "INFO": "\x1b[32m", "WARNING": "\x1b[31m", "ERROR": "\x1b[1;31m"}
 _LIBRARIES_FROM: Final = 6
-"""The verbosity from which on the libraries below us are told of as well."""
+"""The verbosity from which on lines of libraries are logged as well."""
 log = logging.getLogger("pyverno.webhook")
 
 
@@ -67,7 +67,7 @@ class LogSettings:
 def level_of(verbosity: int) -> int:
     """Return the level from which on lines are written.
 
-    Kyverno tells of denials at 2 and of everything that is asked at 4.
+    Kyverno logs denials at 2 and every request at 4.
 
     >>> [logging.getLevelName(level_of(verbosity)) for verbosity in (0, 2, 4)]
     ['WARNING', 'INFO', 'DEBUG']
@@ -150,7 +150,7 @@ def _quoted(value: object) -> str:
 
 
 def _quoted_text(text: str) -> str:
-    """Return a text that cannot begin a line of its own, nor speak to the terminal."""
+    """Return a text without line breaks and terminal escapes."""
     return text if text.isprintable() else json.dumps(text)
 
 
@@ -175,9 +175,9 @@ def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
 
 
 class AnswerLog:
-    """An `Observer` of the webhook server: denials and errors are told, other answers at debug level.
+    """An `Observer` of the webhook server that logs denials and errors, and other responses at debug level.
 
-    Of refusals, which anybody can cause, a few of each kind are told at once and then one a second.
+    Any client can cause refusals: a few of each kind are logged at once and then one a second.
     """
 
     def __init__(self, throttle: Throttle | None = None) -> None:
@@ -187,7 +187,7 @@ class AnswerLog:
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Write what was answered, and for each rule that failed or broke one line of its own."""
+        """Log a response, with a line for each rule that failed or broke."""
         level = logging.DEBUG if outcome.answer.allowed else logging.INFO
         if log.isEnabledFor(level):
             verb = "allowed" if outcome.answer.allowed else "denied"
@@ -207,7 +207,7 @@ class AnswerLog:
             return
         for rule, fault in outcome.review.faults:
             fields = {"policy": rule.policy.key, "rule": rule.name, **_fault(fault)}
-            # how deep an object may be is a limit that anybody can reach
+            # any client can exceed the depth limit of objects
             level = logging.INFO if fault.code == "fault-depth" else logging.ERROR
             log.log(
                 level, "a bug ended a rule", extra={"fields": {**fields, **_about(admission_request, path, seconds)}}

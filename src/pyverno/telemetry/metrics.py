@@ -1,7 +1,7 @@
 """Metrics of admission and of the controllers, with Kyverno's names and labels.
 
-Results of rules that passed are the same objects in every review; how often they came is counted by review and brought
-to their series when somebody reads. This module must never open a port.
+Results of rules that passed are the same objects in every review; they are counted by review and added to their series
+when metrics are read. This module must never open a port.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _About(NamedTuple):
 
 
 class _Batch:
-    """The results of reviews that said the same, how many they were, and how long each of their rules took."""
+    """The results of equal reviews, their number, and the duration of each rule."""
 
     __slots__ = ("about", "results", "spreads", "times")
 
@@ -149,7 +149,7 @@ class Metrics:
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Count the results of policies that were asked after the answer."""
+        """Count the results of policies that were evaluated after the response."""
         self._count_faults(outcome)
         if outcome.review is not None:
             about = _About(
@@ -183,7 +183,7 @@ class Metrics:
         self._reconciled.add((controller,))
 
     def requeued(self, controller: str, times: int) -> None:
-        """Count a round that has to be gone again, after so many in a row."""
+        """Count a round that must be repeated; `times` is how often it has been in a row."""
         self._requeued.add((controller, str(times)))
 
     def gave_up(self, controller: str) -> None:
@@ -237,7 +237,7 @@ class Metrics:
         return self._writer().to_bytes(self.read())
 
     async def scrape(self) -> Sequence[bytes]:
-        """Return the same in pieces, made once for all who ask; requests are answered in between."""
+        """Return the same in pieces, made once for concurrent readers; requests are answered in between."""
         return await self._scrapes.get()
 
     async def _write(self) -> Sequence[bytes]:
@@ -250,7 +250,7 @@ class Metrics:
 
     def _writer(self) -> Exposition:
         if self._exposition is None:
-            from pyverno.telemetry.exposition import Exposition  # a sandbox counts and is never asked
+            from pyverno.telemetry.exposition import Exposition  # a sandbox counts and is never scraped
 
             self._exposition = Exposition()
         return self._exposition

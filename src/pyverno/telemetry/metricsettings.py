@@ -1,6 +1,6 @@
-"""The ConfigMap `kyverno-metrics`: whose requests are counted, in which buckets, and which metrics there are.
+"""The ConfigMap `kyverno-metrics`: the namespaces whose requests are counted, buckets, and enabled metrics.
 
-Every key is read by itself: one that cannot be read keeps its default and is told in `problems`. This module must
+Every key is read separately: one that cannot be read keeps its default and is listed in `problems`. This module must
 never count anything.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
 
 _NANOSECONDS: Final = 1_000_000_000
 _ALWAYS: Final = ("", "-")
-"""What is in no namespace is counted whatever is said of namespaces."""
+"""Cluster-scoped requests are counted whatever the settings of namespaces are."""
 
 
 @dataclass(frozen=True, slots=True)

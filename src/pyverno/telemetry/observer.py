@@ -25,7 +25,7 @@ class AdmissionOutcome:
     """A response with the review that it comes from; `review` is None where no policy was evaluated.
 
     `later` holds policies whose evaluation was deferred because they cannot change the response; an observer evaluates
-    them. `fault` is a bug that kept the response from being worded.
+    them. `fault` is a bug that prevented the response from being made.
     """
 
     answer: AdmissionResponse

@@ -159,7 +159,7 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
         data = await asyncio.to_thread(metrics_data, readings, self._resource, self._metrics.begun, time.time_ns())
         result = await asyncio.to_thread(exporter.export, data, _LAST_MILLISECONDS)
         failing = result.name != "SUCCESS"
-        if failing and not self._failing:  # told once, not every two seconds
+        if failing and not self._failing:  # logged once, not every two seconds
             log.warning("metrics cannot be sent", extra={"fields": {"collector": self._collector.endpoint}})
         self._failing = failing
 
@@ -202,7 +202,7 @@ def _spreads(reading: Reading, begun: int, now: int) -> Iterator[HistogramDataPo
             sum=spread.total,
             bucket_counts=tuple(spread.counts),
             explicit_bounds=tuple(reading.bounds),
-            min=None,  # type: ignore[arg-type]  # it is not known, and what is None is not sent
+            min=None,  # type: ignore[arg-type]  # unknown; None is not sent
             max=None,  # type: ignore[arg-type]
         )
 

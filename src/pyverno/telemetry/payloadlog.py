@@ -1,6 +1,6 @@
-"""Whole requests and answers in the log, for those who look for a fault; what stands in a Secret is taken out.
+"""Whole requests and responses in the log, for debugging; the contents of Secrets are removed.
 
-Nothing is told unless somebody asked for it by a flag. This module must never be used by default.
+Off unless a flag turns it on. This module must never be used by default.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ def redacted(value: JSON) -> JSON:
 
 
 def redacted_patch(patch: Sequence[JSONObject]) -> list[JSONObject]:
-    """Return the operations of a patch of a Secret without what they write."""
+    """Return the operations of a patch of a Secret without their values."""
     return [{**each, "value": _HIDDEN} if "value" in each else dict(each) for each in patch]
 
 
 class PayloadLog:
-    """An `Observer` of the webhook server that tells requests with their answers, patches, or both."""
+    """An `Observer` of the webhook server that logs requests with their responses, patches, or both."""
 
     def __init__(self, *, payloads: bool = False, patches: bool = False) -> None:
-        """Take what is to be told."""
+        """Take what to log."""
         self._payloads = payloads
         self._patches = patches
 
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Write what was asked for."""
+        """Log a request and its response."""
         hides = admission_request.is_secret
         patch = redacted_patch(outcome.answer.patch) if hides else list(outcome.answer.patch)
         if self._patches and patch:

@@ -1,7 +1,4 @@
-"""Work that is done once for all who ask while it goes on.
-
-This module must never keep what was made.
-"""
+"""Work that is done once for all callers that wait for it at the same time; the result is not kept."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class Shared(Generic[_T]):
-    """Runs `make` when somebody asks, and gives its result to everybody who asks until it is done."""
+    """Runs `make` for the first caller, and gives its result to all callers that come before it is done."""
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, _T]]) -> None:
         self._make = make
@@ -31,4 +28,4 @@ class Shared(Generic[_T]):
     def _forget(self, task: asyncio.Task[_T]) -> None:
         self._task = None
         if not task.cancelled():
-            task.exception()  # those who wait for it raise it
+            task.exception()  # the callers that wait for it raise it

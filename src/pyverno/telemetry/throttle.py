@@ -1,4 +1,4 @@
-"""Log lines that anybody can cause: a few at once, then one a second, and how many were held back.
+"""Throttling of log lines that any client can cause: a few at once, then one a second, with the number suppressed.
 
 This module must never write a line.
 """

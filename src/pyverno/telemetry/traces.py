@@ -1,6 +1,6 @@
-"""Answers as traces of OpenTelemetry: a span for the request, below it one for each policy and each rule.
+"""Responses as traces of OpenTelemetry: a span for the request, below it one for each policy and each rule.
 
-Spans are made after the answer went out, so that nobody waits for them. A review is timed as a whole; its rules share
+Spans are made after the response was sent, so that they delay no request. A review is timed as a whole; its rules share
 the time in equal parts, one after the other, as they do in the metrics. This module must never export anything, and is
 imported only where OpenTelemetry is installed.
 """

@@ -331,7 +331,7 @@ def rewrite_mutation(expression: str, config: str) -> str:
 
 
 def _braced(content: str) -> tuple[str, str]:
-    """Split what follows an opening brace at the brace that closes it; both parts are empty when there is none."""
+    """Split what follows an opening brace at the brace that closes it; both parts are empty without one."""
     # COMPAT: braces count as characters, also within strings
     depth = 1
     for found in re.finditer(r"[{}]", content):

@@ -162,7 +162,7 @@ def _policy(
 def _bindings(
     policy: AdmissionPolicy, bindings: Sequence[AdmissionBinding]
 ) -> tuple[tuple[Binding, ...], tuple[PolicyError, ...]]:
-    """Compile bindings; what is wrong with one is an error of its own document, but the policy cannot run with it."""
+    """Compile bindings; an error belongs to the binding's document, but the policy cannot run with it."""
     parsers = [Parser(each.document) for each in bindings]
     bound = tuple(_binding(policy, each, parser) for each, parser in zip(bindings, parsers, strict=True))
     return bound, tuple(error for parser in parsers for error in parser.errors)

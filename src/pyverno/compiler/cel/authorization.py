@@ -34,7 +34,7 @@ def lower_authorization(policy: ValidatingPolicy, parser: Parser) -> Authorizing
     spec = policy.spec
     mode = spec.evaluation.mode
     if policy.is_namespaced:
-        # Kyverno: no one asks a namespaced policy of these modes, and nothing says so
+        # Kyverno: namespaced policies of these modes never run, without a message
         parser.report(_NAMESPACED.format(mode=mode.value), ("spec", "evaluation", "mode"), code="unsupported-mode")
     environment = authz_environment(mode.value)
     compiler = CelCompiler(environment, parser, names=environment.variables, is_payload=True)

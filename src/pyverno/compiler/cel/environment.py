@@ -223,9 +223,9 @@ def _without(steps: str, pattern: re.Pattern[str], text: str) -> tuple[str, list
 
 
 def _variables_of(text: str) -> tuple[str, ...] | None:
-    """Return the names of the policy's variables that an expression may read; None when that cannot be told.
+    """Return the names of the policy's variables that an expression may read; None when that is unknown.
 
-    A name in a literal or a comment is one too many, which does no harm.
+    A name in a literal or a comment is counted too, which does no harm.
 
     >>> _variables_of("variables.b + variables.a"), _variables_of("variables['a']")
     (('a', 'b'), None)
@@ -245,7 +245,7 @@ _STRUCT = regex(r"[A-Za-z0-9_`]\s*\{", re.ASCII)
 
 
 def forget() -> None:
-    """Forget what compilers keep of each other; for whoever measures a compilation that is the first."""
+    """Empty the caches that compilers share, for measurements of a first compilation."""
     _base.cache_clear()
 
 

@@ -31,14 +31,14 @@ def lower_constraints(
     is_binding: bool = False,
     any_operation: bool = False,
 ) -> ConstraintMatcher:
-    """Compile constraints; `is_kubernetes` for the API server's own policies, whose ways differ from Kyverno's.
+    """Compile constraints; `is_kubernetes` for the API server's own policies, which differ from Kyverno's.
 
-    A policy without rules is about nothing, a binding without rules about everything. `any_operation` reads every rule
-    as if it listed `*` (deleting policies). A selector that does not compile is reported and selects everything: who
-    lowers must see to it that what it brings in errs.
+    A policy without rules matches nothing, a binding without rules everything. `any_operation` reads every rule
+    as if it listed `*` (deleting policies). A selector that does not compile is reported and selects everything: the
+    caller must turn the rules of such a policy into errors.
 
-    A rule of a Kubernetes policy without operations is about all of them: the API server would refuse it, and offline
-    it must not be about nothing.
+    A rule of a Kubernetes policy without operations matches all of them: the API server would reject it, and offline it
+    must not match nothing.
     """
     written = written or MatchConstraints()
     for path, message in selector_problems(written):

@@ -131,7 +131,7 @@ def _rule(
     name: str = "",
     failure_action: FailureAction = FailureAction.AUDIT,
 ) -> CompiledRule:
-    """Return the rule; when something of it does not compile, one that says so for everything that it may be about."""
+    """Return the rule; if it does not compile, one that yields an ERROR for everything that it may match."""
     matcher = _matcher(policy, info, parser, stage)
     if parser.errors and not isinstance(action, Unavailable):
         action = Unavailable("; ".join(str(error) for error in parser.errors), ignores_delete=False)
@@ -323,7 +323,7 @@ def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> Compi
 
 
 def _verifying(policy: ImageValidatingPolicy, info: PolicyInfo, parser: Parser) -> tuple[CompiledRule, ...]:
-    from pyverno.compiler.cel.images import lower_images  # few policies are about images
+    from pyverno.compiler.cel.images import lower_images  # few policies match images
 
     spec = policy.spec
     environment = environment_of_kind(policy.kind)

@@ -28,11 +28,10 @@ _WITHOUT_OBJECT = frozenset({"DELETE", "CONNECT", "*"})
 
 
 def webhook_conditions(policy: CelPolicy) -> tuple[NamedExpression, ...] | None:
-    """Return the conditions for the policy's own webhook; None when one of them is not for an API server.
+    """Return the conditions for the policy's own webhook; None when an API server cannot evaluate one of them.
 
-    Such are conditions that use the policy's variables or functions of Kyverno. Conditions about `namespaceObject`,
-    which a webhook's conditions never know, are left out. A policy about Pods has each condition once for every set of
-    kinds that it is about.
+    It cannot evaluate the policy's variables or functions of Kyverno. Conditions on `namespaceObject`, which webhooks
+    do not have, are left out. A policy that matches Pods has each condition once for every set of kinds that it matches.
     """
     written = policy.spec.match_conditions
     own = _judged_there(written)

@@ -110,7 +110,7 @@ def _lower_rule(
     bindings = lower_context(rule.context, parser)
     broken = parser.errors[known:]
     if broken:
-        # the policy stays loaded; its rule says what is wrong with it each time it is asked
+        # the policy stays loaded; its rule yields the error for each request
         action = Unavailable("; ".join(str(error) for error in broken), ignores_delete=False)
     validate = rule.action if isinstance(rule.action, Validate) else None
     plain = validate is not None and not overrides and not rule.report_properties and not broken

@@ -55,9 +55,9 @@ def _set_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _selector(selector: JSONObject | None) -> LabelTest | None:
-    """Compile a selector; one that Kubernetes refuses raises when it is asked, like one that its wildcards make wrong.
+    """Compile a selector; an invalid one raises when it is evaluated, also one that its wildcards make invalid.
 
-    Validation says what is wrong with it, so only who runs a policy in spite of its errors asks.
+    Validation reports the error, so this concerns only policies that run in spite of their errors.
     """
     if selector is None:
         return None

@@ -1,4 +1,4 @@
-"""Lowering of `validate` blocks to actions; each form has a module of its own, imported when a rule has that form."""
+"""Lowering of `validate` blocks to actions; each form has its own module, imported when a rule has that form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["lower_check", "lower_validate"]
 
 
 class NothingToCheck:
-    """A rule that says nothing to check (or only an assertion tree, ignored since Kyverno 1.19): no result."""
+    """A rule without a check (or with only an assertion tree, ignored since Kyverno 1.19): no result."""
 
     def run(self, run: object) -> tuple[()]:
         """Return no verdict."""

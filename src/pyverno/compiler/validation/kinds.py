@@ -1,6 +1,6 @@
 """Checks of the kinds that rules match: wildcard kinds, unknown kinds, missing kinds.
 
-This module must not ask a cluster; what it knows of kinds comes in a table.
+This module must not read a cluster; the kinds come in a table.
 (Kyverno: pkg/validation/policy)
 """
 
@@ -36,7 +36,7 @@ _ADMISSION_VARIABLE = go_regex(r"\{\{\s*(request\.|serviceAccountName|serviceAcc
 
 
 def check_kinds(rule: Rule, findings: Findings, *, background: bool, kinds: KindTable | None) -> None:
-    """Check the kinds of one rule; without a table nobody knows which kinds exist, and these checks are left out."""
+    """Check the kinds of one rule; without a table of existing kinds these checks are left out."""
     for section in (rule.match, rule.exclude):
         for block in section.blocks if section is not None else ():
             _check_wildcards(rule, block, findings, background=background)

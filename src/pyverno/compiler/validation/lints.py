@@ -43,7 +43,7 @@ _ALL_CONTROLLERS = ["cronjob", "daemonset", "deployment", "job", "statefulset"]
 def deprecation_warning(policy: ClusterPolicy | CleanupPolicy | PolicyException | GlobalContextEntry) -> str | None:
     """Return the advice to move to a newer kind, or None.
 
-    Kyverno gives it at admission only; it says nothing about the policy itself.
+    Kyverno gives it at admission only; it does not concern the policy itself.
     """
     row = find_kind(policy.api_version.rpartition("/")[0], policy.kind)
     if row is None or not row.replacement:

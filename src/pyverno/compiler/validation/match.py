@@ -25,7 +25,7 @@ _SUBJECT_KINDS = ("User", "Group", "ServiceAccount")
 
 
 def scope_of(selector: str, kinds: KindTable) -> bool | None:
-    """Return True for a kind that is known to be cluster-scoped, False for a namespaced one, None if nobody knows."""
+    """Return True for a kind that is known to be cluster-scoped, False for a namespaced one, None for unknown kinds."""
     parsed = parse_kind_selector(selector)
     if has_wildcard(parsed.kind):
         return None

@@ -78,7 +78,7 @@ def validate(
 
 
 def _copies(policy: ClusterPolicy, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return the rules that nobody wrote; what else holds for a written rule holds for its copies."""
+    """Return the rules that autogen made; all other checks of a written rule hold for its copies too."""
     written = {id(rule) for rule in policy.spec.rules}
     return tuple(rule for rule in rules if id(rule) not in written)
 

@@ -91,7 +91,7 @@ def check_variables(policy: ClusterPolicy, rules: tuple[Rule, ...], findings: Fi
 
 
 def _check_rules(rules: tuple[Rule, ...], findings: Findings, *, background: bool, prefix: str) -> None:
-    """Check rules; what is wrong with a written rule is not told again of its copies."""
+    """Check rules; an error of a written rule is not repeated for its copies."""
     faulty: set[Path] = set()
     for rule in rules:
         before = len(findings.errors)
@@ -130,7 +130,7 @@ def _texts(value: JSON, path: Path) -> Iterator[tuple[str, Path]]:
 
 def _check_user_variables(policy: ClusterPolicy, rules: tuple[Rule, ...], findings: Findings, prefix: str) -> None:
     for rule in rules:
-        # The number is that of the written rule, so that its copies by autogen say nothing new.
+        # The number is that of the written rule, so that its autogen copies repeat the same message.
         for name, section in (("match", rule.match), ("exclude", rule.exclude)):
             if section is not None:
                 _check_user_match(f"spec/rules[{rule.path[-1]}]/{name}", section, findings, prefix)

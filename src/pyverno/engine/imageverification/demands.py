@@ -19,7 +19,7 @@ _MAX_ATTESTATIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class AttestationDemand:
-    """One demanded attestation: the predicate type ("" if the policy has none), and the attestors that must have signed it."""
+    """One demanded attestation: its predicate type ("" if the policy has none), and the attestors that must sign it."""
 
     path: str
     name: str

@@ -189,7 +189,7 @@ def track(
     subresource: str = "",
     ignored: FieldSet | None = None,
 ) -> JSONObject:
-    """Return an object that was created, updated or patched, with `managedFields` that say what the manager changed.
+    """Return an object that was created, updated or patched, with `managedFields` that record the manager's changes.
 
     `managedFields` that the object brings along count; `[{}]` or an empty list forgets all managers. Fields that are
     gone have no owner. An object without managers stays without, unless it is created.
@@ -394,5 +394,5 @@ def not_typed(applied: JSONObject, why: str) -> StatusError:
     group, _, version = str(applied.get("apiVersion", "")).rpartition("/")
     kind = f"{group}/{version}, Kind={applied.get('kind', '')}"
     where = f"{place.get('namespace') or ''}/{place.get('name') or ''}; {kind}"
-    # upstream gives no reason and calls it an error of its own
+    # upstream gives no reason and has a separate error type
     return StatusError(500, "", f"failed to create typed patch object ({where}): {why}")

@@ -141,7 +141,7 @@ class _Run:
         return fresh
 
     def release(self) -> None:
-        """Stop changing earlier copies in place, since a value is about to stand in two places."""
+        """Stop changing earlier copies in place, because two places are about to share a value."""
         self._owned.clear()
 
     def find(self, path: str) -> tuple[JSON, str] | None:
@@ -184,7 +184,7 @@ class _Run:
         return node[self.index(node, key)]
 
     def index(self, node: list[JSON], key: str) -> int:
-        """Return the position that `key` names in a list; raises _Absent when there is none."""
+        """Return the position that `key` names in a list; raises _Absent for a missing one."""
         number = _integer(key)
         if number is None:
             raise _Absent(f'strconv.Atoi: parsing "{key}": invalid syntax')

@@ -65,7 +65,7 @@ class _RowIndex:
             del places[bisect_left(places, at)]
 
     def next(self, at: int, start: int) -> int | None:
-        """Return the first row from `start` on that agrees with a row and is not the same; None when there is none."""
+        """Return the first other row from `start` on that agrees with a row, or None."""
         row = self.rows[at]
         present = _present(row)
         nearest: int | None = None

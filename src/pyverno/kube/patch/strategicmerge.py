@@ -36,7 +36,7 @@ def strategic_merge(
     """The document after a strategic merge patch; None when the patch deletes it.
 
     `group`, `version` and `kind` name the schema; without a kind the document's own apiVersion and kind are used. Null
-    deletes a field, `$patch: replace | delete | merge` directs a map, or as an element of its own a merged list.
+    deletes a field, `$patch: replace | delete | merge` directs a map, or, as a separate element, a merged list.
     Elements of a patch come before those that only the document has (kustomize prepends). Raises PatchError when the
     patch and the document disagree about what is a map, a list or a scalar. Takes time linear in the maps and lists
     that the patch mentions, and charges `meter` for them. Merges that follow each other on one document may share a

@@ -1,7 +1,7 @@
 """Kubernetes' ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings, as written.
 
-All versions share one schema. What the API server writes as a default is not filled in: an absent failurePolicy reads
-as Fail, the rest is left to who matches. This module must not compile an expression.
+All versions share one schema. Defaults of the API server are not filled in: an absent failurePolicy reads as Fail, and
+matching handles the others. This module must not compile an expression.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class ResourceRule:
 
 @dataclass(frozen=True, slots=True)
 class MatchConstraints:
-    """What a policy or a binding is about; absent parts do not restrict. Label selectors stay plain JSON.
+    """The matchConstraints of a policy or a binding; absent parts do not restrict. Label selectors stay plain JSON.
 
     `match_policy` is None when it is not written: the API server then writes Equivalent.
     """

@@ -72,12 +72,12 @@ class CelException(PolicyDocument):
 
     @property
     def priority(self) -> int:
-        """The number in the priority label; 0 when there is none or it is no number."""
+        """The number in the priority label; 0 when it is missing or not a number."""
         written = self.labels.get(PRIORITY_LABEL, "")
         return int(written) if _NUMBER.fullmatch(written) else 0
 
     def names(self, kind: str, name: str) -> bool:
-        """Tell whether a policy is among those the exception is about."""
+        """Tell whether the exception names a policy."""
         return any((each.kind, each.name) == (kind, name) for each in self.spec.policy_refs)
 
     def is_expired(self, now: GoTime) -> bool:

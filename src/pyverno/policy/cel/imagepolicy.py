@@ -1,4 +1,4 @@
-"""ImageValidatingPolicy, as written (`policies.kyverno.io`): which images, who has to have signed them, and checks.
+"""ImageValidatingPolicy, as written (`policies.kyverno.io`): images, attestors, and checks.
 
 This module must not fetch or verify anything.
 """
@@ -92,7 +92,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who signed without a key; every part that is written has to fit."""
+    """An identity of keyless signing; all given fields must match."""
 
     issuer: str = ""
     subject: str = ""
@@ -202,7 +202,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class ValidationConfiguration:
-    """What is asked of every image beside the validations."""
+    """The requirements of every image besides the validations."""
 
     mutate_digest: bool = True
     verify_digest: bool = True

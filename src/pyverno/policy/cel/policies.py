@@ -152,7 +152,7 @@ class MutatingSpec(CelSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratingSpec(CelSpec):
-    """The spec of a GeneratingPolicy, which has no failurePolicy of its own."""
+    """The spec of a GeneratingPolicy, which has no failurePolicy."""
 
     generate: tuple[Generation, ...] = ()
     audit_annotations: tuple[AuditAnnotation, ...] = ()
