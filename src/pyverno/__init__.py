@@ -7,8 +7,7 @@ The library in four lines:
     review = pyverno.review(pod, policies)
     print([(r.rule.name, r.status, r.message) for r in review.results])
 
-Everything that `__all__` names is public; it is imported when it is first used, so that `import pyverno` costs nothing.
-This module must never hold code of its own.
+Everything that `__all__` names is public and imported on first use, so that `import pyverno` costs nothing.
 """
 
 from __future__ import annotations

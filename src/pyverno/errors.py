@@ -13,7 +13,7 @@ PyvernoError
 │   │   └── NullArgumentError         JMESPath: a function received null and takes none
 │   ├── ContextEntryError         a variable of the scope cannot be computed; no expression that reads it absorbs this
 │   └── SubstitutionError         a variable or reference in a template cannot be resolved
-├── HostError                 the world answered with an error
+├── HostError                 a cluster, service or registry answered with an error
 │   ├── NotFoundError             an object does not exist
 │   ├── HostUnavailableError      nothing answers this kind of question here
 │   └── QuarantinedError          a rule changed one object too often (`controllers/writeguard.py`)
@@ -193,7 +193,7 @@ class ExpressionSyntaxError(ExpressionError):
 class EvaluationError(ExpressionError):
     """An expression failed at run time (wrong type, wrong number of arguments, a function's own error).
 
-    `message` never holds a value that the expression worked on, because such a value may be a Secret's. `detailed` is
+    `message` never holds a value of the expression's data, which may come from a Secret. `detailed` is
     the text with the values, only for the person who supplied them (`pyverno jp`).
     """
 
@@ -229,7 +229,7 @@ class NullArgumentError(EvaluationError):
 class ContextEntryError(ExpressionError):
     """A variable that a rule reads cannot be computed.
 
-    It is no EvaluationError: whatever an expression absorbs of its own errors, this one ends it.
+    It is no EvaluationError: an expression may absorb some of its own errors, but never this one.
     """
 
     code = "context"
@@ -250,7 +250,7 @@ class SubstitutionError(ExpressionError):
 
 
 class HostError(PyvernoError):
-    """The world outside (cluster, HTTP service, registry) answered with an error."""
+    """A cluster, an HTTP service or a registry answered with an error."""
 
     code = "host"
 

@@ -70,7 +70,7 @@ class RunsBeside(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FurtherController:
-    """A controller to run beside the admission controller: as what it is installed, and what makes it.
+    """A controller to run beside the admission controller: the name of its installation, and its factory.
 
     It works as the service account of the installation.
     """

@@ -1,4 +1,4 @@
-"""How to reach an API server, and as whom: read from a kubeconfig or from a pod's service account.
+"""Address and identity for an API server, read from a kubeconfig or from a pod's service account.
 
 Nothing is contacted here; credentials that have to be fetched (`exec` plugins, token files) are fetched when a request
 needs them. This module must never print or log a credential.
@@ -40,8 +40,8 @@ class ExecPlugin:
 class Access:
     """An API server and an identity there.
 
-    `server` is a URL without a path's last slash. Certificates and keys are PEM. Of the ways to say who we are,
-    `token_file` is read again when it changes, `token` stays, `exec_plugin` is run when its credential ends.
+    `server` is a URL without a path's last slash. Certificates and keys are PEM. `token` is fixed,
+    `token_file` is read again when it changes, `exec_plugin` is run again when its credential expires.
     """
 
     server: str

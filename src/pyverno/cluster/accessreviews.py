@@ -1,7 +1,7 @@
-"""Questions of authorization as SubjectAccessReviews: how one is written, and what the API server's answer means.
+"""Authorization checks as SubjectAccessReviews: writing one, and reading the API server's decision.
 
-A question is about the user of a request, with the groups and everything else that the API server knows of them, or
-about a service account. This module must never decide by itself.
+A check concerns the user of a request, with groups, uid and extra, or a service account. This module must never decide
+by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SELECTORS = ("fieldSelector", "labelSelector")
 
 
 def access_review(check: AuthorizationCheck, user: User) -> JSONObject:
-    """Return the SubjectAccessReview that asks whether somebody may do something.
+    """Return the SubjectAccessReview of a check.
 
     >>> from pyverno.lang.cel.host import AuthorizationCheck
     >>> check = AuthorizationCheck({"resource": "pods", "namespace": "shop"}, "get", ("shop", "web"))

@@ -119,7 +119,7 @@ class Client:
         on_request: Callable[[str, str], None] = lambda _method, _path: None,
         server_time: ServerTime | None = None,
     ) -> None:
-        """Take the access, the limits, and who is told of each request (method, or `WATCH`, and path).
+        """Take the access, the limits, and a callback for each request (method, or `WATCH`, and path).
 
         The session is opened with the first request. `server_time` is fed with the Date headers of all responses.
         """
@@ -215,8 +215,8 @@ class Client:
     ) -> Any:
         """Send one request and return the decoded answer, which may have `max_bytes`, inflated.
 
-        A server that asks to come back later (429, or 503 with Retry-After) is asked again, a few times. Raises
-        StatusError for what it refuses, HostError for what has no answer.
+        A response 429, or 503 with Retry-After, is retried a few times. Raises
+        StatusError for a refusal, HostError without a response.
         """
         self._on_request(method, path)
         data = None if body is None else orjson.dumps(body)
@@ -316,7 +316,7 @@ class Client:
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Make a socket that notices within half a minute that nobody is there any more; a watch is silent for minutes."""
+    """Make a socket that detects a dead peer within half a minute; a watch is silent for minutes."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

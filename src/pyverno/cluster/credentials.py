@@ -1,6 +1,6 @@
 """The credential that goes with each request: a fixed one, a file that is read again, or what a plugin prints.
 
-This module must never keep a credential longer than its owner said, nor show one in an error.
+This module must never keep a credential beyond its expiry, nor show one in an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EARLY_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a request is from: headers, or a client certificate with its key (PEM)."""
+    """The identity of a request: headers, or a client certificate with its key (PEM)."""
 
     authorization: str = ""
     certificate: bytes = b""
@@ -46,7 +46,7 @@ class Credentials:
         self._lock = asyncio.Lock()
 
     async def identity(self) -> Identity:
-        """Return the identity for the next request; raises HostError when it cannot be had."""
+        """Return the identity for the next request; raises HostError when it cannot be obtained."""
         if self._known is not None and time.monotonic() < self._until:
             return self._known
         async with self._lock:

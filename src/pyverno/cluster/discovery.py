@@ -1,6 +1,6 @@
-"""What a cluster serves, as a table of kinds: one request or two for aggregated discovery, one per version without it.
+"""The kinds that a cluster serves: one request or two for aggregated discovery, one per version without it.
 
-This module must never keep what it found; whoever asks decides how long that is good for.
+Nothing is cached here; callers decide how long a table is valid.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ async def discover(client: Client) -> KindTable:
 
 
 async def find_served(client: Client) -> Served:
-    """Return the kinds that a cluster serves, preferred versions first, and which groups said nothing.
+    """Return the kinds that a cluster serves, preferred versions first, and the groups without an answer.
 
-    A group whose own server does not answer is left out, as kubectl does; everything else that goes wrong is raised.
+    A group whose aggregated server does not answer is left out, as kubectl does; every other error is raised.
     """
     found: list[KindInfo] = []
     late: list[KindInfo] = []

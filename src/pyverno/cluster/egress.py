@@ -1,9 +1,9 @@
 """HTTP calls that rules make to services, behind the guard that decides where calls may go.
 
 A name is resolved once, all of its addresses are judged, and one of these is dialled; no redirect is followed and no
-proxy, cookie or credential is taken from the surroundings. What may be sent along is one token that was made for
-services (a projected one with an audience of its own). This module must never send our own credentials, and never put
-anything that a service said, or an address that a name resolved to, into an error.
+proxy, cookie or credential is taken from the environment. Only a token made for services (a projected one
+with a separate audience) may be sent along. This module must never send our own credentials, and never put
+a service's response, or an address that a name resolved to, into an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pyverno.version import __version__
 __all__ = ["SCOPED_TOKEN", "Egress", "EgressSettings", "Lookup"]
 
 SCOPED_TOKEN: Final = Path("/var/run/secrets/kyverno/apicall/token")
-"""Where Kyverno's installation mounts the token for services, if it is asked to."""
+"""Path at which Kyverno's installation optionally mounts the token for services."""
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and a port to addresses; raises OSError."""
@@ -43,7 +43,7 @@ _METHODS: Final = ("GET", "POST")
 _CONTEXTS: Final = 16
 _TOKEN_BYTES: Final = 65_536
 _NAME: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
-# what Go writes itself and leaves out when somebody sets it, and what is about one connection only
+# headers that Go writes itself and ignores when they are set, and headers of one connection
 _OWN_HEADERS: Final = frozenset(
     ("host", "content-length", "transfer-encoding", "trailer", "connection", "upgrade", "keep-alive", "te", "expect")
 )
@@ -157,7 +157,7 @@ class Egress:
         if token:
             found["Authorization"] = f"Bearer {token}"
         found = _overlaid(found, call.headers, url)
-        # said last: an answer that is not compressed has the size that it seems to have
+        # set last: without compression a response has its declared size
         return {name: value for name, value in found.items() if name.lower() != "accept-encoding"} | {
             "Accept-Encoding": "identity"
         }

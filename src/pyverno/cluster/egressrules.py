@@ -26,7 +26,7 @@ DEFAULT_BLOCKLIST: Final = (
     "127.0.0.0/8",
     "::1/128",
 )
-"""What the block list holds when nobody gave one (Kyverno's)."""
+"""The default block list (Kyverno's)."""
 
 _NEVER: Final = tuple(
     ipaddress.ip_network(text)
@@ -65,7 +65,7 @@ class EgressRules:
 
     @classmethod
     def read(cls, blocklist: Iterable[str] = DEFAULT_BLOCKLIST, allowlist: Iterable[str] = ()) -> EgressRules:
-        """Read the flags: hosts, addresses and ranges that are blocked, URL prefixes that alone are allowed.
+        """Read the flags: hosts, addresses and ranges that are blocked, allowed URL prefixes.
 
         Raises UsageError for an entry that is none of these.
         """
@@ -156,7 +156,7 @@ _AFTER_16: Final = (2, 3, 4, 5)
 _NOWHERE: Final = ipaddress.IPv4Network("0.0.0.0/8")
 """No router or translator sends anything here: an address that would carry it is meant in another way."""
 _NO_HOST: Final = ipaddress.IPv4Network("224.0.0.0/3")
-"""Multicast and reserved addresses, to which no translator sends: one of several readings that says so is wrong."""
+"""Multicast and reserved addresses, to which no translator sends: a reading that yields one is wrong."""
 _LINK_LOCAL: Final = ipaddress.IPv4Network("169.254.0.0/16")
 _METADATA: Final = frozenset(
     ipaddress.IPv4Address(text)

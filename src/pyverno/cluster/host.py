@@ -1,6 +1,6 @@
-"""The world of rules in a cluster: every question becomes a request to the API server, or is answered from a cache.
+"""The Host of rules in a cluster: every read becomes a request to the API server, or is answered from a cache.
 
-Called from worker threads: each question waits for the event loop that owns the client. Policies reach this through the
+Called from worker threads: each call waits for the event loop that owns the client. Policies reach this through the
 broker, which confines them. This module must never be called on that loop itself, and never use our own credentials for
 anything but the API server.
 """
@@ -74,11 +74,11 @@ class Reads(Protocol):
     """Notes which objects an evaluation reads; may answer from memory. Called from the thread of the evaluation."""
 
     def at_hand(self, gvr: GVR, namespace: str, name: str) -> JSONObject | None:
-        """Return an object that is in memory, and followed by a watch; None when it has to be asked for."""
+        """Return an object that a watch keeps in memory; None when it must be requested."""
         ...
 
     def note_object(self, gvr: GVR, namespace: str, name: str, found: JSONObject | None) -> None:
-        """Note an object that was read, or None where there is none."""
+        """Remember an object that was read, or None for a missing one."""
         ...
 
     def note_list(self, gvr: GVR, namespace: str, selector: JSONObject | None) -> None:
@@ -91,10 +91,10 @@ class Reads(Protocol):
 
 
 class ClusterHost:
-    """Answers rules from one cluster; what is not built yet says so and is an error, never an empty answer.
+    """Answers rules from one cluster; a missing ability is an error, never an empty answer.
 
-    Without `egress` no service is called. `config_maps` is a cache of some ConfigMaps of all namespaces: what it has is
-    answered from it, for the rest the API server is asked.
+    Without `egress` no service is called. `config_maps` is a cache of some ConfigMaps of all namespaces; all others are
+    requested from the API server.
     """
 
     def __init__(
@@ -128,15 +128,15 @@ class ClusterHost:
         self._registries = registries
 
     def noting(self, reads: Reads) -> Self:
-        """Return the same world for one evaluation whose reads are noted."""
+        """Return the same host for one evaluation whose reads are recorded."""
         asking = copy(self)
         asking._reads = reads
         return asking
 
     def for_request(self, user: User, deadline: float | None = None) -> Self:
-        """Return the same world for one request: on whose behalf it asks, and when (monotonic seconds) that is over.
+        """Return the same host for one request, with its user and its deadline (monotonic seconds).
 
-        What the authorizer says about the user is asked once for each request.
+        Decisions of the authorizer about the user are cached for the request.
         """
         asking = copy(self)
         asking._user, asking._deadline, asking._decisions = user, deadline, {}
@@ -197,7 +197,7 @@ class ClusterHost:
         Raises EvaluationError where there is no request.
         """
         if self._user is None:
-            raise EvaluationError("no authorizer is available here: nobody is asking")
+            raise EvaluationError("no authorizer is available here: the evaluation has no user")
         key = (check.verb, check.service_account, *sorted(check.attributes.items()))
         found = self._decisions.get(key)
         if found is None:
@@ -233,7 +233,7 @@ class ClusterHost:
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
     ) -> JSONObject | None:
-        """Return an object or its subresource, None when there is none; a kind that is not served is an error."""
+        """Return an object or its subresource, None for a missing one; a kind that is not served is an error."""
         gvr, namespaced = self._resource(api_version, kind)
         namespace = namespace if namespaced else ""
         if self._reads is not None and not subresource:

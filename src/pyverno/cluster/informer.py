@@ -1,11 +1,11 @@
-"""A cache of one resource that follows the cluster: list once, watch from there, begin again when that breaks.
+"""A cache of one resource that follows the cluster: list once, watch from there, list again when that breaks.
 
 A watch is short, because an API server sends a bookmark shortly before it ends one: a watch that ends or idles without
 a line proves nothing, and the cache lists again. The cache is therefore never older than its bound without `is_stale`.
-Objects are kept as bytes and decoded when they are asked for: a cache of dicts would take five times the memory and
-make garbage collection slow. All methods belong to the event loop's thread but `get` and `all`, which may be called
-from any. This module must never drop a change silently: what was missed while the watch was down is told after the new
-list.
+Objects are kept as bytes and decoded on use: a cache of dicts would take five times the memory and slow garbage
+collection down. All methods belong to the event loop's thread but `get` and `all`, which may be called
+from any. This module must never drop a change silently: listeners get changes that a broken watch missed after the
+new list.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LASTING_SHARE: Final = 0.25
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
 _LATER: Final = (401, 403, 429, 503)
-"""Refusals that say nothing about the version that was asked for."""
+"""Refusals that do not concern the requested version."""
 
 Place = tuple[str, str]
 
@@ -84,10 +84,10 @@ class Informer:
         shrink: Callable[[JSONObject], JSONObject] = slim,
         only_metadata: bool = False,
     ) -> None:
-        """Take what to watch; nothing is asked before `run`.
+        """Take what to watch; nothing is requested before `run`.
 
-        `fields` is a field selector; `shrink` makes what is kept of an object. With `only_metadata` the server sends
-        nothing else, whatever the objects hold. After `bound` seconds without proof the cache is stale.
+        `fields` is a field selector; `shrink` reduces an object to what is kept. With `only_metadata` the server sends
+        only metadata. After `bound` seconds without proof the cache is stale.
         """
         self.gvr = gvr
         self.synced = asyncio.Event()
@@ -109,11 +109,11 @@ class Informer:
         """Why the cluster is not followed just now, as far as that is known."""
 
     def listen(self, listener: Listener) -> None:
-        """Be told of every change from now on; a listener that raises is a bug and stops the informer."""
+        """Call a listener for every change from now on; one that raises is a bug and stops the informer."""
         self._listeners.append(listener)
 
     def get(self, name: str, namespace: str = "") -> JSONObject | None:
-        """Return an object, None when there is none."""
+        """Return an object, None for a missing one."""
         found = self._objects.get((namespace, name))
         return None if found is None else orjson.loads(found)
 
@@ -141,7 +141,7 @@ class Informer:
         if not self.synced.is_set():
             reason = "are not known yet"
         elif self.is_stale:
-            reason = f"have not been heard of for more than {self._bound:g} seconds"
+            reason = f"have not been refreshed for more than {self._bound:g} seconds"
         else:
             return ""
         return f"{self.gvr.resource} {reason}{f': {self.trouble}' if self.trouble else ''}"
@@ -166,7 +166,7 @@ class Informer:
                     pause = _FIRST_PAUSE
             except StatusError as error:
                 self._break(error.message)
-                # 410 says so; but a server that lost its data may answer in many ways to a version it never gave
+                # usually 410; but a server that lost its data may answer otherwise to a version that it never gave
                 if error.status not in _LATER:
                     self._version = ""
             except HostError as error:

@@ -40,7 +40,7 @@ class InformerSet(Generic[Key]):
         return all(each.synced.is_set() or each.trouble for each in self._informers.values())
 
     def get(self, key: Key) -> Informer | None:
-        """Return an informer, None when there is none."""
+        """Return an informer, None for a missing one."""
         return self._informers.get(key)
 
     def add(self, key: Key, informer: Informer) -> None:

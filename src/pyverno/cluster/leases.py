@@ -43,7 +43,7 @@ class LeaderElection:
     def __init__(
         self, client: Client, name: str, namespace: str, identity: str, times: LeaseTimes | None = None
     ) -> None:
-        """Take the lease's name and who we are; `identity` must differ between replicas."""
+        """Take the lease's name and the holder's `identity`, which must differ between replicas."""
         self._client = client
         self._name = name
         self._namespace = namespace
@@ -82,7 +82,7 @@ class LeaderElection:
         """Wait until the lease is ours; return until when we may work without renewing it."""
         while True:
             began = time.monotonic()
-            # counted from before the write: the server may have stored it long before we heard of it
+            # counted from before the write: the server may have stored it long before its response arrived
             if await self._try() and time.monotonic() < began + self._times.renew:
                 return began + self._times.renew
             await asyncio.sleep(self._times.retry)

@@ -1,4 +1,4 @@
-"""What the evaluation of one object read of the world, noted by a host that stands before the real one.
+"""Records what the evaluation of one object reads, in a host around the real one.
 
 An object whose evaluation reads nothing need not be evaluated again before it or its policies change. One that reads
 ConfigMaps is evaluated again when they change, one that reads anything else at each interval.
@@ -26,7 +26,7 @@ ConfigMapKey = tuple[str, str]
 
 
 class NotingHost:
-    """Passes every question on; `config_maps` are those that were read, `reads_host` tells of any other question.
+    """Forwards every call; `config_maps` are those that were read, `reads_host` tells whether there was any other call.
 
     >>> from pyverno.engine.host import NO_HOST
     >>> NotingHost(NO_HOST).reads_host
@@ -118,7 +118,7 @@ class NotingHost:
         """Answer a question about a user."""
         self.reads_host = True
         if not isinstance(self._host, AuthorizingHost):
-            raise EvaluationError("no authorizer is available here: nobody is asking")
+            raise EvaluationError("no authorizer is available here: the evaluation has no user")
         return self._host.authorize(check)
 
     @property

@@ -1,4 +1,4 @@
-"""What a request to the API server is about, in the words of Kyverno's metric of client queries.
+"""Operation and resource of a request to the API server, in the words of Kyverno's metric of client queries.
 
 This module must never send anything.
 """
@@ -23,7 +23,7 @@ class ClientQuery(NamedTuple):
 
 
 def client_query(method: str, path: str) -> ClientQuery | None:
-    """Read a request; None for what is about no resource (discovery, version, other paths).
+    """Read a request; None for one without a resource (discovery, version, other paths).
 
     >>> client_query("PATCH", "/apis/kyverno.io/v1/namespaces/shop/policies/check/status")
     ClientQuery(operation='patch', resource='policies', namespace='shop')

@@ -1,4 +1,4 @@
-"""A host that remembers its answers: what ten thousand objects of one run ask is asked once."""
+"""A host that caches answers, so that the objects of one run share their reads."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 
 class RememberingHost:
-    """Remembers the answers of another host for as long as it lives; an error is asked for again.
+    """Caches the answers of another host as long as it lives; errors are not cached.
 
-    The clock, randomness and the authorizer are always asked. It belongs to one thread at a time.
+    The clock, randomness and the authorizer are not cached. It belongs to one thread at a time.
     """
 
     def __init__(self, inner: Host, *, allows_http_in_namespaces: bool = False) -> None:
@@ -99,7 +99,7 @@ class RememberingHost:
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
     ) -> JSONObject | None:
-        """Return an object, None when there is none."""
+        """Return an object, None for a missing one."""
         key = ("get", api_version, kind, namespace, name, subresource)
         return self._once(
             key, lambda: self._inner.get_object(api_version, kind, namespace, name, subresource=subresource)

@@ -1,6 +1,6 @@
-"""URLs of services that rules call: read strictly, so that everybody who looks at one sees the same host.
+"""URLs of services that rules call: parsed strictly, so that every parser sees the same host.
 
-What two readers could take for two things is refused: credentials, backslashes, addresses in other than the usual
+Ambiguous URLs are rejected: credentials, backslashes, addresses in other than the usual
 form, names beyond ASCII, fragments, dot segments. This module must never resolve a name.
 """
 

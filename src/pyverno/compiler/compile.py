@@ -159,8 +159,8 @@ def compile_document(
     """Compile one policy document by itself; never raises for a bad document.
 
     `old` is the policy that an update replaces, for checks of immutable fields. `kinds` are those that a cluster
-    serves: rules for other kinds get a warning. `http_in_namespaces` lets expressions of namespaced policies call services (the
-    host must allow that too, see `engine.host.NamespacedHttpHost`).
+    serves: rules for other kinds get a warning. `http_in_namespaces` lets expressions of namespaced policies call
+    services (the host must allow that too, see `engine.host.NamespacedHttpHost`).
     """
     decoded = _decoded(document)
     if decoded.policy is None:

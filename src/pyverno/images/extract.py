@@ -132,7 +132,7 @@ def _with_secrets(place: _Place) -> _Place:
 
 
 def _reference(place: _Place, extractor: Extractor, runtime: Runtime) -> tuple[str, str, str] | None:
-    """Return name, pointer and reference of the image at a place, None when there is none."""
+    """Return name, pointer and reference of the image at a place, None for a missing one."""
     pointer = f"/{'/'.join(place.path)}/{extractor.value}"
     name = pointer
     if extractor.key:

@@ -1,4 +1,4 @@
-"""The world of a command line without a cluster: files, folders, git, standard input, values files, recorded answers.
+"""Inputs of command lines without a cluster: files, folders, git, standard input, values files, recorded answers.
 
 This package reads; only the engine judges.
 """

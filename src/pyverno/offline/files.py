@@ -37,7 +37,7 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file or folder that was not read, and what it is instead of a manifest."""
+    """A file or folder that was skipped, with the reason."""
 
     path: str
     reason: str

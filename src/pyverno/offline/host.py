@@ -46,9 +46,9 @@ class RecordedAnswer:
 class OfflineHost:
     """Answers from what was loaded.
 
-    `objects` is the fake cluster (None = there is none). `answers` are looked at before it. `targets` are further
+    `objects` is the fake cluster (None = no cluster). `answers` are read before it. `targets` are further
     objects that rules may patch or clone, but that no API path shows. `images` maps image references to their data,
-    which is asked for first; `registries` read what is not recorded (None = there are none). `global_entries` maps
+    which is read first; `registries` read images without recorded data (None = no registry). `global_entries` maps
     names to data. `supply` returns the variables of a values file.
     """
 
@@ -143,7 +143,7 @@ class OfflineHost:
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
     ) -> JSONObject | None:
-        """Return one of the objects or targets; a subresource of a kind of its own is an object of that kind."""
+        """Return one of the objects or targets; a subresource with its own kind is an object of that kind."""
         info = self.kinds.find(GVK(*parse_api_version(api_version), kind)) if subresource else None
         if info is not None:
             held = info.subresource_gvk(subresource)

@@ -88,9 +88,9 @@ def review(
     host: Host | None = None,
     phases: Sequence[Phase] = ADMISSION,
 ) -> Review:
-    """Ask policies about an object as if it were being applied to a cluster; raises nothing that they can cause.
+    """Review an object as if it were being applied to a cluster; never raises for a policy.
 
-    `host` answers what rules ask of the world; the default knows this machine's clock and randomness only, so that
+    `host` answers the reads of rules; the default knows this machine's clock and randomness only, so that
     rules which read a cluster end with an error instead of an invented answer.
 
     >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"}}

@@ -74,7 +74,7 @@ class Session:
     namespaces: Mapping[str, JSONObject] = field(default_factory=dict)
     compilation: Compilation = _NO_DOCUMENTS
     errors: tuple[PyvernoError, ...] = ()
-    # one engine per group of policies, because a values file may give each policy an operation of its own
+    # one engine per group of policies, because a values file may give each policy its own operation
     _engines: dict[tuple[int, ...] | None, Engine] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -98,7 +98,7 @@ class Session:
     ) -> Session:
         """Return a session over an `OfflineHost`.
 
-        `objects` is the fake cluster (None = there is none) and `targets` further objects that rules may patch or
+        `objects` is the fake cluster (None = no cluster) and `targets` further objects that rules may patch or
         clone. `answers` are recorded answers of API paths and services, `images` the data of images, and
         `registries` read those that are not recorded.
         `global_entries` are GlobalContextEntry documents beside those among the policies; `global_data` replaces the

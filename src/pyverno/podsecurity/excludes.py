@@ -30,7 +30,7 @@ _CHECK_IDS: dict[str, tuple[str, ...]] = {
 class Exclude:
     """One compiled exclude.
 
-    `matches_image` is None when the exclude names no images and so speaks about the pod itself; `matches_value` is
+    `matches_image` is None when the exclude names no images and so concerns the pod itself; `matches_value` is
     None when it names no values and so tolerates all of them; an empty `restricted_field` means every field.
     """
 

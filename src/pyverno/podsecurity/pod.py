@@ -101,7 +101,7 @@ class Pod:
     containers: tuple[Container, ...]
 
     def only_pod_level(self) -> Pod:
-        """Return this pod with one blank container in place of its own."""
+        """Return this pod with one blank container in place of its containers."""
         return replace(self, containers=(Container("containers", 0, "fake"),))
 
     def only_containers(self, is_wanted: Callable[[str], bool]) -> Pod:

@@ -19,7 +19,7 @@ def named_containers(names: Sequence[str]) -> str:
 
 
 def setters(is_set_by_pod: bool | None, names: Sequence[str], *others: str) -> str:
-    """Join those who set a field: the pod, the containers, and whatever else.
+    """Join the names of the objects that set a field: the pod, containers, volumes.
 
     >>> setters(True, ["a"])
     'pod and container "a"'

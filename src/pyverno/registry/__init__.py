@@ -1,6 +1,6 @@
 """Client of image registries (OCI distribution): manifests, blobs and referrers, with credentials and limits.
 
-Every body is hashed here and held against the digest that was asked for. This package must never verify a signature,
+Every body is hashed here and compared with the requested digest. This package must never verify a signature,
 and never send a credential to a host that it was not configured for.
 """
 

@@ -1,4 +1,4 @@
-"""Answers that are asked for by many at once, or again: one call for all, and a memory bounded in bytes."""
+"""Caches of registry answers: one call for concurrent requests, and a memory bounded in bytes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ByteCache(Generic[Key]):
 
 
 class SingleFlight(Generic[Key, Value]):
-    """Calls that are under way by key: whoever asks for the same meanwhile waits for the same answer."""
+    """Calls in progress by key: concurrent requests for the same key wait for the same answer."""
 
     def __init__(self) -> None:
         """Start without a call."""
@@ -59,7 +59,7 @@ class SingleFlight(Generic[Key, Value]):
     def _forget(self, key: Key, done: asyncio.Task[Value]) -> None:
         self._running.pop(key, None)
         if not done.cancelled():
-            done.exception()  # taken note of, should nobody wait any more
+            done.exception()  # retrieved, in case no caller waits any more
 
     async def close(self) -> None:
         """Cancel what is under way."""

@@ -1,7 +1,7 @@
-"""What registries hold: manifests by tag or digest, blobs, and what refers to an image.
+"""Reads registries: manifests by tag or digest, blobs, and referrers of an image.
 
-Every body is hashed and compared with the digest that was asked for, before anything reads it. Bodies of a digest are
-kept, tags never are: `resolve` asks the registry each time.
+Every body is hashed and compared with the requested digest before anything reads it. Bodies of a digest are cached,
+tags never: `resolve` calls the registry each time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Manifest(NamedTuple):
         return self.media_type in _LISTS
 
     def read(self) -> JSONObject:
-        """Return the document; raises HostError when it is none."""
+        """Return the document; raises HostError for invalid JSON."""
         try:
             found = decode(self.body)
         except DocumentError:
@@ -114,7 +114,7 @@ class RegistryClient:
         await self._transport.close()
 
     async def manifest(self, repository: Repository, reference: str, deadline: float | None = None) -> Manifest:
-        """Return the manifest of a tag or digest; raises NotFoundError when there is none, HostError otherwise."""
+        """Return the manifest of a tag or digest; raises NotFoundError for a missing one, HostError otherwise."""
         kept = self._bodies.get((repository, reference))
         if kept is not None:
             return Manifest(reference, self._types.get((repository, reference), ""), kept)

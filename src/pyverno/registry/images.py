@@ -50,9 +50,9 @@ class Credentials(Protocol):
 
 
 class SecretCredentials:
-    """Credentials out of Secrets: those that a policy names, then those of the resource, else those of everybody.
+    """Credentials out of Secrets: those that a policy names, then those of the resource, else the default ones.
 
-    A resource names Secrets of its own namespace only: a name with a slash is refused, because it would read another
+    A resource may name Secrets of its namespace only: a name with a slash is refused, because it would read another
     namespace.
     """
 
@@ -64,7 +64,7 @@ class SecretCredentials:
         providers: Providers | None = None,
         default_providers: Sequence[str] = (),
     ) -> None:
-        """Take what reads a Secret by namespace and name, and the credentials that every policy may use.
+        """Take a function that reads a Secret by namespace and name, and the default credentials.
 
         `providers` are the logins that policies may name; `default_providers` are those of images without credentials.
         """
@@ -75,7 +75,7 @@ class SecretCredentials:
         self._default_providers = tuple(default_providers)
 
     async def sources(self, access: ImageAccess, registry: str) -> Sequence[CredentialSource]:
-        """Return the credentials of the policy, then those of the resource; without either, those of everybody."""
+        """Return the credentials of the policy, then those of the resource; without either, the default ones."""
         found = [await self._secret(namespace, name) for namespace, name in self._name_secrets(access)]
         found.extend(await self._providers.sources(providers_of(access), registry))
         if not access.credentials and not access.pull_secrets and self._defaults is not None:

@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, for command lines and libraries that read registries from plain functions."""
+"""An event loop on a separate thread, for command lines and libraries that read registries from plain functions."""
 
 from __future__ import annotations
 

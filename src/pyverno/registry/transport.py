@@ -183,7 +183,7 @@ class Transport:
     # -------------------------------------------------------------------------------------------------------- tokens
 
     async def _authorization(self, call: RegistryCall, credential: Credential, answer: RegistryAnswer) -> str:
-        """Return the header that answers a challenge; the empty text when there is none to send."""
+        """Return the header that answers a challenge; empty without credentials."""
         for challenge in parse_challenges(answer.headers.get("www-authenticate", "")):
             if challenge.scheme == "bearer":
                 token = await self._fetch_token(call, credential, challenge)
@@ -217,7 +217,7 @@ class Transport:
     # ------------------------------------------------------------------------------------------------------ requests
 
     async def _send(self, outgoing: _Outgoing) -> RegistryAnswer:
-        """Send a GET, again after a pause where the answer says so, and follow redirects."""
+        """Send a GET, retry where the response allows it, and follow redirects."""
         pause = _FIRST_PAUSE
         for left in range(_TRIES - 1, -1, -1):
             answer = await self._followed(outgoing)
@@ -313,7 +313,7 @@ def _redirected(outgoing: _Outgoing, location: str) -> _Outgoing:
 
 async def _read(registry: str, reply: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     if reply.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise HostError(f"the registry `{registry}` answers with an encoded body, which was not asked for")
+        raise HostError(f"the registry `{registry}` answers with an encoded body, which was not requested")
     parts: list[bytes] = []
     total = 0
     async for part in reply.content.iter_any():

@@ -1,6 +1,6 @@
 """The formats of findings by name.
 
-To add one: write its function in a module of its own and put it into the table here.
+To add one: write its function in a new module and add it to the table here.
 """
 
 from __future__ import annotations

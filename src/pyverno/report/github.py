@@ -1,6 +1,6 @@
 """Findings as workflow commands of GitHub Actions: annotations at file, line and column.
 
-This module must never let a text of a resource start a command of its own.
+This module must never let a text of a resource start a command.
 """
 
 from __future__ import annotations

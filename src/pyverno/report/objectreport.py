@@ -153,7 +153,7 @@ def report_name(uid: str, number: int) -> str:
 
 
 def subject_of(report: JSONObject) -> ReportSubject | None:
-    """Return the object that a report is about, None where its scope names none.
+    """Return the object in the scope of a report, None without one.
 
     >>> scope = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u-1"}
     >>> subject_of({"metadata": {"namespace": "team"}, "scope": scope}).ref.namespace

@@ -134,7 +134,7 @@ def test_without_a_request_nobody_is_asked_about() -> None:
     """A host that speaks for no user answers with an error, not with a refusal."""
 
     def questions(host: ClusterHost, requests: list[str]) -> None:
-        with pytest.raises(EvaluationError, match="nobody is asking"):
+        with pytest.raises(EvaluationError, match="the evaluation has no user"):
             host.authorize(check())
         assert 0 == reviews(requests)
 

@@ -215,7 +215,7 @@ def test_what_is_older_than_its_bound_is_stale_until_the_cluster_is_followed_aga
         await informer.synced.wait()
         assert "" == informer.problem()
         await _until(lambda: informer.is_stale)
-        reason = f"configmaps have not been heard of for more than 0.3 seconds: {informer.trouble}"
+        reason = f"configmaps have not been refreshed for more than 0.3 seconds: {informer.trouble}"
         assert informer.trouble
         assert reason == informer.problem()
         assert informer.get("a", "team") is not None

@@ -163,7 +163,7 @@ HOSTILE = {
     "other body": (_other_body, "the registry `HOST` answers with another manifest than DIGEST"),
     "false header": (_false_header, "the registry `HOST` answers with another manifest than DIGEST"),
     "endless body": (_endless, "the registry `HOST` answers with more than 4194304 bytes"),
-    "encoded body": (_encoded, "the registry `HOST` answers with an encoded body, which was not asked for"),
+    "encoded body": (_encoded, "the registry `HOST` answers with an encoded body, which was not requested"),
     "redirect loop": (_loop, "the registry `HOST` redirects more than 4 times"),
     "redirect to a file": (_elsewhere_by_file, "the registry `HOST` redirects to another scheme"),
     "odd status": (_broken, "the registry `HOST` answers 418 for `team/app`"),

@@ -31,7 +31,7 @@ def webhook_conditions(policy: CelPolicy) -> tuple[NamedExpression, ...] | None:
     """Return the conditions for the policy's own webhook; None when an API server cannot evaluate one of them.
 
     It cannot evaluate the policy's variables or functions of Kyverno. Conditions on `namespaceObject`, which webhooks
-    do not have, are left out. A policy that matches Pods has each condition once for every set of kinds that it matches.
+    do not have, are left out. A policy that matches Pods has each condition once for every set of kinds.
     """
     written = policy.spec.match_conditions
     own = _judged_there(written)

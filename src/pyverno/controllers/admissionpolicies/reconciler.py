@@ -65,7 +65,7 @@ class GeneratedPolicies:
     def __init__(self, client: Client, *, validating: bool = True, mutating: bool = False) -> None:
         """Take the client; without `validating` no ValidatingAdmissionPolicies are made.
 
-        With `mutating` also policies that mutate and do not ask for an admission policy say so in their status.
+        With `mutating`, the status of mutating policies without an admission policy says so too.
         """
         self._client = client
         self._validating = validating
@@ -88,7 +88,7 @@ class GeneratedPolicies:
             outcomes[policy.kind, policy.name] = outcome
             if outcome.is_made:
                 kept.add(admission_policy_name(policy))
-        # what a policy's status still tells of goes in a later round, when the webhook is asked about it again
+        # an object that a policy's status still names is deleted in a later round, after its webhook exists again
         kept.update(_names_of_generated(items))
         self._may_exist = bool(kept)
         for word in _WORDS:
@@ -97,7 +97,7 @@ class GeneratedPolicies:
 
     def _makes(self, policy: Convertible) -> bool:
         if isinstance(policy, MutatingPolicy):
-            # Kyverno: a policy that asks is asked for itself; the flag is about all others
+            # Kyverno: the field of a policy decides first; the flag concerns all others
             return not policy.is_namespaced and (self._mutating or _asks(policy))
         return _asks(policy) and self._validating
 
@@ -195,7 +195,7 @@ def _names_of_generated(items: Iterable[Compiled]) -> Iterator[str]:
 
 
 def _asks(policy: Convertible) -> bool:
-    """Tell whether an admission policy is asked for; those of one namespace never become one."""
+    """Tell whether a policy requests an admission policy; namespaced ones never become one."""
     if isinstance(policy, ClusterPolicy):
         return not policy.is_namespaced and any(
             isinstance(rule.action, Validate) and rule.action.cel is not None for rule in policy.spec.rules

@@ -1,7 +1,7 @@
 """Policies as admission policies of Kubernetes: ValidatingAdmissionPolicy and MutatingAdmissionPolicy with bindings.
 
-A pure function: the same policy gives the same objects. Whether a policy can be said so at all is the question of
-`admissionobstacles`. This module must never write to a cluster. (Kyverno: pkg/admissionpolicy)
+A pure function: the same policy gives the same objects. `eligibility` decides whether a policy can be translated
+at all. This module must never write to a cluster. (Kyverno: pkg/admissionpolicy)
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _namespace_selector(resources: ResourceDescription, excluded: Sequence[str])
 
 
 def _add_rules(rules: list[JSONObject], resources: ResourceDescription, kinds: KindTable) -> None:
-    """Add the resources of a block; those of one group and version share a rule when they are asked about alike."""
+    """Add the resources of a block; those of one group and version share a rule when all else is equal."""
     operations = [operation.value for operation in resources.operations] or list(_OPERATIONS)
     names = [*resources.names, *([resources.name] if resources.name else [])]
     for text in resources.kinds:
@@ -243,7 +243,7 @@ def _with_lists(validation: JSONObject) -> JSONObject:
 
 
 def _exempting(exceptions: Iterable[CelException]) -> Iterator[JSONObject]:
-    """Yield conditions that do not hold for what an exception is about: all its conditions together exempt."""
+    """Yield conditions that do not hold for exempt requests: all conditions of an exception together exempt."""
     names: set[str] = set()
     for exception in exceptions:
         if exception.is_partial:

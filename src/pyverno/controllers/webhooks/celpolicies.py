@@ -156,7 +156,7 @@ def _rules_of(policy: CelPolicy) -> tuple[JSONObject, ...]:
 
 
 def _constraints(policy: CelPolicy) -> Iterator[MatchConstraints]:
-    """Yield what the copies for pod controllers are about, then what the policy itself is about."""
+    """Yield the resources of the copies for pod controllers, then those of the policy itself."""
     for copy in copies_of(policy):
         yield _selected(copy.policy)
     yield _selected(policy)

@@ -60,7 +60,7 @@ def configurations(sources: Sources) -> tuple[JSONObject, JSONObject]:
 
 
 def plan(sources: Sources) -> Plan:
-    """Return the configurations and whom they ask."""
+    """Return the configurations and the policies that they cover."""
     found = (*_legacy(sources), *cel_hooks(sources)) if sources.settings.updates else tuple(_static(sources))
     hooks = tuple(_with_names_of_their_own(found))
     return Plan(
@@ -204,7 +204,7 @@ def _legacy_hook(
 
 
 def _static(sources: Sources) -> Iterator[Hook]:
-    """Yield what asks about everything, for those who do not want the configurations to follow the policies."""
+    """Yield webhooks for all resources, for installations whose configurations do not follow the policies."""
     for webhook_type in WebhookType:
         operations = ALL_OPERATIONS if webhook_type is WebhookType.VALIDATE else ("CREATE", "UPDATE")
         silent = webhook_type is WebhookType.VALIDATE and not sources.settings.reports_admission

@@ -40,7 +40,7 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
         "matchPolicy": "Equivalent",
         "timeoutSeconds": timeout,
     }
-    # Kyverno: it changes nothing, but whoever looks whether everything is in place expects it
+    # Kyverno: it changes nothing, but health checks of an installation expect it
     changing_hook = {
         **_hook(endpoint, "/policymutate", legacy, name="mutate-policy.kyverno.svc"),
         "matchPolicy": "Equivalent",

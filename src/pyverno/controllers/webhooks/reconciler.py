@@ -99,7 +99,7 @@ class WebhookReconciler:
         self._listeners.append(listener)
 
     def restore(self) -> None:
-        """Write again soon what somebody else may have changed or taken away."""
+        """Write the configurations again soon: another client may have changed or deleted them."""
         self.controller.add(_Key.RESTORE)
 
     async def configure(self) -> Mapping[PolicyKey, str]:

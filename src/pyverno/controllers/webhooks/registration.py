@@ -1,7 +1,7 @@
-"""Brings the planned webhooks to the API server, policy by policy where it does not take them all.
+"""Writes the planned webhooks to the API server, policy by policy where it does not accept all of them.
 
-A policy whose webhook is refused is left out, or keeps the webhook that was taken last, and is told about; it stops no
-other. Everything is tried as a dry run first. This module must never compute a rule.
+A policy whose webhook is refused is left out, or keeps its last accepted webhook, and is reported; it stops no other.
+Everything is tried as a dry run first. This module must never compute a rule.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     operation: str
 
     def covers(self, other: Entry) -> bool:
-        """Tell whether every request that the other entry is about is one of this entry's as well."""
+        """Tell whether this entry matches every request that the other one matches."""
         return (
             self.operation == other.operation
             and self.scope in ("*", other.scope)
@@ -62,12 +62,12 @@ class Entry(NamedTuple):
         )
 
     def _takes_main(self, other: Entry) -> bool:
-        # Kubernetes: `*/*` is about resources and subresources, `pods/*` about the subresources of pods only
+        # Kubernetes: `*/*` matches resources and subresources, `pods/*` the subresources of pods only
         return bool(other.subresource) or self.resource == "*"
 
 
 def webhook_types(rule: Rule) -> tuple[WebhookType, ...]:
-    """Return at which doors a rule is asked; rules that generate are needed wherever their policy is."""
+    """Return the webhooks that run a rule; rules that generate need all webhooks of their policy."""
     match rule.action:
         case Generate():
             return (WebhookType.VALIDATE,)

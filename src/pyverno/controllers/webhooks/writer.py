@@ -36,7 +36,7 @@ _FILLED_IN: Final[Mapping[str, JSON]] = {
     "timeoutSeconds": 10,
     "reinvocationPolicy": "Never",
 }
-"""What the API server writes where a webhook says nothing."""
+"""Defaults that the API server writes into a webhook."""
 
 
 class ConfigurationWriter:
@@ -67,7 +67,7 @@ class ConfigurationWriter:
         return True
 
     async def find(self, wanted: JSONObject) -> JSONObject | None:
-        """Return a configuration as it is in the cluster, None when there is none."""
+        """Return a configuration as it is in the cluster, None for a missing one."""
         try:
             return await self._client.get(_RESOURCES[wanted["kind"]], wanted["metadata"]["name"])
         except StatusError as error:

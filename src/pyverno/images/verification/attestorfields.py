@@ -1,4 +1,4 @@
-"""Fields of a written attestor, each of which somebody must read: one that is left is an error, not ignored."""
+"""Fields of a written attestor, all of which must be read: an unread one is an error, never ignored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AttestorFields:
     """
 
     def __init__(self, body: JSON, path: str) -> None:
-        """Take the object; raises VerificationError for what is none."""
+        """Take the object; raises VerificationError for any other value."""
         if not isinstance(body, dict):
             raise VerificationError(f"{path} must be an object")
         self.body: JSONObject = body

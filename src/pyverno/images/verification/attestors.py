@@ -60,7 +60,7 @@ def expression(text: str) -> TextMatch:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom a certificate must name: all of `subjects` and all of `issuers`; at least one of the two is set."""
+    """The required identity of a certificate: all of `subjects` and all of `issuers`; at least one of both is set."""
 
     subjects: tuple[TextMatch, ...] = ()
     issuers: tuple[TextMatch, ...] = ()
@@ -68,14 +68,14 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Attestor:
-    """One authority and what is demanded of its signatures; exactly one of key, certificate and authorities is set.
+    """One authority and the requirements of its signatures; exactly one of key, certificate and authorities is set.
 
-    `path` is where the policy says it (`.attestors[0].entries[1].keys`). `authorities` issue the signer's certificate:
+    `path` is its place in the policy (`.attestors[0].entries[1].keys`). `authorities` issue the signer's certificate:
     trusted ones for keyless signing, or a chain of the policy. `identities` are alternatives. With `log_required` a
     transparency log must have the signature (one of `logs`); with `certificate_log_required` one of `certificate_logs`
     must have the certificate; with `timestamp_required` one of `time_authorities` must have stamped the signature.
-    `repository` is where the signatures are, "" for beside the image; their tags begin with `tag_prefix`, and
-    `pull_secrets` are further Secrets to read them with.
+    `repository` holds the signatures, "" for that of the image; their tags begin with `tag_prefix`, and `pull_secrets`
+    are further Secrets to read them with.
     """
 
     path: str

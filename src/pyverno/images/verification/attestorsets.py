@@ -35,7 +35,7 @@ _MAX_ENTRIES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whom an installation trusts, asked for only where a policy does not say it: the root, and keys by reference."""
+    """The trust of an installation, read only where a policy has none: the root, and keys by reference."""
 
     root: Callable[[], TrustRoot]
     public_key: Callable[[str], str]

@@ -1,4 +1,4 @@
-"""Signing certificates: reading them, the chain to a trusted authority, and who they say the signer is.
+"""Signing certificates: reading them, the chain to a trusted authority, and the identity of the signer.
 
 Identities are those of Fulcio's certificates: the subject alternative names, and the extensions below the object
 identifier 1.3.6.1.4.1.57264.1.
@@ -207,7 +207,7 @@ def subjects_of(leaf: Certificate) -> tuple[str, ...]:
 
 
 def issuer_of(leaf: Certificate) -> str:
-    """Return who authenticated the signer, "" when the certificate does not say.
+    """Return the issuer that authenticated the signer, "" if the certificate has none.
 
     Raises VerificationError when the two extensions that hold it differ.
     """

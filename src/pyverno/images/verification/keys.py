@@ -88,7 +88,7 @@ def read_key(data: bytes, what: str = "the public key") -> PublicKey:
 
 
 def read_keys(text: str, what: str = "the public key") -> Sequence[PublicKey]:
-    """Read all PEM blocks of a text as keys; raises VerificationError when there is none, or one that is no key."""
+    """Read all PEM blocks of a text as keys; raises VerificationError without a block, or for one that is not a key."""
     found = tuple(read_key(block.encode(), what) for label, block in pem_blocks(text, what))
     if not found:
         raise VerificationError(f"{what} holds no PEM block")

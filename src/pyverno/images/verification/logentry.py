@@ -1,7 +1,7 @@
-"""Entries of a Rekor log, version 1 and 2: proofs that the log holds them, and that they are about a signature.
+"""Entries of a Rekor log, version 1 and 2: proofs that the log holds them, and that they belong to a signature.
 
 An entry counts only when the log signed it and its body names the same signature, the same key or certificate and the
-same digest as what is verified: an entry about something else proves nothing (CVE-2022-23649).
+same digest as what is verified: an entry for something else proves nothing (CVE-2022-23649).
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What an entry has to be about: the bytes that are signed, the signature, and who made it.
+    """The subject that an entry must have: the signed bytes, the signature, and its key or certificate.
 
-    `payload` is the payload of a DSSE envelope, and `envelope` the envelope as it was stored, where there is one.
+    `payload` is the payload of a DSSE envelope, and `envelope` the stored envelope, if any.
     """
 
     signed: bytes
@@ -109,8 +109,8 @@ def read_legacy_entry(text: str) -> LogEntry:
 def check_entry(entry: LogEntry, logs: Sequence[TransparencyLog], about: Logged) -> int:
     """Return when the entry was made, in seconds since 1970 (0: the log does not say).
 
-    Raises VerificationError unless one of the logs holds the entry, at a time of its validity, and the entry is about
-    what is verified.
+    Raises VerificationError unless one of the logs holds the entry, at a time of its validity, and the entry has the
+    verified subject.
     """
     log = next((each for each in logs if each.id == entry.log_id), None)
     if log is None:
@@ -121,7 +121,7 @@ def check_entry(entry: LogEntry, logs: Sequence[TransparencyLog], about: Logged)
         log.key.check(entry.promise, _promised(entry), what="the promise of the log")
     if entry.proof is not None:
         _check_proof(entry, entry.proof, log)
-    # a time counts only where the log signed it: a proof without a promise says nothing about time
+    # a time counts only where the log signed it: a proof without a promise does not prove a time
     time = entry.integrated_time if entry.promise else 0
     if time and not log.is_valid_at(time):
         raise VerificationError("the log was not in use when the entry was made")
@@ -147,7 +147,7 @@ def _check_proof(entry: LogEntry, proof: InclusionProof, log: TransparencyLog) -
     checkpoint.check([(hint, log.key) for hint in log.hints(checkpoint.origin)])
 
 
-# ------------------------------------------------------------------------------------------ what the entry is about
+# ------------------------------------------------------------------------------------------ the subject of an entry
 
 
 def _check_body(entry: LogEntry, about: Logged) -> None:
@@ -231,23 +231,23 @@ def _same_hash(source: JSONObject, key: str, expected: bytes | None) -> None:
     what = "the body of the log entry"
     digest = _object(source, key, what)
     if expected is None:
-        raise VerificationError("the log entry is about an envelope, the signature is not")
+        raise VerificationError("the log entry is for an envelope, the signature is not")
     if text_of(digest, "algorithm", what) != "sha256":
         raise VerificationError(f"{what} has a digest of another algorithm than sha256")
     if bytes.fromhex(_hex(digest.get("value"))) != hashlib.sha256(expected).digest():
-        raise VerificationError("the log entry is about another payload")
+        raise VerificationError("the log entry is for another payload")
 
 
 def _same_digest(algorithm: str, digest: bytes, about: Logged) -> None:
     if algorithm not in ("sha256", "sha384", "sha512"):
         raise VerificationError("the log entry has a digest of an algorithm that is not supported")
     if hashlib.new(algorithm, about.signed).digest() != digest:
-        raise VerificationError("the log entry is about other bytes")
+        raise VerificationError("the log entry is for other bytes")
 
 
 def _same_signature(encoded: JSON, about: Logged) -> None:
     if decode_base64(encoded, "the signature in the log entry") != about.signature:
-        raise VerificationError("the log entry is about another signature")
+        raise VerificationError("the log entry is for another signature")
 
 
 def _same_signer(raw: bytes, about: Logged) -> None:
@@ -258,7 +258,7 @@ def _same_signer(raw: bytes, about: Logged) -> None:
         found = read_certificate(raw, "the certificate in the log entry").der
         expected = about.signer.der
     if found != expected:
-        raise VerificationError("the log entry is about another key")
+        raise VerificationError("the log entry is for another key")
 
 
 # ------------------------------------------------------------------------------------------------------------ fields
@@ -285,7 +285,7 @@ def _number(value: JSON, what: str) -> int:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise VerificationError(f"{what} has a number that is none")
+    raise VerificationError(f"{what} has an invalid number")
 
 
 def _hex(value: JSON) -> str:

@@ -34,10 +34,10 @@ _VERSIONS: Final = frozenset({"0.1", "0.2", "0.3"})
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What is signed (`signed`), the signature over it, what it says, and the material that backs it.
+    """Signed bytes (`signed`), the signature over them, their payload, and the material that backs it.
 
     `envelope` is the DSSE envelope as stored, None for simple signing; `annotations` are those that are signed, which
-    only simple signing has: whoever may write to a registry can change those of a layer.
+    only simple signing has: anyone with write access to a registry can change those of a layer.
     """
 
     signed: bytes
@@ -83,7 +83,7 @@ def read_attestation_layer(blob: bytes, annotations: Mapping[str, str]) -> Signa
 def read_bundle(blob: bytes) -> Signature:
     """Read a Sigstore bundle that holds an envelope; raises VerificationError.
 
-    A bundle with a message signature says nothing about what kind of thing was signed, and is refused for images.
+    A bundle with a message signature does not state what was signed, and is refused for images.
     """
     what = "the bundle"
     body = read_object(blob, what)

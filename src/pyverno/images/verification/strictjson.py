@@ -65,7 +65,7 @@ def decode_base64(text: object, what: str) -> bytes:
 
 
 def encode_text(text: str, what: str) -> bytes:
-    """Return a text of a registry as UTF-8; raises VerificationError when it is none."""
+    """Return a text of a registry as UTF-8; raises VerificationError for invalid UTF-8."""
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -71,7 +71,7 @@ class TransparencyLog:
 
 @dataclass(frozen=True, slots=True)
 class TrustRoot:
-    """Whom a verification trusts; an empty part trusts nobody."""
+    """The authorities, logs and time stamp authorities that a verification trusts; an empty part trusts none."""
 
     authorities: tuple[Authority, ...] = ()
     logs: tuple[TransparencyLog, ...] = ()

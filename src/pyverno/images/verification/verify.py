@@ -75,10 +75,10 @@ def verify_set(
     expected: Expected,
     check_deadline: Callable[[], None] = lambda: None,
 ) -> SetFinding:
-    """Hold signatures against the entries of a set, in order, until its count is reached.
+    """Verify signatures by the entries of a set, in order, until its count is reached.
 
     One entry counts once, however many signatures it made; the same key in two entries counts once as well.
-    `signatures` may also be a function that returns those of an entry, which may have a repository of its own.
+    `signatures` may also be a function that returns those of an entry, which may have its own repository.
     `check_deadline` is called before every entry, and may raise.
     """
     verified = 0
@@ -111,7 +111,7 @@ def verify_set(
 
 
 def _who(attestor: Attestor) -> object:
-    """Return what makes two attestors the same signer; those that name people are told apart by what they demand."""
+    """Return what makes two attestors the same signer; keyless ones differ by their requirements."""
     if attestor.key is not None:
         return attestor.key.der
     if attestor.certificate is not None:
@@ -178,13 +178,13 @@ class _Checks:
 
     def _digest(self) -> str:
         if self.expected.digest not in self.signature.payload.digests:
-            raise VerificationError("the signature is about another image")
+            raise VerificationError("the signature is for another image")
         return self.expected.digest
 
     def _type(self) -> str:
         found = self.signature.payload.predicate_type
         if found != self.expected.predicate_type:
-            raise VerificationError(f"the signature is about `{found[:_MAX_SHOWN]}`")
+            raise VerificationError(f"the signature is for `{found[:_MAX_SHOWN]}`")
         return found
 
     def _annotation(self, name: str) -> str:
@@ -196,7 +196,7 @@ class _Checks:
             raise VerificationError(f"the signature says `{found[:_MAX_SHOWN]}` where `{demanded.text}` is demanded")
         return found
 
-    # ------------------------------------------------------------------------------------------------ who signed it
+    # ------------------------------------------------------------------------------------------------ the signer
 
     def _key(self) -> str:
         if self.attestor.key is None or self.signer is not self.attestor.key:

@@ -1,4 +1,4 @@
-"""Running as Non-root user: user id 0 asked for by number."""
+"""Running as Non-root user: user id 0 requested by number."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pyverno.kube.json import JSONObject
 from tests.unit.controllers.state.test_clusterstate import cluster
 
 ENTRIES = ENTRY_VERSIONS[0]
-PROBLEM = "things have not been heard of for more than 30 seconds: Forbidden"
+PROBLEM = "things have not been refreshed for more than 30 seconds: Forbidden"
 ENTRY: JSONObject = {
     "apiVersion": "kyverno.io/v2",
     "kind": "GlobalContextEntry",

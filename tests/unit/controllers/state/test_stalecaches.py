@@ -97,7 +97,7 @@ def test_a_replica_that_cannot_follow_a_resource_is_not_ready(cache: str) -> Non
     async def scene(replica: Replica) -> None:
         for trouble in (Trouble.REFUSED, Trouble.SILENT):
             replica.proxy.trouble(CACHES[cache], trouble)
-            told = f"{cache} have not been heard of for more than 1 seconds"
+            told = f"{cache} have not been refreshed for more than 1 seconds"
             await replica.until(lambda told=told: replica.world.problem().startswith(told))  # type: ignore[misc]
             stale = [value for (name,), value in replica.world.stale_seconds() if name.split(".")[0] == cache]
             assert BOUND < max(stale)
@@ -113,7 +113,7 @@ def test_whatever_keeps_a_replica_from_following_makes_it_not_ready(trouble: Tro
 
     async def scene(replica: Replica) -> None:
         replica.proxy.trouble(CACHES["namespaces"], trouble)
-        await replica.until(lambda: replica.world.problem().startswith("namespaces have not been heard of"))
+        await replica.until(lambda: replica.world.problem().startswith("namespaces have not been refreshed"))
         body: JSONObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}
         await replica.upstream.create(NAMESPACES, body)
         replica.proxy.mend(CACHES["namespaces"])
@@ -142,7 +142,7 @@ def test_bindings_that_were_taken_away_meanwhile_give_no_role_any_more() -> None
         await replica.until(lambda: roles() == ("cluster-admin",))
         replica.proxy.trouble(CACHES["clusterrolebindings"], Trouble.AWAY)
         await replica.upstream.delete(BINDINGS, name)
-        await replica.until(lambda: replica.world.problem().startswith("clusterrolebindings have not been heard of"))
+        await replica.until(lambda: replica.world.problem().startswith("clusterrolebindings have not been refreshed"))
         replica.proxy.mend(CACHES["clusterrolebindings"])
         await replica.until(lambda: not replica.world.problem())
         assert () == roles()

@@ -127,7 +127,7 @@ def test_objects_that_cannot_be_followed_are_an_error_within_the_bound(trouble: 
         scene.script.on(WATCH, trouble)
         await scene.until(lambda: scene.read("things.names") == OLD)
         assert OLD == scene.read("things")
-        await scene.until(lambda: scene.told[-1].startswith("things have not been heard of for more than 0.5 seconds"))
+        await scene.until(lambda: scene.told[-1].startswith("things have not been refreshed for more than 0.5 seconds"))
 
         scene.script.on(LIST, things("9", "b"))
         scene.script.on(WATCH, watch())

@@ -171,7 +171,7 @@ def test_the_digest_that_is_signed_is_the_one_that_the_image_has(stage: ImageSta
     """A signature copied from another image does not count."""
     digest, other = stage.push("v1"), stage.push("v2")
     stage.sign(other, stage.signer.sign_layer(digest))
-    reason = ".attestors[0].entries[0].keys: digest: the signature is about another image"
+    reason = ".attestors[0].entries[0].keys: digest: the signature is for another image"
     expected = ("fail", f"failed to verify image {stage.image('v2')}: {reason}")
     assert expected == _said(stage.review(stage.policy(), stage.image("v2"), phases=MUTATING))[0]
 

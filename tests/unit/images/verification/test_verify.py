@@ -107,7 +107,7 @@ def test_an_attestation_passes_for_its_own_type_only() -> None:
     """A statement counts for the predicate type that the policy names."""
     layer = KEYED.attest_layer(DIGEST, {"ok": True}, PREDICATE)
     signature = read_attestation_layer(layer.blob, layer.annotations)
-    assert ["", "type: the signature is about `https://example.com/scan`"] == [
+    assert ["", "type: the signature is for `https://example.com/scan`"] == [
         _problem(_key(), signature, _expected(predicate_type=PREDICATE)),
         _problem(_key(), signature, _expected(predicate_type="https://example.com/other")),
     ]
@@ -126,13 +126,13 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
         _keyless(),
         _bundle(DEVELOPER, OTHER),
         _expected(),
-        "digest: the signature is about another image",
+        "digest: the signature is for another image",
     ),
     "only an attestation": (
         _keyless(),
         _bundle(DEVELOPER, predicate_type=PREDICATE),
         _expected(),
-        "type: the signature is about `https://example.com/scan`",
+        "type: the signature is for `https://example.com/scan`",
     ),
     "another key": (
         _key(SERVICES.keyed()),
@@ -198,7 +198,7 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
         _key(),
         _foreign_entry(KEYED),
         _expected(),
-        "transparency log: the log entry is about other bytes",
+        "transparency log: the log entry is for other bytes",
     ),
     "no certificate timestamp": (
         _keyless(),

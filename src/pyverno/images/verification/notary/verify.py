@@ -45,7 +45,7 @@ class NotaryAttestor:
     """A trust store: certificates of which one must be in the chain of the signature.
 
     With `time_authorities` a time stamp of one of them is demanded. `metadata` are annotations that the signed
-    descriptor must have. `path` is where the policy says it.
+    descriptor must have. `path` is its place in the policy.
     """
 
     path: str
@@ -136,12 +136,12 @@ class _Checks:
     def _digest(self) -> str:
         found = target_of(self.signature)
         if found.get("digest") != self.target.digest:
-            raise VerificationError("the signature is about another image")
+            raise VerificationError("the signature is for another image")
         size = found.get("size")
         if isinstance(size, bool) or size != self.target.size:
-            raise VerificationError("the signature is about an image of another size")
+            raise VerificationError("the signature is for an image of another size")
         if self.target.media_type and found.get("mediaType") != self.target.media_type:
-            raise VerificationError("the signature is about an image of another media type")
+            raise VerificationError("the signature is for an image of another media type")
         return self.target.digest
 
     def _issued(self) -> str:

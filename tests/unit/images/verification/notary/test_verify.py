@@ -130,14 +130,14 @@ WRONG: dict[str, tuple[Callable[[str], bytes], str]] = {
         lambda form: FOREIGN.sign(form, DIGEST, chain=SIGNER.chain),
         "signature: the signature was not made by the key of its certificate",
     ),
-    "another image": (lambda form: SIGNER.sign(form, OTHER), "digest: the signature is about another image"),
+    "another image": (lambda form: SIGNER.sign(form, OTHER), "digest: the signature is for another image"),
     "another size": (
         lambda form: SIGNER.sign(form, DIGEST, 8),
-        "digest: the signature is about an image of another size",
+        "digest: the signature is for an image of another size",
     ),
     "another media type": (
         lambda form: SIGNER.sign(form, DIGEST, target_type="text/plain"),
-        "digest: the signature is about an image of another media type",
+        "digest: the signature is for an image of another media type",
     ),
     "another type of payload": (
         lambda form: SIGNER.sign(form, DIGEST, content_type="text/plain"),
