@@ -136,7 +136,7 @@ def text_names() -> tuple[str, ...]:
 
 def _deep(size: int) -> JSON:
     value: JSON = 1
-    for _ in range(min(size // 6, 200)):
+    for _ in range(min(size // 6, 150)):  # what compiles a pattern takes five frames for a level
         value = {"a": value}
     return value
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 import gc
 import os
 import tracemalloc
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+import pytest
 
 from pyverno.engine.engine import Engine
 from pyverno.engine.request import Request
@@ -18,6 +22,7 @@ from tests.bench.adversary import adversarial_objects
 from tests.bench.worst import library_engine
 from tests.cases.case import all_cases
 from tests.cases.snapshot import PHASES
+from tests.support.images import image_stage, signed_images
 
 NIGHTLY = bool(os.environ.get("PYVERNO_NIGHTLY"))
 COUNT = 10_000 if NIGHTLY else 150
@@ -95,6 +100,27 @@ def test_reviews_of_odd_objects_leave_no_reference_cycle() -> None:
     assert {} == _left_in_cycles(
         {name: (engine, [Request.from_manifest(body)]) for name, body in adversarial_objects(500)}
     )
+
+
+class Body(dict[str, Any]):
+    """A document that is seen to go."""
+
+
+@pytest.mark.parametrize("kind", ["ClusterPolicy", "ImageValidatingPolicy"])
+@pytest.mark.parametrize("tag", ["signed", "unsigned", "missing"])
+def test_a_review_that_reads_a_registry_frees_its_object(kind: str, tag: str) -> None:
+    """Also where the registry answers with an error: what its event loop keeps does not refer to the review."""
+    with image_stage() as stage:
+        stage.sign(stage.push("signed"))
+        stage.push("unsigned")
+        policy = stage.policy() if kind == "ClusterPolicy" else signed_images(stage.signer.public_pem)
+        for _ in range(2):
+            body = Body(stage.pod(stage.image(tag)))
+            gone = weakref.ref(body)
+            with _without_collector():
+                assert (tag == "signed") is stage.review(policy, pod=body).decision.allowed
+                del body
+                assert gone() is None
 
 
 def _left_in_cycles(runs: Mapping[str, tuple[Engine, Sequence[Request]]]) -> dict[str, int]:

@@ -25,7 +25,7 @@ from pyverno.registry.loopthread import LoopThread, OwnRegistryImages
 from tests.authority.registry import Registry
 from tests.authority.signing import Layer, Signer, SigningServices
 
-__all__ = ["DSSE", "SIMPLE", "ImageStage", "image_stage"]
+__all__ = ["DSSE", "SIMPLE", "ImageStage", "image_stage", "signed_images"]
 
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 DSSE = "application/vnd.dsse.envelope.v1+json"
@@ -127,6 +127,22 @@ class ImageStage:
             "metadata": {"name": "pod", "namespace": "default", **metadata},
             "spec": {"containers": containers},
         }
+
+
+def signed_images(public_key: str) -> JSONObject:
+    """Return an ImageValidatingPolicy that demands signatures with a key."""
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
+    expression = "images.containers.all(image, verifyImageSignatures(image, [attestors.key]) > 0)"
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ImageValidatingPolicy",
+        "metadata": {"name": "signed"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [pods]},
+            "attestors": [{"name": "key", "cosign": {"key": {"data": public_key}}}],
+            "validations": [{"expression": expression}],
+        },
+    }
 
 
 @contextmanager

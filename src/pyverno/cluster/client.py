@@ -130,6 +130,7 @@ class Client:
         self._budget = RequestBudget(qps, burst)
         self._agent = f"{agent}/{__version__}"
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         self._tls: tuple[tuple[bytes, bytes], ssl.SSLContext] | None = None
 
     async def __aenter__(self) -> Client:
@@ -139,7 +140,8 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; later calls raise HostError."""
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -284,6 +286,8 @@ class Client:
             self._server_time.note(reply.headers.get("Date", ""), sent)
 
     def _open(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise HostError("the client of the API server is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ssl=False, socket_factory=_socket),

@@ -80,10 +80,12 @@ class Egress:
         self._settings = settings or EgressSettings()
         self._lookup = lookup
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; later calls raise HostError."""
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -184,6 +186,8 @@ class Egress:
         )
 
     def _open(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise HostError("the client of services is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=self.connector(),

@@ -22,7 +22,7 @@ from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
 from pyverno.engine.imagesource import NO_IMAGES, ImageAccess, ImageSource
 from pyverno.engine.request import User
-from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError
+from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError, PyvernoError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
@@ -318,11 +318,13 @@ class ClusterHost:
         thread = threading.current_thread()
         try:
             with thread.waiting() if isinstance(thread, WaitingThread) else nullcontext():
-                return running.result(limit)
+                # an error is not raised where the loop keeps it: its traceback would keep the frames of the review
+                error = running.exception(limit)
         except TimeoutError:
             running.cancel()
             raise HostError(f"{what}: no answer within {limit:g} seconds") from None
-        except StatusError as error:
-            if error.status == 404:
-                raise NotFoundError(error.message) from None
-            raise HostError(error.message) from None
+        if error is None:
+            return running.result()
+        if isinstance(error, StatusError):
+            raise NotFoundError(error.message) if error.status == 404 else HostError(error.message)
+        raise error.copied() if isinstance(error, PyvernoError) else error

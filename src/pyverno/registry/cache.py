@@ -54,7 +54,10 @@ class SingleFlight(Generic[Key, Value]):
             task = asyncio.ensure_future(_awaited(call))
             self._running[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # the traceback of its error would hold this frame, and this frame the error
 
     def _forget(self, key: Key, done: asyncio.Task[Value]) -> None:
         self._running.pop(key, None)

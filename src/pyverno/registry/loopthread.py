@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pyverno.errors import HostError
+from pyverno.errors import HostError, PyvernoError
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.registry.client import RegistryClient
 from pyverno.registry.images import BlockingImages, Credentials, RegistryImages
@@ -41,10 +41,14 @@ class LoopThread:
         """Return the answer of a coroutine; raises HostError when it takes too long."""
         running = asyncio.run_coroutine_threadsafe(asking, self._loop)
         try:
-            return running.result(self._seconds)
+            # an error is not raised where the loop keeps it: its traceback would keep the frames of the caller as well
+            error = running.exception(self._seconds)
         except TimeoutError:
             running.cancel()
             raise HostError(f"{what}: no answer within {self._seconds:g} seconds") from None
+        if error is None:
+            return running.result()
+        raise error.copied() if isinstance(error, PyvernoError) else error
 
     def close(self) -> None:
         """Stop the loop and its thread."""

@@ -108,11 +108,13 @@ class Transport:
         self._settings = settings or RegistrySettings()
         self._connector = connector
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         self._tokens: dict[tuple[str, ...], _Token] = {}
         self._plain: set[str] = set()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; later calls raise HostError."""
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -257,6 +259,8 @@ class Transport:
             raise HostError(f"the registry `{registry}` cannot be reached") from None
 
     def _open(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise HostError("the client of registries is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=self._connector(),

@@ -19,6 +19,7 @@ from tests.security.guards.failing import FAILING
 from tests.security.guards.guard import Edit, Guard
 from tests.security.guards.images import VERIFICATION
 from tests.security.guards.limits import LIMITS
+from tests.security.guards.memory import MEMORY
 from tests.security.guards.signatures import SIGNATURES
 
 __all__ = ["GUARDS", "WITHOUT_GUARD", "Edit", "Guard"]
@@ -37,6 +38,7 @@ GUARDS: Final = (
     *WRITES,
     *DELETIONS,
     *PRICES,
+    *MEMORY,
     *SIGNATURES,
     *VERIFICATION,
 )

@@ -118,6 +118,21 @@ def test_a_credential_that_is_refused_is_read_again(tmp_path: Path) -> None:
     play(scene, token_file=token)
 
 
+def test_a_closed_client_opens_no_connection_again() -> None:
+    """Whoever still uses it gets an error that background work knows, and no session that nothing closes."""
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"GET {PATH}/a", {})
+        await client.get(MAPS, "a", "team")
+        await client.close()
+        await client.close()
+        with pytest.raises(HostError, match="the client of the API server is closed"):
+            await client.get(MAPS, "a", "team")
+        assert 1 == len(script.asked)
+
+    play(scene)
+
+
 def test_no_redirect_is_followed() -> None:
     """Our credential would go wherever an answer says."""
 

@@ -53,6 +53,17 @@ def test_a_call_sends_what_the_policy_wrote() -> None:
     assert "Authorization" not in asked.headers
 
 
+def test_a_closed_client_calls_no_service_again() -> None:
+    """A review that outlives its server gets an error."""
+
+    async def work(egress: Egress, service: Service) -> None:
+        await egress.close()
+        with pytest.raises(HostError, match="the client of services is closed"):
+            await egress.fetch(HttpCall("GET", service.url()))
+
+    assert [] == play(work).asked
+
+
 def test_a_get_has_no_body() -> None:
     """Data are for POST."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -84,6 +87,30 @@ def test_a_cached_config_map_is_in_memory_and_any_other_one_is_asked_for() -> No
         assert {"a": "1"} == host.config_map("default", "other")["data"]
         with pytest.raises(NotFoundError, match='configmaps "none" not found'):
             host.config_map("default", "none")
+
+    ask(questions)
+
+
+class _Document(dict[str, Any]):
+    """A document of a review, which is seen to go."""
+
+
+def _fails(host: ClusterHost, name: str) -> weakref.ref[_Document]:
+    document = _Document(a=1)
+    with suppress(HostError):
+        host.config_map("default", name)
+    return weakref.ref(document)
+
+
+def test_an_error_keeps_nothing_of_the_review_that_asked() -> None:
+    """What the loop keeps of a failed request refers to no frame of the caller."""
+
+    def questions(host: ClusterHost, service: Service) -> None:
+        gc.disable()
+        try:
+            assert [None, None] == [_fails(host, name)() for name in ("none", "not a name")]
+        finally:
+            gc.enable()
 
     ask(questions)
 

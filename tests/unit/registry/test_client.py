@@ -60,6 +60,19 @@ def test_a_tag_is_resolved_to_the_digest_of_the_bytes() -> None:
     assert 1 == registry.requests["manifests"]
 
 
+def test_a_closed_client_reads_no_registry_again() -> None:
+    """A review that outlives its server gets an error."""
+    registry = Registry()
+    registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> None:
+        await client.close()
+        await client.manifest(_repository(registry), "v1")
+
+    assert "the client of registries is closed" == _error(registry, work)
+    assert not registry.requests
+
+
 def test_a_tag_is_asked_for_each_time() -> None:
     """A tag may have moved since."""
     registry = Registry()

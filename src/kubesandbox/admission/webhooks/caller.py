@@ -51,9 +51,11 @@ class WebhookCaller:
         self._objects = objects
         self._mapped = dict(mapped or {})
         self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._is_closed = False
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; later calls raise CallError."""
+        self._is_closed = True
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
@@ -104,6 +106,8 @@ class WebhookCaller:
         return parts._replace(netloc=f"{shown}:{port}").geturl(), client.server_name
 
     def _session(self, bundle: str) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise CallError("the server ends")
         found = self._sessions.get(bundle)
         if found is None:
             import aiohttp

@@ -67,7 +67,7 @@ class ImageHost(BrokerHost):
     attestors: Mapping[str, ImageAttestor] = field(default_factory=dict)
     attestations: Mapping[str, ImageAttestation] = field(default_factory=dict)
     credentials: JSONObject | None = None
-    evaluate: Evaluate | None = None
+    evaluate: Callable[[], Evaluate | None] | None = None
     problems: list[str] = field(default_factory=list)
     payloads: dict[tuple[str, str], JSON | StoredArtifact] = field(default_factory=dict)
     built: dict[str, Attestor] = field(default_factory=dict)
@@ -170,11 +170,12 @@ class ImageHost(BrokerHost):
 
     def _built(self, name: str) -> Attestor:
         if name not in self.built:
-            if self.evaluate is None:
+            evaluate = self.evaluate() if self.evaluate is not None else None
+            if evaluate is None:
                 raise EvaluationError("attestors cannot be used here")
             try:
                 trust = Trust(self.broker.trust_root, self.broker.public_key)
-                self.built[name] = self.attestors[name].build(self.evaluate, trust)
+                self.built[name] = self.attestors[name].build(evaluate, trust)
             except VerificationError as error:
                 text = f"attestors.{name}: {error.message}"
                 raise OperandError(text, text) from None  # it is about the policy, and quotes nothing else

@@ -7,6 +7,7 @@ evaluates the validations; `RequiredImages` runs after all policies, because any
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from weakref import WeakMethod
 
 from pyverno.engine.actions.cel.validate import SKIPPED, CelValidation, annotated, exempted, no_exceptions
 from pyverno.engine.cel.images import ImageAttestation, ImageAttestor, ImageHost, verified_images
@@ -64,7 +65,7 @@ class ImageSelection:
             "images": {},
         }
         session = CelSession(run, bindings, self.variables, host=host)
-        host.evaluate = session.evaluate
+        host.evaluate = WeakMethod(session.evaluate)  # the session holds its host
         return session, host
 
     def applies(self, session: CelSession) -> bool:

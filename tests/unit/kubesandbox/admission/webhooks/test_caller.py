@@ -27,6 +27,18 @@ def calling(tmp_path, reply):
     return asyncio.run(main())
 
 
+def test_a_closed_caller_calls_no_webhook_again():
+    """A request that is under way when the server ends fails, and opens no connection that nothing closes."""
+
+    async def main():
+        caller = WebhookCaller(cluster()[1])
+        await caller.close()
+        await caller.call(ClientConfig.of({"url": "https://localhost:1/hook"}), b"{}", timeout=5)
+
+    with pytest.raises(CallError, match="the server ends"):
+        asyncio.run(main())
+
+
 def test_an_answer_is_an_object(tmp_path):
     """The JSON object of the answer is returned as it is."""
     assert {"response": {"allowed": True}} == calling(tmp_path, lambda _: {"response": {"allowed": True}})
