@@ -38,6 +38,12 @@ def _test() -> click.Command:
     return test
 
 
+def _explain() -> click.Command:
+    from pyverno.cli.explain.command import explain
+
+    return explain
+
+
 def _verify() -> click.Command:
     from pyverno.cli.verify.command import verify
 
@@ -131,6 +137,7 @@ def _migrate() -> click.Command:
 COMMANDS: Mapping[str, Row] = {
     "apply": Row(_apply, "Apply policies on resources."),
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
+    "explain": Row(_explain, "Explain why each rule says what it says about a resource."),
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
     "verify": Row(_verify, "Verify the signatures of an image, and show every check."),
     "sandbox": Row(_sandbox, "Run a Kubernetes API server in this process, for kubectl."),

@@ -29,6 +29,7 @@ from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, RULE_KINDS, Family, 
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from pyverno.engine.explain.explanation import Explanation
     from pyverno.engine.imagesource import ImageSource
 
 __all__ = ["CLEANUP_KINDS", "DELETING_KINDS", "Session"]
@@ -151,6 +152,19 @@ class Session:
             if review.resource is not None:
                 current = review.resource
         return _joined(reviews, current)
+
+    def explain(
+        self, manifest: JSONObject, *, operation: Operation | None = None, phases: tuple[Phase, ...] = ADMISSION
+    ) -> tuple[Explanation, ...]:
+        """Explain the review of a manifest: one explanation, or one for each operation of a values file."""
+        found: list[Explanation] = []
+        current: JSON = manifest
+        for own, changes, policies in self._groups(manifest, operation):
+            request = self.request(current if isinstance(current, dict) else manifest, own, changes)
+            found.append(self._engine(policies).explain(request, phases))
+            if found[-1].review.resource is not None:
+                current = found[-1].review.resource
+        return tuple(found)
 
     def deletions(
         self, manifest: JSONObject, kinds: Container[str], *, reports_mismatch: bool = False

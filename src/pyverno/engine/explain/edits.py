@@ -25,7 +25,7 @@ from pyverno.engine.explain.samples import MISSING, alternatives, samples, skele
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass
 
-__all__ = ["Edit", "applied", "candidates"]
+__all__ = ["Edit", "applied", "candidates", "parse_field"]
 
 MAX_CANDIDATES = 400
 _MAX_EXPANDED = 40
@@ -157,7 +157,7 @@ def _of_controls(nodes: Sequence[Node]) -> Iterator[Edit]:
         if not isinstance(node, ControlNode):
             continue
         for field in node.fields:
-            path = _parsed(field)
+            path = parse_field(field)
             name = str(path[-1]) if path else ""
             for value in _CONTROL_VALUES.get(name, ()):
                 yield Edit(path, value)
@@ -170,7 +170,7 @@ def _of_controls(nodes: Sequence[Node]) -> Iterator[Edit]:
             yield Edit(("spec", "template", "spec", "hostPID"), True)
 
 
-def _parsed(text: str) -> FieldPath:
+def parse_field(text: str) -> FieldPath:
     """Return a path as the message of a rule has it: `spec.containers[0].image`."""
     parts: list[str | int] = []
     for found in _PATH.finditer(text):

@@ -12,7 +12,7 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.engine.rule import CompiledRule
-from pyverno.kube.json import JSON
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.resource import Resource
 from pyverno.value import dataclass, field, replace
 
@@ -60,12 +60,20 @@ class Explanation:
 
     def to_json(self) -> JSON:
         """Return the explanation as JSON; fields that are empty are left out."""
-        return {"resource": str(ResourceRef.of(self.review.request.subject)), "rules": [*map(_rule_json, self.rules)]}
+        return {
+            "resource": str(ResourceRef.of(self.review.request.subject)),
+            "rules": [*map(self.rule_json, self.rules)],
+        }
+
+    @staticmethod
+    def rule_json(trace: RuleTrace) -> JSONObject:
+        """Return one rule of the explanation as JSON."""
+        return _rule_json(trace)
 
 
-def _rule_json(trace: RuleTrace) -> JSON:
+def _rule_json(trace: RuleTrace) -> JSONObject:
     info = trace.rule
-    found = {
+    found: JSONObject = {
         "policy": info.policy.key,
         "kind": info.policy.kind,
         "rule": info.name,

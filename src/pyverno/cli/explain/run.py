@@ -1,0 +1,172 @@
+"""One run of `pyverno explain`: read, explain, print, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyverno.cli.apply.load import Inputs, load_inputs, open_session
+from pyverno.cli.apply.options import ApplyOptions, check_options
+from pyverno.cli.errors import report_error, report_warning
+from pyverno.cli.style import Style, style_for
+from pyverno.engine.explain.change import Change
+from pyverno.engine.explain.explanation import Explanation
+from pyverno.engine.explain.nodes import FieldPath, RuleTrace
+from pyverno.engine.request import Operation
+from pyverno.engine.result import ResourceRef, RuleResult, Status
+from pyverno.errors import Location, UsageError
+from pyverno.kube.json import JSON, JSONObject, encode_indent
+from pyverno.kube.yaml.documents import Document
+from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.offline.session import Session
+from pyverno.report.explanation import Line, Places, change_lines, rule_lines
+from pyverno.value import dataclass, field
+
+__all__ = ["ExplainOptions", "run_explain"]
+
+_BAD = (Status.FAIL, Status.ERROR, Status.WARN)
+_TEMPLATES = (("spec", "jobTemplate", "spec", "template"), ("spec", "template"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """The flags of the command; `inputs` are those shared with `apply`, by field."""
+
+    policies: tuple[str, ...]
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    shows_all: bool = False
+    operation: str = "CREATE"
+    output: str = "text"
+    skips_change: bool = False
+    remove_color: bool = False
+
+
+def run_explain(options: ExplainOptions) -> int:
+    """Explain every resource and return the exit code; raises UsageError for flags that cannot be used."""
+    given = ApplyOptions(policies=options.policies, **options.inputs)
+    for text in check_options(given):
+        report_warning(text)
+    inputs = load_inputs(given)
+    session = open_session(inputs)
+    problems = [*inputs.errors, *session.errors]
+    for error in problems:
+        report_error(error)
+    if not session.policies:
+        raise UsageError("no valid policy was given")
+    run = _Run(options, session)
+    for document, manifest in zip(inputs.resources, inputs.manifests, strict=True):
+        run.explain(document, manifest)
+    run.finish()
+    return 1 if problems or run.is_bad or not _is_any(inputs) else 0
+
+
+def _is_any(inputs: Inputs) -> bool:
+    if not inputs.manifests:
+        report_error("no resource was given")
+    return bool(inputs.manifests)
+
+
+class _Run:
+    """Explains one resource after the other and prints it, or collects it for a machine."""
+
+    def __init__(self, options: ExplainOptions, session: Session) -> None:
+        self._options = options
+        self._session = session
+        self._style = style_for(sys.stdout, remove_color=options.remove_color)
+        self._found: list[JSON] = []
+        self._sources = {id(item.policy.info): item.document for item in session.compilation.items if item.policy}
+        self.is_bad = False
+
+    def explain(self, document: Document, manifest: JSONObject) -> None:
+        operation = Operation(self._options.operation)
+        places = Places(document.location, self._rule_place)
+        shown = 0
+        if self._options.output == "text":
+            sys.stdout.write(f"{ResourceRef.of(manifest)}  ({document.location()})\n")
+        for explanation in self._session.explain(manifest, operation=operation):
+            for trace in self._chosen(explanation):
+                shown += 1
+                self._show(explanation, trace, places, manifest)
+        if not shown and self._options.output == "text":
+            sys.stdout.write("  no rule matches (--all shows why)\n")
+
+    def finish(self) -> None:
+        """Print what was collected for a machine."""
+        if self._options.output == "json":
+            sys.stdout.write(encode_indent({"explanations": self._found}) + "\n")
+        elif self._options.output == "yaml":
+            sys.stdout.write(dump_yaml({"explanations": self._found}, sort_keys=False))
+
+    def _chosen(self, explanation: Explanation) -> Iterator[RuleTrace]:
+        wanted = self._options.rules
+        for trace in explanation.rules:
+            info = trace.rule
+            names = (info.name, f"{info.policy.key}/{info.name}", info.policy.key if not info.name else "")
+            if wanted and not any(name in wanted for name in names if name):
+                continue
+            if trace.matched or self._options.shows_all or (wanted and not info.origin):
+                yield trace
+
+    def _show(self, explanation: Explanation, trace: RuleTrace, places: Places, manifest: JSONObject) -> None:
+        failed = next((result for result in trace.results if result.status in _BAD), None)
+        self.is_bad = self.is_bad or failed is not None
+        change = None if failed is None or self._options.skips_change else explanation.change(failed)
+        if self._options.output == "text":
+            self._print(rule_lines(trace, places))
+            if failed is not None and not self._options.skips_change:
+                self._print(change_lines(change, places))
+            return
+        rule = explanation.rule_json(trace)
+        rule["resource"] = str(ResourceRef.of(manifest))
+        for name, location in (("location", places.of_rule(trace, ())), ("resourceLocation", places.of_object(()))):
+            rule[name] = None if location is None else str(location)
+        rule["change"] = None if change is None else _change_json(change, failed)
+        self._found.append(rule)
+
+    def _print(self, lines: Iterator[Line]) -> None:
+        style: Style = self._style
+        for line in lines:
+            text = line.text
+            if line.word:
+                painted = style.result(line.word)
+                text = painted.replace(line.word, text, 1) if painted != line.word else text
+            place = f"  ({line.place})" if line.place is not None and line.place.line else ""
+            sys.stdout.write(f"{'  ' * (line.depth + 1)}{text}{place}\n")
+
+    def _rule_place(self, trace: RuleTrace, place: FieldPath) -> Location | None:
+        document = self._sources.get(id(trace.rule.policy))
+        if document is None:
+            return None
+        root = _rule_path(document.value, trace)
+        if not place and not root:
+            return trace.rule.location
+        return document.location((*root, *_without_template(place, is_copy=bool(trace.rule.origin))))
+
+
+def _rule_path(policy: JSON, trace: RuleTrace) -> FieldPath:
+    """Return the path of a rule in its document; () for policies that are one rule."""
+    spec = policy.get("spec") if isinstance(policy, dict) else None
+    rules = spec.get("rules") if isinstance(spec, dict) else None
+    names = [rule.get("name") if isinstance(rule, dict) else None for rule in rules] if isinstance(rules, list) else []
+    name = trace.rule.origin or trace.rule.name
+    return ("spec", "rules", names.index(name)) if name in names else ()
+
+
+def _without_template(place: FieldPath, *, is_copy: bool) -> FieldPath:
+    """Return the place in the rule as written, of a place in its copy for kinds that create Pods."""
+    if is_copy:
+        for template in _TEMPLATES:
+            for start in range(len(place) - len(template) + 1):
+                if place[start : start + len(template)] == template:
+                    return (*place[:start], *place[start + len(template) :])
+    return place
+
+
+def _change_json(change: Change, failed: RuleResult | None) -> JSON:
+    return {
+        "from": failed.status.value if failed is not None else "",
+        "to": change.status.value,
+        "patch": [*change.patch],
+    }
