@@ -4,8 +4,9 @@
 
 `src/pyverno/kube/data/schemas.json.xz` holds the complete schemas of all versions, without descriptions;
 `merge_keys.json` holds the list merge keys of all kinds (each from the newest version that has it), which is all that
-patching needs; `descriptions.json.xz` holds the texts that explain types and fields. The same package
-always gives the same bytes. `--check` writes nothing and fails when the files differ.
+patching needs; `fields.txt` holds the names of the fields of all kinds in any version, which linting needs;
+`descriptions.json.xz` holds the texts that explain types and fields. The same package always gives the same bytes.
+`--check` writes nothing and fails when the files differ.
 """
 
 from __future__ import annotations
@@ -166,6 +167,49 @@ def build_merge_keys(versions: dict[str, Definitions]) -> bytes:
     return (dump({"kinds": kinds, "types": slim}) + "\n").encode()
 
 
+def field_type(schema: dict[str, Any]) -> str:
+    """The type of a field as `fields.txt` writes it: a definition, `*` for anything, `[` before that of elements."""
+    if isinstance(schema.get("items"), dict):
+        return "[" + field_type(schema["items"])
+    if reference(schema):
+        return reference(schema)
+    declared = schema.get("type")
+    kinds = {declared} if isinstance(declared, str) else set(declared or ())
+    return "*" if "object" in kinds or not kinds else ""
+
+
+def build_fields(versions: dict[str, Definitions]) -> bytes:
+    """A line for each kind with the number of its type, a blank line, and a line for each type with its fields.
+
+    A type has the fields of all versions; the newest version gives the type of a field (see `field_type`).
+    """
+    fields: dict[str, dict[str, str]] = {}
+    kinds: dict[str, str] = {}
+    for version in VERSIONS:
+        for name, body in versions[version].items():
+            if body.get("properties"):
+                found = {field: field_type(schema) for field, schema in body["properties"].items()}
+                fields.setdefault(name, {}).update(found)
+            listed = body.get("x-kubernetes-group-version-kind", ())
+            if len(listed) == 1:
+                kinds["/".join((listed[0]["group"], listed[0]["version"], listed[0]["kind"]))] = name
+    names = sorted(fields)
+    numbers = {name: number for number, name in enumerate(names)}
+
+    def number(declared: str) -> int | str:
+        bare = declared.lstrip("[")
+        # a definition without fields is a text, a number, or anything
+        inner = numbers.get(bare, "*" if bare.endswith((".JSON", ".RawExtension", ".FieldsV1", "*")) else "")
+        return inner if bare == declared else f"[{inner}"
+
+    def line(fields: dict[str, str]) -> str:
+        found = ((field, number(declared)) for field, declared in sorted(fields.items()))
+        return " ".join(f"{field}={written}" if written != "" else field for field, written in found)
+
+    known = [f"{kind} {numbers[name]}" for kind, name in sorted(kinds.items()) if name in numbers]
+    return "\n".join((*known, "", *(line(fields[name]) for name in names), "")).encode()
+
+
 def dump(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
@@ -180,6 +224,7 @@ def main() -> int:
     files = {
         "schemas.json.xz": build_schemas(versions),
         "merge_keys.json": build_merge_keys(versions),
+        "fields.txt": build_fields(versions),
         "descriptions.json.xz": build_descriptions(versions),
     }
     stale = [name for name, content in files.items() if not is_current(DATA / name, content)]

@@ -16,6 +16,7 @@ from scripts.reference_pages.controller_flags import controller_flags
 from scripts.reference_pages.error_codes import error_codes
 from scripts.reference_pages.functions import functions
 from scripts.reference_pages.limits import limits
+from scripts.reference_pages.lints import lints
 from scripts.reference_pages.markdown import page
 from scripts.reference_pages.metrics import metrics
 from scripts.reference_pages.operators import operators
@@ -36,6 +37,7 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "jmespath-functions.md": ("functions of expressions", functions),
     "cel-libraries.md": ("functions of CEL expressions by library", cel_libraries),
     "pod-security.md": ("controls of the Pod Security Standards by version", pod_security),
+    "lints.md": ("checks of `pyverno lint`", lints),
     "command-line.md": ("commands and flags", commands),
     "controllers.md": ("flags of the controllers", controller_flags),
     "metrics.md": ("metrics of the controllers", metrics),

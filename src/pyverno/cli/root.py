@@ -32,6 +32,12 @@ def _apply() -> click.Command:
     return apply
 
 
+def _lint() -> click.Command:
+    from pyverno.cli.lint.command import lint
+
+    return lint
+
+
 def _test() -> click.Command:
     from pyverno.cli.test.command import test
 
@@ -136,6 +142,7 @@ def _migrate() -> click.Command:
 
 COMMANDS: Mapping[str, Row] = {
     "apply": Row(_apply, "Apply policies on resources."),
+    "lint": Row(_lint, "Find mistakes in policies that Kyverno accepts."),
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
     "explain": Row(_explain, "Explain why each rule says what it says about a resource."),
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),

@@ -45,6 +45,7 @@ __all__ = [
     "custom_schemas",
     "kinds_to_check",
     "known_schemas",
+    "matched_kinds",
 ]
 
 AnyPolicy: TypeAlias = ClusterPolicy | ValidatingAdmissionPolicy | MutatingAdmissionPolicy | CelPolicy
@@ -242,7 +243,7 @@ def _rule_subject(policy: ClusterPolicy, rule: Rule, cel: Cel, schemas: Schemas,
     environment = kubernetes_environment(version).extended(OR_VALUE)
     kind = cel.param_kind or {}
     return _Subject(
-        _matched_kinds(rule.match.kinds(), schemas.kinds),
+        matched_kinds(rule.match.kinds(), schemas.kinds),
         CelCompiler(environment, Parser(policy.document), names=AUTHORIZER_NAMES).environment,
         cel.variables,
         (
@@ -254,7 +255,7 @@ def _rule_subject(policy: ClusterPolicy, rule: Rule, cel: Cel, schemas: Schemas,
     )
 
 
-def _matched_kinds(written: Iterable[str], kinds: KindTable) -> tuple[GVK, ...]:
+def matched_kinds(written: Iterable[str], kinds: KindTable) -> tuple[GVK, ...]:
     """Return the kinds that a rule names without wildcards and subresources; of a bare kind every version."""
     selectors = [parse_kind_selector(text) for text in written]
     plain = [each for each in selectors if not each.has_wildcard and not each.subresource]

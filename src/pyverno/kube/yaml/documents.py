@@ -21,7 +21,7 @@ from pyverno.value import dataclass, field
 if TYPE_CHECKING:
     from pyverno.kube.yaml.events import Position
 
-__all__ = ["MAX_BYTES", "Document", "expand_lists", "load_documents"]
+__all__ = ["MAX_BYTES", "Document", "expand_lists", "find_value", "load_documents"]
 
 MAX_BYTES: Final = 512 * 1024 * 1024
 """Size of the largest source that is read, in bytes."""
@@ -76,6 +76,25 @@ class _Source:
         line, column = (node.key_line, node.key_column) if key else (node.line, node.column)
         return self.line + line - 1, column
 
+    def index(self, path: Path, value: JSON, offset: int | None, *, key: bool = False) -> int:
+        """Index in the stream's text of a node, of its key, or of the character at `offset` of a text."""
+        line, column = self.place(path, key=key)
+        start = self.start
+        for _ in range(line - self.line):
+            start = self.text.find("\n", start) + 1
+        start += column - 1
+        if key or offset is None or not isinstance(value, str):
+            return start
+        from pyverno.kube.yaml.characters import find_character
+
+        found = find_character(self.text[self.start : self.end], start - self.start, value, offset)
+        return start if found is None else self.start + found
+
+    def character(self, path: Path, value: JSON, offset: int) -> tuple[int, int]:
+        """Line in the stream and column of a character of a text, counted from 1."""
+        at = self.index(path, value, offset)
+        return self.line + self.text.count("\n", self.start, at), at - self.text.rfind("\n", 0, at)
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -110,6 +129,44 @@ class Document:
         if source is None:
             return Location(self.file, self.line, 1)
         return Location.later(self.file, partial(source.place, self._prefix + path, key=key))
+
+    def character(self, path: Path, offset: int) -> Location:
+        """Where the character at `offset` of the text at `path` stands: also in blocks, folded and quoted texts.
+
+        >>> document = load_documents("a:\\n  b: |\\n    one\\n    two\\n", file="x.yaml")[0]
+        >>> str(document.character(("a", "b"), 5))
+        'x.yaml:4:6'
+        """
+        source = self._source
+        if source is None:
+            return Location(self.file, self.line, 1)
+        find = partial(source.character, self._prefix + path, find_value(self.value, path), offset)
+        return Location.later(self.file, find)
+
+    @property
+    def text(self) -> str | None:
+        """The text of the whole stream that the document was read from; None when it was not read from a text."""
+        return None if self._source is None else self._source.text
+
+    def text_index(self, path: Path, offset: int | None = None, *, key: bool = False) -> int:
+        """Return the index in `text` of the node at `path`, of its key, or of a character of its value."""
+        if self._source is None:
+            return 0
+        return self._source.index(self._prefix + path, find_value(self.value, path), offset, key=key)
+
+
+def find_value(value: JSON, path: Path) -> JSON:
+    """Return the value at a path, None where there is none.
+
+    >>> find_value({"a": ["b"]}, ("a", 0))
+    'b'
+    """
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
 
 
 def load_documents(

@@ -1,0 +1,179 @@
+"""One run of `pyverno lint`: read, lint, fix, print, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pyverno.cli.errors import report_error
+from pyverno.cli.lint.output import print_diagnostics, print_explanation, print_list
+from pyverno.compiler.compile import compile_documents
+from pyverno.compiler.lints.fixes import fix_text
+from pyverno.compiler.lints.lint import Diagnostic, Severity
+from pyverno.compiler.lints.registry import INVALID, LINTS, UNREADABLE, find_lint
+from pyverno.compiler.lints.run import is_selected, lint_documents
+from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError
+from pyverno.kube.json import JSONObject
+from pyverno.offline.files import STDIN, load_files
+from pyverno.offline.policies import load_policy_documents
+from pyverno.policy.kinds import KNOWN_KINDS
+from pyverno.policy.schema import suggestion
+from pyverno.value import dataclass
+
+__all__ = ["LintOptions", "run_lint"]
+
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOptions:
+    """All flags of the command; `output` is another spelling of `format`."""
+
+    policies: tuple[str, ...] = ()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    crds: tuple[str, ...] = ()
+    fix: bool = False
+    format: str = "text"
+    output: str = ""
+    quiet: bool = False
+    explain: str = ""
+    lists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The findings of a run, what could not be read, and how many documents were looked at."""
+
+    found: tuple[Diagnostic, ...]
+    errors: tuple[PyvernoError, ...]
+    documents: int
+
+
+def run_lint(options: LintOptions) -> int:
+    """Run the command; returns 0 without findings, 1 with findings, 2 where an input cannot be used."""
+    try:
+        if options.lists:
+            print_list(sys.stdout)
+            return 0
+        if options.explain:
+            print_explanation(_lint_named(options.explain), sys.stdout)
+            return 0
+        return _run(options)
+    except UsageError as error:
+        report_error(error)
+        return 2
+
+
+def _lint_named(word: str) -> str:
+    lint = find_lint(word)
+    if lint is None:
+        raise UsageError(f"there is no check `{word}`{suggestion(word, _names())}")
+    return lint.code
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(name for lint in LINTS for name in (lint.code, lint.name))
+
+
+def _run(options: LintOptions) -> int:
+    _check_options(options)
+    outcome = _lint(options)
+    fixed = 0
+    if options.fix:
+        for _ in range(_ROUNDS):
+            made = _fix_files(outcome.found)
+            fixed += made
+            if not made:
+                break
+            outcome = _lint(options)
+    for error in outcome.errors:
+        report_error(error)
+    style = options.output or options.format
+    print_diagnostics(
+        outcome.found, sys.stdout, style=style, quiet=options.quiet, documents=outcome.documents, fixed=fixed
+    )
+    if outcome.errors:
+        return 2
+    return 1 if outcome.found else 0
+
+
+def _check_options(options: LintOptions) -> None:
+    if not options.policies:
+        raise UsageError("name the files or folders of the policies to lint, or `-` for stdin")
+    if options.fix and STDIN in options.policies:
+        raise UsageError("--fix changes files; it cannot be used with `-`")
+    known = (UNREADABLE, INVALID, *(lint.code for lint in LINTS))
+    for word in (*options.select, *options.ignore):
+        if not any(code.startswith(word.upper()) for code in known):
+            raise UsageError(f"no check has a code that begins with `{word}`{suggestion(word, known)}")
+
+
+def _lint(options: LintOptions) -> _Outcome:
+    loaded = load_policy_documents(options.policies)
+    crds = _definitions(options.crds)
+    if not loaded.documents and not loaded.errors:
+        raise UsageError("there is no policy to lint in " + ", ".join(f"`{each}`" for each in options.policies))
+    compilation = compile_documents(loaded.documents)
+    unreadable = [each for each in loaded.errors if isinstance(each, DocumentError)]
+    found = [_of_error(each, UNREADABLE, "unreadable-document") for each in unreadable]
+    for item in compilation.items:
+        found += [_of_error(each, INVALID, "invalid-policy") for each in item.errors]
+    kinds = KNOWN_KINDS.with_crds(crds) if crds else KNOWN_KINDS
+    selected = [each for each in found if is_selected(each.code, options.select, options.ignore)]
+    linted = lint_documents(compilation.items, kinds=kinds, crds=crds, select=options.select, ignore=options.ignore)
+    ordered = sorted(
+        (*selected, *linted), key=lambda each: (each.location.file, each.location.line, each.location.column)
+    )
+    return _Outcome(tuple(ordered), tuple(loaded.errors), len(loaded.documents))
+
+
+def _definitions(files: Sequence[str]) -> list[JSONObject]:
+    if not files:
+        return []
+    loaded = load_files(files)
+    if loaded.errors:
+        raise UsageError(str(loaded.errors[0]))
+    found = [
+        document.value
+        for document in loaded.documents
+        if isinstance(document.value, dict) and document.value.get("kind") == "CustomResourceDefinition"
+    ]
+    if not found:
+        raise UsageError("the files of --crd hold no CustomResourceDefinition")
+    return found
+
+
+def _of_error(error: PyvernoError, code: str, name: str) -> Diagnostic:
+    text = f"{error.path}: {error.message}" if error.path else error.message
+    return Diagnostic(code, name, Severity.ERROR, text, error.location or NOWHERE)
+
+
+def _fix_files(found: Iterable[Diagnostic]) -> int:
+    """Write the fixes of findings into their files; returns how many were made."""
+    by_file: dict[str, list[Diagnostic]] = {}
+    for each in found:
+        if each.edit is not None and each.document is not None:
+            by_file.setdefault(each.document.file, []).append(each)
+    return sum(_fix_file(Path(file), diagnostics) for file, diagnostics in by_file.items() if Path(file).is_file())
+
+
+def _fix_file(path: Path, found: Sequence[Diagnostic]) -> int:
+    try:
+        text = path.read_bytes().decode()
+        fixed, made = fix_text(text, found)
+        if made:
+            new = path.with_name(f".{path.name}.new")
+            mode = path.stat().st_mode & 0o777
+            new.unlink(missing_ok=True)
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(fixed.encode())
+            new.chmod(mode)
+            new.replace(path)
+    except UnicodeDecodeError:
+        return 0  # the positions are those of another text; the finding stays
+    except OSError as error:
+        raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+    return made

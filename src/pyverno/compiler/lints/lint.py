@@ -1,0 +1,146 @@
+"""What a lint is, what it sees and what it reports.
+
+A check yields problems at paths of one document; `run` turns them into diagnostics with code, severity and place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from pyverno.compiler.lints.fields import FieldTable
+from pyverno.errors import Location
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
+from pyverno.kube.yaml.documents import Document
+from pyverno.policy.schema import Path, path_text
+from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.policy.decode import AnyPolicy
+
+__all__ = ["Check", "Diagnostic", "Edit", "Lint", "Problem", "Severity", "Subject", "Workspace"]
+
+
+class Severity(StrEnum):
+    """How bad a finding is: `error` for what cannot work, `warning` for what is probably not meant."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A fix: at a path, and at an offset of its text, `old` becomes `new`; with `key` in the name of the field."""
+
+    path: Path
+    old: str
+    new: str
+    offset: int = 0
+    key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a check found; `offset` is the character of the text at `path`, `key` points at the field's name."""
+
+    path: Path
+    message: str
+    offset: int | None = None
+    key: bool = False
+    edit: Edit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One decoded document."""
+
+    document: Document
+    written: AnyPolicy
+
+    @property
+    def name(self) -> str:
+        """The kind and name that people know the document by.
+
+        `Policy/namespace/name` for a document with a namespace.
+        """
+        written = self.written
+        return "/".join((written.kind, *((written.namespace,) if written.namespace else ()), written.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Everything that is linted together, and what is known of kinds; `crds` are those that were given."""
+
+    subjects: tuple[Subject, ...]
+    kinds: KindTable
+    fields: Callable[[], FieldTable]
+    crds: tuple[JSONObject, ...] = ()
+    memo: dict[str, object] = field(default_factory=dict, compare=False)
+
+
+Check = Callable[[Subject, Workspace], Iterator[Problem]]
+"""Yields what is wrong with one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lint:
+    """A row of the registry; `words` are texts of which a document has one where the lint can find anything.
+
+    `load` imports the module of the check: its function `check`, and its docstring.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    load: Callable[[], ModuleType]
+    words: tuple[str, ...] = ()
+    is_fixable: bool = False
+
+    @property
+    def check(self) -> Check:
+        """The check."""
+        found: Check = self.load().check
+        return found
+
+    @property
+    def documentation(self) -> str:
+        """The text of the reference, the summary in its first line."""
+        return (self.load().__doc__ or "").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding with its place; `subject` is the kind and name of the policy, `edit` its fix if there is one."""
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    location: Location
+    path: Path = ()
+    subject: str = ""
+    document: Document | None = field(default=None, compare=False, repr=False)
+    edit: Edit | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.code} {self.message}"
+
+    def to_json(self) -> Mapping[str, object]:
+        """Return the finding as an object; empty parts are left out."""
+        where = self.location
+        item = {
+            "code": self.code,
+            "name": self.name,
+            "severity": str(self.severity),
+            "message": self.message,
+            "file": where.file,
+            "line": where.line,
+            "column": where.column,
+            "path": path_text(self.path),
+            "policy": self.subject,
+            "fixable": self.edit is not None,
+        }
+        return {key: value for key, value in item.items() if value != ""}

@@ -1,0 +1,132 @@
+"""The table of lints. A code is `PV` and three digits; the first digit is the topic.
+
+    PV0  documents that are no valid policies       PV1  names of kinds, resources, fields and policies
+    PV2  variables and functions                    PV3  patterns
+    PV4  logic
+
+To add a lint, write its module and its row here.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from pyverno.compiler.lints.lint import Lint, Severity
+
+__all__ = ["INVALID", "LINTS", "UNREADABLE", "find_lint"]
+
+UNREADABLE = "PV001"
+"""The code of files that are not YAML."""
+
+INVALID = "PV002"
+"""The code of documents that are no valid policies."""
+
+
+def _unknown_kind() -> ModuleType:
+    from pyverno.compiler.lints.checks import unknown_kind
+
+    return unknown_kind
+
+
+def _unknown_resource() -> ModuleType:
+    from pyverno.compiler.lints.checks import unknown_resource
+
+    return unknown_resource
+
+
+def _unknown_policy() -> ModuleType:
+    from pyverno.compiler.lints.checks import unknown_policy
+
+    return unknown_policy
+
+
+def _unknown_field() -> ModuleType:
+    from pyverno.compiler.lints.checks import unknown_field
+
+    return unknown_field
+
+
+def _unknown_cel_field() -> ModuleType:
+    from pyverno.compiler.lints.checks import unknown_cel_field
+
+    return unknown_cel_field
+
+
+def _unclosed_variable() -> ModuleType:
+    from pyverno.compiler.lints.checks import unclosed_variable
+
+    return unclosed_variable
+
+
+def _unknown_function() -> ModuleType:
+    from pyverno.compiler.lints.checks import unknown_function
+
+    return unknown_function
+
+
+def _malformed_anchor() -> ModuleType:
+    from pyverno.compiler.lints.checks import malformed_anchor
+
+    return malformed_anchor
+
+
+def _literal_operator() -> ModuleType:
+    from pyverno.compiler.lints.checks import literal_operator
+
+    return literal_operator
+
+
+def _never_matches() -> ModuleType:
+    from pyverno.compiler.lints.checks import never_matches
+
+    return never_matches
+
+
+def _constant_condition() -> ModuleType:
+    from pyverno.compiler.lints.checks import constant_condition
+
+    return constant_condition
+
+
+def _shadowed_rule() -> ModuleType:
+    from pyverno.compiler.lints.checks import shadowed_rule
+
+    return shadowed_rule
+
+
+def _contradicting_rules() -> ModuleType:
+    from pyverno.compiler.lints.checks import contradicting_rules
+
+    return contradicting_rules
+
+
+_OPERATORS = ("=", "||", "&&", "<", ">")
+_PATTERNS = ("pattern", "Pattern", "patchStrategicMerge")
+_CEL = ("expression", "Expression")
+_EXCEPTIONS = ("PolicyException", "Binding")
+
+LINTS: tuple[Lint, ...] = (
+    Lint("PV101", "unknown-kind", Severity.ERROR, _unknown_kind, ("kinds",), is_fixable=True),
+    Lint("PV102", "unknown-resource", Severity.ERROR, _unknown_resource, ("esourceRules",), is_fixable=True),
+    Lint("PV103", "unknown-policy", Severity.ERROR, _unknown_policy, _EXCEPTIONS),
+    Lint("PV104", "unknown-field", Severity.ERROR, _unknown_field, _PATTERNS, is_fixable=True),
+    Lint("PV105", "unknown-cel-field", Severity.ERROR, _unknown_cel_field, _CEL),
+    Lint("PV201", "unclosed-variable", Severity.ERROR, _unclosed_variable, ("{{", "}}")),
+    Lint("PV202", "unknown-function", Severity.ERROR, _unknown_function, ("{{", "jmesPath", "list:")),
+    Lint("PV301", "malformed-anchor", Severity.ERROR, _malformed_anchor, _PATTERNS, is_fixable=True),
+    Lint("PV302", "literal-operator", Severity.WARNING, _literal_operator, _OPERATORS, is_fixable=True),
+    Lint("PV401", "never-matches", Severity.WARNING, _never_matches, ("match", "Rules")),
+    Lint("PV402", "constant-condition", Severity.WARNING, _constant_condition, ("onditions",), is_fixable=True),
+    Lint("PV403", "shadowed-rule", Severity.WARNING, _shadowed_rule, ("rules", "validations")),
+    Lint("PV404", "contradicting-rules", Severity.WARNING, _contradicting_rules, _PATTERNS),
+)
+"""Every lint, in the order of the codes."""
+
+
+def find_lint(word: str) -> Lint | None:
+    """Return the lint of a code or name, None where there is none.
+
+    >>> find_lint("pv101").name, find_lint("unknown-kind").code
+    ('unknown-kind', 'PV101')
+    """
+    return next((lint for lint in LINTS if word.casefold() in (lint.code.casefold(), lint.name)), None)

@@ -1,0 +1,72 @@
+"""The parts of rules that several lints look at: patterns, overlays, and texts with their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyverno.kube.json import JSON
+from pyverno.policy.mutate import Mutate, MutateForeach
+from pyverno.policy.rule import Rule
+from pyverno.policy.schema import Path
+from pyverno.policy.validate import Validate, ValidateForeach
+
+__all__ = ["leaves", "maps", "overlays", "patterns", "texts"]
+
+
+def patterns(rule: Rule) -> Iterator[tuple[JSON, Path, bool]]:
+    """Yield the patterns of a rule that validates with their paths, and whether they are those of the object itself."""
+    if isinstance(rule.action, Validate):
+        yield from _patterns(rule.action, is_object=True)
+
+
+def _patterns(block: Validate | ValidateForeach, *, is_object: bool) -> Iterator[tuple[JSON, Path, bool]]:
+    if block.pattern is not None:
+        yield block.pattern, (*block.path, "pattern"), is_object
+    if isinstance(block.any_pattern, list):
+        for index, pattern in enumerate(block.any_pattern):
+            yield pattern, (*block.path, "anyPattern", index), is_object
+    for entry in block.foreach:
+        yield from _patterns(entry, is_object=False)
+
+
+def overlays(rule: Rule) -> Iterator[tuple[JSON, Path, bool]]:
+    """Yield the strategic merge patches of a rule with their paths, and whether they patch the matched object."""
+    if isinstance(rule.action, Mutate):
+        yield from _overlays(rule.action, is_object=rule.action.targets is None)
+
+
+def _overlays(block: Mutate | MutateForeach, *, is_object: bool) -> Iterator[tuple[JSON, Path, bool]]:
+    if block.patch_strategic_merge is not None:
+        yield block.patch_strategic_merge, (*block.path, "patchStrategicMerge"), is_object
+    for entry in block.foreach:
+        yield from _overlays(entry, is_object=is_object)
+
+
+def maps(value: JSON, path: Path) -> Iterator[tuple[dict[str, JSON], Path]]:
+    """Yield every map of a document with its path, in document order; does not recurse."""
+    pending: list[tuple[JSON, Path]] = [(value, path)]
+    while pending:
+        current, place = pending.pop()
+        if isinstance(current, dict):
+            yield current, place
+            pending.extend((member, (*place, key)) for key, member in reversed(current.items()))
+        elif isinstance(current, list):
+            pending.extend((current[index], (*place, index)) for index in reversed(range(len(current))))
+
+
+def leaves(value: JSON, path: Path) -> Iterator[tuple[JSON, Path]]:
+    """Yield every value that is neither a map nor a list with its path, in document order."""
+    pending: list[tuple[JSON, Path]] = [(value, path)]
+    while pending:
+        current, place = pending.pop()
+        if isinstance(current, dict):
+            pending.extend((member, (*place, key)) for key, member in reversed(current.items()))
+        elif isinstance(current, list):
+            pending.extend((current[index], (*place, index)) for index in reversed(range(len(current))))
+        else:
+            yield current, place
+
+
+def texts(value: JSON, path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield every text of a document with its path, in document order; names of fields are left out."""
+    yield from ((leaf, place) for leaf, place in leaves(value, path) if isinstance(leaf, str))
