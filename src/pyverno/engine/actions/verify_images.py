@@ -1,8 +1,8 @@
 """`verifyImages`: signatures and attestations of the images of an object, and their digests.
 
 `VerifyImages` runs where objects are changed: it verifies, pins digests, and records what it found in an annotation.
-`ImagesCheck` runs where objects are validated, and demands both. An error of a registry is an ERROR, never a pass and
-never "no signature".
+`ImagesCheck` runs where objects are validated, and demands digests and verified images: those of the same review, or
+else it verifies itself. An error of a registry is an ERROR, never a pass and never "no signature".
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ class VerifyImages(SkippedByException):
                     _note(statuses, named, status)
         if not matched:
             return ()
+        run.runtime.memory[_memory_key(run, self.rule)] = statuses
         resource = with_statuses(resource, _policy_key(run), self.rule, statuses)
         if resource is run.resource:
             return verdicts
@@ -134,7 +135,7 @@ class VerifyImages(SkippedByException):
 
 @dataclass(frozen=True, slots=True)
 class ImagesCheck(SkippedByException):
-    """Demands the digests of images, and that `VerifyImages` of the same rule recorded that it verified them."""
+    """Demands the digests of images, and that they are verified."""
 
     rule: str
     blocks: tuple[ImageBlock, ...]
@@ -149,7 +150,7 @@ class ImagesCheck(SkippedByException):
             images = _images(run, resource, self.extractors)
         except ValueSyntaxError as error:
             return (_unreadable(error),)
-        statuses = read_statuses(resource, _policy_key(run), self.rule)
+        statuses = self._statuses(run, resource, images)
         skipped: list[str] = []
         passed = 0
         for block in self.blocks:
@@ -171,6 +172,28 @@ class ImagesCheck(SkippedByException):
         if passed:
             return (Verdict(Status.PASS, f"image verified, skipped images: {listed}"),)
         return (Verdict(Status.SKIP, f"image skipped, skipped images: {listed}"),)
+
+    def _statuses(self, run: Run, resource: JSONObject, images: Sequence[ImageInfo]) -> Mapping[str, ImageStatus]:
+        """Return what is known of the images: found in this review, or else verified now.
+
+        The annotation of the object proves nothing, because a request may bring it along: it is read only where nothing
+        is admitted, in scans and for objects that go.
+        """
+        if run.request.is_background or run.is_delete:
+            return read_statuses(resource, _policy_key(run), self.rule)
+        known: Mapping[str, ImageStatus] = run.runtime.memory.get(_memory_key(run, self.rule)) or {}
+        statuses = dict(known)
+        recorded = _recorded_before(run, self.rule)
+        for block in self.blocks:
+            for image in images:
+                if image.reference in known or not block.selects(image):
+                    continue
+                status = recorded.get(image.reference)
+                if status not in (ImageStatus.PASS, ImageStatus.SKIP) or not _is_unchanged(run, image):
+                    _, status = _BlockAtWork(self.rule, block, image, run).judge()
+                if status is not None:
+                    _note(statuses, image.reference, status)
+        return statuses
 
 
 class _BlockAtWork:
@@ -357,6 +380,10 @@ def _unreadable(error: ValueSyntaxError) -> Verdict:
 def _policy_key(run: Run) -> str:
     policy = run.rule.info.policy
     return f"{policy.namespace}/{policy.name}"
+
+
+def _memory_key(run: Run, rule: str) -> tuple[str, str, str]:
+    return ("verified images of a rule", _policy_key(run), rule)
 
 
 def _recorded_before(run: Run, rule: str) -> Mapping[str, ImageStatus]:

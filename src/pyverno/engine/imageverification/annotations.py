@@ -1,7 +1,8 @@
-"""Annotations in which the mutating webhook tells the validating one which images it verified.
+"""Annotations that record which images a rule verified.
 
-Only the scoped annotation is trusted, and of it only the part that belongs to the rule that asks: what one policy found
-never satisfies another. A rule replaces its part as a whole, so that what a request brings along does not count.
+They are for people, for scans, and for updates that leave an image as it was. Admission never believes the annotation
+of a request: a rule replaces its part as a whole, and the validating webhook verifies for itself. What one policy found
+never satisfies another.
 """
 
 from __future__ import annotations

@@ -203,6 +203,66 @@ def test_what_another_policy_found_does_not_count(stage: ImageStage) -> None:
     assert [("fail", f"unverified image {image}")] == _said(stage.review(stage.policy(), pod=pod, phases=VALIDATING))
 
 
+def _forged(stage: ImageStage, image: str, rule: str = "check") -> JSONObject:
+    recorded = {"version": 1, "policies": {"/signed": {rule: {image: "pass"}}}}
+    return {SCOPED_ANNOTATION: json.dumps(recorded)}
+
+
+@pytest.mark.parametrize("tag", ["", ":v1"])
+def test_a_forged_record_admits_nothing_where_the_mutating_webhook_was_away(stage: ImageStage, tag: str) -> None:
+    """The validating webhook alone verifies for itself, whatever the object says."""
+    digest = stage.push()
+    image = f"{stage.registry.host}/team/app@{digest}"
+    pod = stage.pod(f"{stage.registry.host}/team/app{tag}@{digest}", annotations=_forged(stage, image))
+    review = stage.review(stage.policy(), pod=pod, phases=VALIDATING)
+    assert (False, [("fail", f"unverified image {image}")]) == (review.decision.allowed, _said(review))
+
+
+def test_a_signed_image_needs_no_record(stage: ImageStage) -> None:
+    """A webhook of somebody else that removes the annotation changes nothing."""
+    digest = stage.push()
+    stage.sign(digest)
+    review = stage.review(stage.policy(), f"{stage.image()}@{digest}", phases=VALIDATING)
+    assert (True, [("pass", "image verified")]) == (review.decision.allowed, _said(review))
+
+
+def test_a_forged_record_of_a_template_admits_nothing(stage: ImageStage) -> None:
+    """Rules for controllers of Pods read no record either."""
+    digest = stage.push()
+    image = f"{stage.registry.host}/team/app@{digest}"
+    spec = stage.pod(f"{stage.image()}@{digest}")["spec"]
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "app", "namespace": "default", "annotations": _forged(stage, image, "autogen-check")},
+        "spec": {"template": {"metadata": {}, "spec": spec}},
+    }
+    found = []
+    for signs in (False, True):
+        if signs:
+            stage.sign(digest)
+        review = stage.review(stage.policy(useCache=False), pod=deployment, phases=VALIDATING)
+        found.append((review.decision.allowed, [(each.rule_name, each.message) for each in review.results]))
+    assert [
+        (False, [("autogen-check", f"unverified image {image}")]),
+        (True, [("autogen-check", "image verified")]),
+    ] == found
+
+
+def test_a_registry_that_fails_in_the_second_phase_admits_nothing(stage: ImageStage) -> None:
+    """What cannot be verified is not verified."""
+    digest = stage.push()
+    stage.sign(digest)
+
+    async def refuse(_: web.Request) -> web.StreamResponse | None:
+        return web.json_response({}, status=403)
+
+    stage.registry.fault = refuse
+    image = f"{stage.registry.host}/team/app@{digest}"
+    pod = stage.pod(f"{stage.image()}@{digest}", annotations=_forged(stage, image))
+    assert not stage.review(stage.policy(), pod=pod, phases=VALIDATING).decision.allowed
+
+
 def test_an_image_without_a_digest_fails_where_one_is_demanded(stage: ImageStage) -> None:
     """verifyDigest looks at the object."""
     found = _said(stage.review(stage.policy(), phases=VALIDATING))

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from pyverno.engine.engine import Review
+from pyverno.engine.phases import VALIDATING
 from pyverno.kube.json import JSONObject
 from tests.authority.notary import COSE, JWS, NotarySigner
 from tests.support.images import SIMPLE, ImageStage, image_stage
@@ -286,3 +287,17 @@ def test_signatures_may_be_elsewhere_behind_a_prefix(stage: ImageStage) -> None:
         policy = _policy(stage, attestors=[{"name": "key", "cosign": cosign}])
         found.append(stage.review(policy, image).decision.allowed)
     assert [True, False] == found
+
+
+def test_a_policy_of_a_namespace_believes_no_annotation(stage: ImageStage) -> None:
+    """It verifies where it judges; what an object says of itself proves nothing."""
+    digest = stage.push()
+    image = f"{stage.image()}@{digest}"
+    policy = _policy(stage)
+    policy["kind"] = "NamespacedImageValidatingPolicy"
+    policy["metadata"]["namespace"] = "default"
+    outcome = {"kyverno.io/image-verification-outcomes": json.dumps({"signed": {"status": "pass"}})}
+    pod = stage.pod(image, annotations=outcome)
+    found = [stage.review(policy, pod=pod, phases=VALIDATING).decision.allowed]
+    stage.sign(digest)
+    assert [False, True] == [*found, stage.review(policy, pod=pod, phases=VALIDATING).decision.allowed]
