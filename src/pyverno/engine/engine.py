@@ -201,6 +201,24 @@ class Engine:
             request, self.policies, phases, lambda policies, asked: Engine(policies, host).review(asked, phases)
         )
 
+    def blame(self, request: Request, result: RuleResult) -> tuple[str | int, ...] | None:
+        """Return the path of the field that made a rule fail on the object of a request, None when it is not known.
+
+        The rule is evaluated again, so that reviews pay nothing for it. Nothing of this changes a verdict.
+        """
+        from pyverno.engine.blame.find import find_blame  # few front doors show places
+
+        rules = (rule for policy in self.policies.policies for rule in policy.rules if rule.info is result.rule)
+        rule = next(rules, None)
+        if rule is None or request.object is None:
+            return None
+        runtime = Runtime(self.host, Budget(context_bytes=request.settings.context_bytes), request.settings)
+        position = result.detail.position if type(result.detail) is CelDetail else -1
+        try:
+            return find_blame(self._start(rule, request, base_scope(request, runtime), runtime), position)
+        except (PyvernoError, RecursionError):
+            return None  # what failed for lack of facts or time has no field that is at fault
+
     def _ask(self, asked: RuleSequence, course: _Course) -> None:
         """Run rules in order: by their fast verdict where the object alone decides, the others in full."""
         stops, plain, results = asked.stops, course.plain_object, course.results

@@ -192,6 +192,13 @@ class Session:
         policies = tuple(policy for policy in self.policies if policy.info.reads_payloads)
         return self._engine(policies).review(Request.from_payload(document), (*VALIDATING, *DELETING))
 
+    def blame(self, document: JSON, result: RuleResult, *, is_payload: bool = False) -> tuple[str | int, ...] | None:
+        """Return the path of the field that made a rule fail on a document, None when it is not known."""
+        if not isinstance(document, dict) or result.rule.policy.answers:
+            return None
+        request = Request.from_payload(document) if is_payload else self.request(document, Operation.CREATE)
+        return self._engine(self.policies).blame(request, result)
+
     def check(self, payload: JSON, mode: str) -> Review:
         """Review an authorization request with the policies of its mode (`HTTP`, `Envoy`).
 

@@ -83,10 +83,23 @@ class Finding:
         return {key: value for key, value in item.items() if value}
 
 
-def finding(result: RuleResult, resource: ResourceRef, document: Document, *, audit_warn: bool = False) -> Finding:
-    """Return the finding of a result about a resource that was read from a document."""
+def finding(
+    result: RuleResult,
+    resource: ResourceRef,
+    document: Document,
+    *,
+    audit_warn: bool = False,
+    blamed: tuple[str | int, ...] | None = None,
+) -> Finding:
+    """Return the finding of a result about a resource that was read from a document.
+
+    `blamed` is the path of the field at fault where the caller knows it, else that of the pattern is taken.
+    """
     policy = result.rule.policy
     path = result.detail.path if isinstance(result.detail, PatternDetail) else ""
+    steps = _steps(path) if blamed is None else blamed
+    if blamed:
+        path = "".join(f"/{step}" for step in blamed) + "/"
     return Finding(
         policy=policy.key,
         rule=result.rule_name,
@@ -99,7 +112,7 @@ def finding(result: RuleResult, resource: ResourceRef, document: Document, *, au
         description=policy.annotations.get(f"{_ANNOTATION}description", ""),
         origin=result.rule.origin,
         path=path,
-        location=document.location(_steps(path)),
+        location=document.location(steps),
         rule_location=result.rule.location,
         exceptions=result.exceptions,
         properties=result.properties,

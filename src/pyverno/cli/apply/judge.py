@@ -15,7 +15,10 @@ from pyverno.kube.yaml.documents import Document
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.value import dataclass, replace
 
-__all__ = ["JudgedResource", "judge"]
+__all__ = ["PAYLOAD", "JudgedResource", "judge"]
+
+PAYLOAD = "JSON"
+"""The kind under which a payload without one is shown."""
 
 _CHUNK = 64
 _DELETING_KINDS = CLEANUP_KINDS | DELETING_KINDS
@@ -30,13 +33,13 @@ class JudgedResource:
     resource: JSON
     results: tuple[RuleResult, ...]
     problem: str = ""
-    payload_kind: str = "JSON"
+    payload_kind: str = ""
 
     @property
     def ref(self) -> ResourceRef:
         """The name of the resource; a payload without kind and name has that of its file."""
         ref = ResourceRef.of(self.manifest)
-        return ref if ref.kind or ref.name else ResourceRef("", self.payload_kind, "", self.document.file)
+        return ref if ref.kind or ref.name else ResourceRef("", self.payload_kind or PAYLOAD, "", self.document.file)
 
 
 _Reviewed = tuple[JSON, tuple[RuleResult, ...], str]
@@ -69,7 +72,8 @@ def _judge_resources(
     ):
         if problem and not continue_on_fail:
             raise UsageError(f"failed to apply policies on resource {ResourceRef.of(manifest).name} ({problem})")
-        yield JudgedResource(document, manifest, resource, results, problem)
+        kind = PAYLOAD if inputs.has_payloads else ""
+        yield JudgedResource(document, manifest, resource, results, problem, kind)
 
 
 def _review_all(

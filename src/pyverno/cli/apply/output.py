@@ -147,7 +147,7 @@ class Output:
         elif options.format != "text":
             from pyverno.cli.apply.reports import print_findings
 
-            print_findings(options, judged, problems, self._stream)
+            print_findings(options, judged, self._session, problems, self._stream)
         elif options.table and not options.stdin:
             self._table(judged)
         elif options.is_kyverno:
@@ -167,7 +167,7 @@ class Output:
             from pyverno.cli.apply.text import print_text  # a run without findings has no use for it
 
             style = style_for(self._log, remove_color=self._options.remove_color)
-            print_text(self._options, judged, self._log, style)
+            print_text(self._options, judged, self._session, self._log, style)
         if not self._options.quiet:
             self._log.write(f"\n{summary}\n")
 

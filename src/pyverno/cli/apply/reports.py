@@ -17,6 +17,7 @@ from pyverno.kube.json import JSON, encode
 from pyverno.kube.resource import Resource
 from pyverno.kube.time.duration import format_duration
 from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.offline.session import Session
 from pyverno.report.exceptions import exception_for
 from pyverno.report.formats import FORMATTERS
 from pyverno.report.policyreport import ReportEntry, merged_reports, result_order
@@ -45,10 +46,15 @@ def print_exceptions(options: ApplyOptions, judged: Sequence[JudgedResource], st
 
 
 def print_findings(
-    options: ApplyOptions, judged: Sequence[JudgedResource], problems: Sequence[PyvernoError], stream: TextIO
+    options: ApplyOptions,
+    judged: Sequence[JudgedResource],
+    session: Session,
+    problems: Sequence[PyvernoError],
+    stream: TextIO,
 ) -> None:
     """Print every result with its locations, and the problems of the run, in the selected format."""
-    stream.write(FORMATTERS[options.format](findings_of(judged, audit_warn=options.audit_warn), problems_of(problems)))
+    findings = findings_of(judged, session, audit_warn=options.audit_warn)
+    stream.write(FORMATTERS[options.format](findings, problems_of(problems)))
 
 
 def _entries(judged: Iterable[JudgedResource]) -> Iterator[ReportEntry]:

@@ -5,27 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from pyverno.cli.apply.judge import JudgedResource
+from pyverno.cli.apply.judge import PAYLOAD, JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.style import Style
 from pyverno.engine.result import Status
+from pyverno.offline.session import Session
 from pyverno.report.finding import Finding, finding
 from pyverno.report.text import text_lines
 
 __all__ = ["findings_of", "print_text"]
 
 
-def findings_of(judged: Iterable[JudgedResource], *, audit_warn: bool) -> Iterator[Finding]:
+_UNHAPPY = (Status.FAIL, Status.WARN, Status.ERROR)
+
+
+def findings_of(judged: Iterable[JudgedResource], session: Session, *, audit_warn: bool) -> Iterator[Finding]:
     """Yield every result with its locations."""
     for item in judged:
         ref = item.ref
         for result in item.results:
-            yield finding(result, ref, item.document, audit_warn=audit_warn)
+            blamed = None
+            if result.status in _UNHAPPY and result.target is None:
+                blamed = session.blame(item.resource, result, is_payload=item.payload_kind == PAYLOAD)
+            yield finding(result, ref, item.document, audit_warn=audit_warn, blamed=blamed)
 
 
-def print_text(options: ApplyOptions, judged: Sequence[JudgedResource], stream: TextIO, style: Style) -> None:
+def print_text(
+    options: ApplyOptions, judged: Sequence[JudgedResource], session: Session, stream: TextIO, style: Style
+) -> None:
     """Print what needs attention, with -v all results."""
-    found = findings_of(judged if options.is_verbose else map(_unhappy, judged), audit_warn=options.audit_warn)
+    shown_of = judged if options.is_verbose else map(_unhappy, judged)
+    found = findings_of(shown_of, session, audit_warn=options.audit_warn)
     shown = (each for each in found if options.is_verbose or each.is_problem)
     stream.writelines(f"{line}\n" for line in text_lines(shown, paint=style.role, most=options.max_results))
 

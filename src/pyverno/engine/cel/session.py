@@ -127,6 +127,11 @@ class CelSession:
         self._variables = tuple(variables)
         self.bindings: dict[str, Value] = {**bindings, "variables": _Variables(self, variables)}
 
+    @property
+    def variables(self) -> tuple[CelVariable, ...]:
+        """The variables of the policy, in their order."""
+        return self._variables
+
     def evaluate(self, program: Program) -> Value:
         """Return the value of an expression; raises EvaluationError, HostError or BudgetExceededError."""
         return program.evaluate(self.bindings, self.run.runtime, host=self.host, meter=self.meter)

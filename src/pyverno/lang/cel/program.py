@@ -190,6 +190,11 @@ class Program:
             nodes = {node.id: node for node in ast.walk(self.checked.root)}
             trace += [(nodes[entry.node], entry.value, entry.error) for entry in entries]
 
+    @property
+    def root(self) -> ast.Node:
+        """The tree of the expression."""
+        return self.checked.root
+
     def pass_check(self) -> Callable[[Mapping[str, Value]], bool] | None:
         """Return the generated pass-check, or None when the expression has parts that it does not cover.
 

@@ -232,6 +232,11 @@ class AdmissionValidation(SkippedByException):
     def _erred(self, text: str) -> tuple[Denial, ...]:
         return () if self.ignores_errors else (Denial(0, text, is_error=True),)
 
+    def session(self, run: Run) -> CelSession:
+        """Return what the expressions are evaluated in, with the first parameter; raises what reading it raises."""
+        params = [param for binding in _in_force(self.bindings, run) for param in binding.params.find(run)]
+        return self._session(params[0] if params else None, run)
+
     def _session(self, param: JSON, run: Run) -> CelSession:
         return CelSession(run, {**_bindings(run), "params": param}, self.variables, names_variables=True)
 

@@ -90,6 +90,10 @@ class ValidatingCheck:
             return {}
         return annotated(self._session(run, no_exceptions()), self.annotations)
 
+    def session(self, run: Run) -> CelSession:
+        """Return what the expressions are evaluated in when no exception applies."""
+        return self._session(run, no_exceptions())
+
     def _session(self, run: Run, exceptions: Mapping[str, JSON]) -> CelSession:
         bindings = {"object": run.resource} if self.reads_payload else request_bindings(run.request)
         return CelSession(run, {**bindings, "exceptions": dict(exceptions)}, self.variables)
