@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyverno.cli.args.records import group_of, listed, number, switch, text
+from pyverno.cli.args.records import group_of, listed, number, text
 from pyverno.cli.controller.groups import (
     CallFlags,
     ClusterFlags,
@@ -14,6 +14,7 @@ from pyverno.cli.controller.groups import (
     MetricFlags,
     ProfilingFlags,
     TracingFlags,
+    UnusedCleanupFlags,
 )
 from pyverno.cli.controller.imageflags import ImageFlags
 
@@ -56,34 +57,15 @@ class BackgroundCallFlags(CallFlags):
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundIgnoredFlags:
+class BackgroundIgnoredFlags(UnusedCleanupFlags):
     """Flags of Kyverno without a counterpart."""
 
-    loads_late: bool = switch(
-        "--enableDeferredLoading",
-        "Load context entries when they are used, which is always done.",
-        default=True,
-        env="FLAG_ENABLE_DEFERRED_LOADING",
-        is_toggle=True,
-        has_effect=False,
-    )
-    memory_limit: bool = switch(
-        "--autoMemLimitEnabled", "Set Go's memory limit from the container's.", default=True, has_effect=False
-    )
-    memory_ratio: float = number("--autoMemLimitRatio", "Ratio of this limit.", default=0.9, has_effect=False)
     runtime_metrics: str = text(
         "--controllerRuntimeMetricsAddress",
         "Address of the metrics of controller-runtime.",
         metavar="ADDRESS",
         has_effect=False,
     )
-    definitions: bool = switch(
-        "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
-    )
-    cleanup_host: str = text(
-        "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
-    )
-    cleanup_port: int = number("--cleanupServerPort", "Port of the cleanup controller.", default=9443, has_effect=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pyverno.cli.controller.groups import (
     MetricFlags,
     ProfilingFlags,
     TracingFlags,
+    UnusedFlags,
 )
 
 __all__ = ["CleanupFlags", "CleanupWorkFlags"]
@@ -43,24 +44,9 @@ class CleanupWorkFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanupIgnoredFlags:
+class CleanupIgnoredFlags(UnusedFlags):
     """Flags of Kyverno without a counterpart; the admission controller serves the webhooks of cleanup policies."""
 
-    loads_late: bool = switch(
-        "--enableDeferredLoading",
-        "Load context entries when they are used, which is always done.",
-        default=True,
-        env="FLAG_ENABLE_DEFERRED_LOADING",
-        is_toggle=True,
-        has_effect=False,
-    )
-    memory_limit: bool = switch(
-        "--autoMemLimitEnabled", "Set Go's memory limit from the container's.", default=True, has_effect=False
-    )
-    memory_ratio: float = number("--autoMemLimitRatio", "Ratio of this limit.", default=0.9, has_effect=False)
-    definitions: bool = switch(
-        "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
-    )
     dumps_payload: bool = switch("--dumpPayload", "Log requests of webhooks.", has_effect=False)
     server: str = text("--serverIP", "Address of the webhook server.", metavar="ADDRESS", has_effect=False)
     service_port: int = number("--servicePort", "Port of the webhook's service.", default=443, has_effect=False)

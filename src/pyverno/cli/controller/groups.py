@@ -15,6 +15,8 @@ __all__ = [
     "MetricFlags",
     "ProfilingFlags",
     "TracingFlags",
+    "UnusedCleanupFlags",
+    "UnusedFlags",
 ]
 
 _BLOCKED = "169.254.169.254,169.254.169.253,metadata.google.internal,127.0.0.0/8,::1/128"
@@ -197,3 +199,34 @@ class ProfilingFlags:
     address: str = text(
         "--profileAddress", "Address of the profiling endpoint; localhost by default.", metavar="ADDRESS"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedFlags:
+    """Flags of all of Kyverno's controllers without a counterpart."""
+
+    loads_late: bool = switch(
+        "--enableDeferredLoading",
+        "Load context entries when they are used, which is always done.",
+        default=True,
+        env="FLAG_ENABLE_DEFERRED_LOADING",
+        is_toggle=True,
+        has_effect=False,
+    )
+    memory_limit: bool = switch(
+        "--autoMemLimitEnabled", "Set Go's memory limit from the container's.", default=True, has_effect=False
+    )
+    memory_ratio: float = number("--autoMemLimitRatio", "Ratio of this limit.", default=0.9, has_effect=False)
+    definitions: bool = switch(
+        "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedCleanupFlags(UnusedFlags):
+    """The same, with the address of the cleanup controller."""
+
+    cleanup_host: str = text(
+        "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
+    )
+    cleanup_port: int = number("--cleanupServerPort", "Port of the cleanup controller.", default=9443, has_effect=False)

@@ -14,6 +14,7 @@ from pyverno.cli.controller.groups import (
     MetricFlags,
     ProfilingFlags,
     TracingFlags,
+    UnusedCleanupFlags,
 )
 from pyverno.cli.controller.imageflags import CachedImageFlags
 
@@ -96,7 +97,7 @@ class ResultFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportsIgnoredFlags:
+class ReportsIgnoredFlags(UnusedCleanupFlags):
     """Flags of Kyverno without a counterpart."""
 
     of_admission: bool = switch(
@@ -111,30 +112,11 @@ class ReportsIgnoredFlags:
         default=10_000,
         has_effect=False,
     )
-    loads_late: bool = switch(
-        "--enableDeferredLoading",
-        "Load context entries when they are used, which is always done.",
-        default=True,
-        env="FLAG_ENABLE_DEFERRED_LOADING",
-        is_toggle=True,
-        has_effect=False,
-    )
-    memory_limit: bool = switch(
-        "--autoMemLimitEnabled", "Set Go's memory limit from the container's.", default=True, has_effect=False
-    )
-    memory_ratio: float = number("--autoMemLimitRatio", "Ratio of this limit.", default=0.9, has_effect=False)
-    definitions: bool = switch(
-        "--crdWatcher", "Watch CustomResourceDefinitions, which is always done.", has_effect=False
-    )
     has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
     tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
     tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
     tuf_root_raw: str = text("--tufRootRaw", "TUF root as JSON.", metavar="JSON", has_effect=False)
     logs_cosign: bool = switch("--enableCosignLogging", "Enable the log of cosign.", has_effect=False)
-    cleanup_host: str = text(
-        "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
-    )
-    cleanup_port: int = number("--cleanupServerPort", "Port of the cleanup controller.", default=9443, has_effect=False)
 
 
 @dataclass(frozen=True, slots=True)
