@@ -23,8 +23,6 @@ Errors: TypeAlias = list[FieldError]
 Check: TypeAlias = Callable[[JSON, JSON, str, Errors], None]
 """A check of a value, its older value (UNRELATED when there is none), its path, and where errors are added."""
 
-_INTEGERS: Final = ("integer", "number")
-
 
 def json_type(value: JSON) -> str:
     """Name the OpenAPI type of a JSON value.

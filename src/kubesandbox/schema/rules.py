@@ -32,7 +32,6 @@ from pyverno.lang.cel.values import NONE, Optional, Value
 __all__ = ["Rules", "compile_rules", "rule_problems", "with_root_metadata"]
 
 COST_BUDGET: Final = 10_000_000
-PER_CALL: Final = 1_000_000
 _TEXT: Final[JSONObject] = {"type": "string"}
 _ROOT: Final[JSONObject] = {
     "apiVersion": _TEXT,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cache
-from typing import Literal
 
 from kubesandbox.tables.cells import name_of, text
 from kubesandbox.tables.customresources import custom_printer
@@ -17,9 +16,8 @@ from kubesandbox.types.resources import ResourceType
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import bad_request
 
-__all__ = ["IncludeObject", "printer_of", "to_table"]
+__all__ = ["printer_of", "to_table"]
 
-IncludeObject = Literal["Metadata", "Object", "None", ""]
 _PARTIAL: JSONObject = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 
 

@@ -43,7 +43,6 @@ __all__ = [
 Errors: TypeAlias = list[FieldError]
 Check: TypeAlias = Callable[[JSON, str, Errors], None]
 
-MUST_NOT_BE_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
 
 

@@ -13,7 +13,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
-__all__ = ["SHELLS", "completion", "completion_script"]
+__all__ = ["completion", "completion_script"]
 
 _VARIABLE = "_PYVERNO_COMPLETE"
 
@@ -41,8 +41,6 @@ Register-ArgumentCompleter -Native -CommandName pyverno -ScriptBlock {
 """
 
 _CLASSES: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
-SHELLS = (*_CLASSES, "powershell")
-"""The shells with a script."""
 
 
 def completion_script(shell: str, root: click.Command) -> str:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_SETTINGS", "EvaluationSettings", "Operation", "Request", "User"]
 
-NO_LABELS: Mapping[str, str] = {}
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 
 

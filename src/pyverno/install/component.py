@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from pyverno.install.settings import InstallSettings
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
 from pyverno.value import dataclass
 
@@ -21,11 +21,13 @@ __all__ = [
     "access_volume",
     "component_identity",
     "component_manifests",
+    "isolation",
     "metadata_of",
     "policy_resources",
     "role_binding",
     "rule",
     "token",
+    "volumes",
 ]
 
 RBAC: Final = "rbac.authorization.k8s.io"
@@ -243,26 +245,38 @@ def _pod(component: Component, settings: InstallSettings) -> JSONObject:
                 "livenessProbe": {**_probe("liveness"), "periodSeconds": 30, "timeoutSeconds": 10},
                 "readinessProbe": {**_probe("readiness"), "periodSeconds": 5, "failureThreshold": 3},
                 "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-                "volumeMounts": [
-                    {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - an empty volume in the pod
-                    {"name": "access", "mountPath": f"{_TOKENS}/kubernetes.io/serviceaccount", "readOnly": True},
-                    {"name": "apicall", "mountPath": f"{_TOKENS}/kyverno/apicall", "readOnly": True},
-                ],
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "runAsUser": 65534,
-                    "runAsGroup": 65534,
-                    "capabilities": {"drop": ["ALL"]},
-                },
+                **isolation(),
             }
         ],
-        "volumes": [
-            {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
-            access_volume(),
-            {"name": "apicall", "projected": {"sources": [token(audience="kyverno-svc.kyverno.io")]}},
-        ],
+        "volumes": volumes(),
     }
+
+
+def isolation() -> JSONObject:
+    """Return the mounts and the security context of a controller's container."""
+    return {
+        "volumeMounts": [
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - an empty volume in the pod
+            {"name": "access", "mountPath": f"{_TOKENS}/kubernetes.io/serviceaccount", "readOnly": True},
+            {"name": "apicall", "mountPath": f"{_TOKENS}/kyverno/apicall", "readOnly": True},
+        ],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsUser": 65534,
+            "runAsGroup": 65534,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+
+
+def volumes() -> list[JSON]:
+    """Return the volumes of a controller's pod: scratch space in memory, and the tokens."""
+    return [
+        {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+        access_volume(),
+        {"name": "apicall", "projected": {"sources": [token(audience="kyverno-svc.kyverno.io")]}},
+    ]
 
 
 def _probe(path: str) -> JSONObject:

@@ -13,12 +13,12 @@ from pyverno.install.background import BACKGROUND
 from pyverno.install.cleanup import CLEANUP
 from pyverno.install.component import (
     RBAC,
-    access_volume,
     component_manifests,
+    isolation,
     policy_resources,
     role_binding,
     rule,
-    token,
+    volumes,
 )
 from pyverno.install.definitions import definitions
 from pyverno.install.reports import REPORTS
@@ -272,25 +272,10 @@ def _pod(settings: InstallSettings) -> JSONObject:
                 "livenessProbe": {**_probe("liveness"), "periodSeconds": 30, "timeoutSeconds": 10},
                 "readinessProbe": {**_probe("readiness"), "periodSeconds": 5, "failureThreshold": 3},
                 "resources": {"requests": {"cpu": "100m", "memory": "96Mi"}, "limits": {"memory": "512Mi"}},
-                "volumeMounts": [
-                    {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - an empty volume in the pod
-                    {"name": "access", "mountPath": f"{_TOKENS}/kubernetes.io/serviceaccount", "readOnly": True},
-                    {"name": "apicall", "mountPath": f"{_TOKENS}/kyverno/apicall", "readOnly": True},
-                ],
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "runAsUser": 65534,
-                    "runAsGroup": 65534,
-                    "capabilities": {"drop": ["ALL"]},
-                },
+                **isolation(),
             }
         ],
-        "volumes": [
-            {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
-            access_volume(),
-            {"name": "apicall", "projected": {"sources": [token(audience="kyverno-svc.kyverno.io")]}},
-        ],
+        "volumes": volumes(),
     }
 
 

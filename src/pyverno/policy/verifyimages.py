@@ -127,11 +127,6 @@ class AttestorSet:
     count: int | None = None
     path: Path = ()
 
-    @property
-    def required_count(self) -> int:
-        """Return how many entries have to agree."""
-        return self.count or len(self.entries)
-
 
 @dataclass(frozen=True, slots=True)
 class Attestation:

@@ -18,7 +18,6 @@ from pyverno.kube.json import JSONObject
 __all__ = ["deadline_in", "deployment_status", "is_complete", "with_progress"]
 
 NO_DEADLINE = 2**31 - 1
-FAILED_CREATE = "FailedCreate"
 
 
 def counts_of(deployment: JSONObject, sets: Sequence[JSONObject], new: JSONObject | None) -> JSONObject:

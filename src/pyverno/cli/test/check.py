@@ -54,11 +54,6 @@ class Row:
     expected: ExpectedResult | None = None
 
     @property
-    def is_vacuous(self) -> bool:
-        """Tell whether the row proves nothing."""
-        return bool(self.vacuous)
-
-    @property
     def counts_as_failed(self) -> bool:
         """Tell whether the row fails the test."""
         return self.outcome == "Fail"

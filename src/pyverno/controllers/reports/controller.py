@@ -70,10 +70,6 @@ class ReportsController:
         """Tell whether this replica leads and all reports are as they should be."""
         return self._work is not None and self._work.is_settled
 
-    def has_seen_policies(self) -> bool:
-        """Tell whether the watches have brought the policies."""
-        return self._state.is_settled
-
     def problem(self) -> str:
         """Return which cache is not there yet or stale; the empty text when none is."""
         return self._state.problem()

@@ -64,17 +64,6 @@ class Type:
             return "type"
         return f"{text}({', '.join(map(str, self.params))})" if self.params else text
 
-    @property
-    def runtime_name(self) -> str:
-        """The name that `type(x)` shows for a value of this type."""
-        return _RUNTIME_NAMES.get(self.kind, self.name or self.kind)
-
-
-_RUNTIME_NAMES: Final = {
-    "null": "null_type",
-    "timestamp": "google.protobuf.Timestamp",
-    "duration": "google.protobuf.Duration",
-}
 
 DYN: Final = Type("dyn")
 ANY: Final = Type("any")

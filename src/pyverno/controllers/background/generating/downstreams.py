@@ -160,12 +160,6 @@ class Downstreams:
         informer.listen(lambda notice, body: self._take(gvr, notice, body, informer))
         self._informers.add(gvr, informer)
 
-    async def unfollow(self, gvr: GVR) -> None:
-        """Follow the objects of a resource no longer, and forget them."""
-        await self._informers.remove(gvr)
-        for place in [place for place in self._known if place[0] == gvr]:
-            self._forget(place)
-
     def followed(self) -> tuple[GVR, ...]:
         """Return the resources that are followed."""
         return tuple(self._informers)
