@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -44,6 +44,10 @@ MAPS: Final = GVR("", "v1", "configmaps")
 BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 GENERATED: Final = "app.kubernetes.io/managed-by=kyverno"
 STUCK_SECONDS: Final = 60.0
+CONFIGURATION: Final[JSONObject] = {
+    # more than there are triggers: beyond the threshold and what memory holds, work is refused with an event
+    "data": {"updateRequestThreshold": "20000"},
+}
 POLICY: Final[JSONObject] = {
     "apiVersion": "kyverno.io/v1",
     "kind": "ClusterPolicy",
@@ -91,13 +95,23 @@ class Scene:
         await asyncio.gather(*(work() for _ in range(4)))
 
     async def done(self, names: list[str]) -> None:
-        """Wait until no request is left, and hold the history against what should have been generated."""
+        """Wait until no request is left, and hold the history against what should have been generated.
+
+        There must be progress all the time: nothing is stuck for a minute.
+        """
 
         async def is_done() -> bool:
             left = await self.client.list(UPDATE_REQUESTS, "kyverno", query={"limit": "1"})
             return self.cluster.controller.is_idle and not left["items"]
 
-        await until(is_done)
+        seen = -1
+        while seen < len(self.history.events):
+            seen = len(self.history.events)
+            with suppress(TimeoutError):
+                await until(is_done)
+                break
+        else:
+            raise TimeoutError(f"nothing was generated for a minute, after {seen} objects")
         await asyncio.sleep(0.2)
         assert [] == self.history.problems({("default", f"answer-{name}") for name in names})
         listed = await self.client.list(MAPS, "default", query={"labelSelector": GENERATED})
@@ -128,6 +142,7 @@ async def scene() -> AsyncIterator[Scene]:
             "subjects": [{"kind": "User", "name": USER, "apiGroup": group}],
         }
         await client.create(BINDINGS, binding)
+        await client.patch(MAPS, "kyverno", CONFIGURATION, "kyverno")
         await client.create(POLICIES, POLICY)
         await cluster.settle()
         async with following(client, MAPS, GENERATED) as history:
