@@ -213,13 +213,13 @@ class ApiServer(Reads):
                 raise conflict(type.group, type.plural, name, why)
             if version:
                 raise not_found(type.group, type.plural, name)
-            body = self.schemas.default(type, apply(None, wanted))
+            body = self.schemas.complete(type, apply(None, wanted))
             return await self._created(write, identity.wiped(body))
 
         async def make(current: JSONObject) -> tuple[JSONObject, bool]:
             identity.check_uid(type, current, uid)
             is_pinned = identity.check_version(type, current, version)
-            return self.schemas.default(type, apply(current, wanted)), is_pinned
+            return self.schemas.complete(type, apply(current, wanted), subresource=write.subresource), is_pinned
 
         return await self.rewritten(replace(write, manager=""), make)
 

@@ -91,6 +91,10 @@ class ObjectSchemas:
             return schema.default(body) if schema is not None else body
         return self._builtin.default(type_, body)
 
+    def complete(self, type_: ResourceType, body: JSONObject, *, subresource: str = "") -> JSONObject:
+        """Return what server-side apply made with defaults, and with the empty parts that its kind requires."""
+        return self.default(type_, self.decode(type_, body, subresource=subresource).body)
+
     def validate(
         self, type_: ResourceType, body: JSONObject, old: JSONObject | None = None, *, subresource: str = ""
     ) -> list[FieldError]:

@@ -169,7 +169,8 @@ class Deployments:
         revision = annotations_of(new).get(REVISION)
         if revision is not None and annotations_of(body).get(REVISION) != revision:
             body = with_metadata(body, annotations={**annotations_of(body), REVISION: revision})
-            body = await self._context.client.update(DEPLOYMENTS, body)
+            # upstream writes it with the status, which webhooks of deployments do not see
+            body = await self._context.client.update(DEPLOYMENTS, body, subresource="status")
         if at(body, "spec", "progressDeadlineSeconds") and find_condition(conditions_of(body), "Progressing") is None:
             message = f'Found new replica set "{name_of(new)}"'
             status = with_progress(body, "True", "FoundNewReplicaSet", message, self._context.clock.now())

@@ -20,8 +20,11 @@ from kubesandbox.controllers.registry import ControllerSettings
 from kubesandbox.local import LocalClient
 from kubesandbox.objects.allocation import Allocator
 from kubesandbox.objects.managers import Managers
+from kubesandbox.objects.patching import Patch
+from kubesandbox.parsing.requests import APPLY_PATCH, WriteOptions
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.storage.store import Store
+from kubesandbox.writes import Write
 from pyverno.engine.request import User
 from pyverno.kube.json import JSONObject
 
@@ -137,6 +140,20 @@ class Cluster:
         created = await self.client.create(resource, body)
         await self.settle()
         return created
+
+    async def apply(self, resource: str, body: JSONObject) -> JSONObject:
+        """Apply an object (server-side apply) and wait for what the controllers make of it."""
+        metadata = body["metadata"]
+        write = Write(
+            self.server.table.versions_of(resource)[0],
+            metadata.get("namespace") or "",
+            metadata["name"],
+            User("admin", ("system:masters",)),
+            options=WriteOptions(field_manager="admin"),
+        )
+        applied = (await self.server.patch(write, Patch(APPLY_PATCH, body))).body
+        await self.settle()
+        return applied
 
     def names(self, resource: str, namespace: str = "default") -> list[str]:
         return [body["metadata"]["name"] for body in self.client.list(resource, namespace)]

@@ -234,3 +234,57 @@ def test_sets_in_use_are_kept_whatever_the_limit() -> None:
 
     empty, used, unseen = replica_set(1, 0), replica_set(2, 1), replica_set(3, 0, observed=0)
     assert [empty] == unneeded(deployment, [unseen, used, empty])
+
+
+ADDING: JSONObject = {
+    "metadata": {"name": "adding"},
+    "spec": {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["UPDATE"]}
+            ]
+        },
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {
+                    "expression": '[JSONPatch{op: "add", path: "/spec/template/spec/containers/-", value: {'
+                    '"name": "more-" + string(size(object.spec.template.spec.containers)), "image": "more"}}]'
+                },
+            }
+        ],
+    },
+}
+
+
+@in_cluster
+async def test_a_policy_that_adds_something_at_every_update_sees_those_of_users_only(cluster: Cluster) -> None:
+    """Revision and status are written by the status endpoint: a mutation that never ends does not feed on itself."""
+    group = "admissionregistration.k8s.io"
+    await cluster.create(f"mutatingadmissionpolicies.{group}", ADDING)
+    binding = {"metadata": {"name": "adding"}, "spec": {"policyName": "adding"}}
+    await cluster.create(f"mutatingadmissionpolicybindings.{group}", binding)
+    await cluster.create(DEPLOYMENTS, workload("Deployment", "web"))
+    await change_image(cluster, "nginx:2")
+    body = cluster.get(DEPLOYMENTS, "web")
+    assert ["main", "more-1"] == [each["name"] for each in body["spec"]["template"]["spec"]["containers"]]
+    assert 2 == body["metadata"]["generation"]
+    assert "2" == body["metadata"]["annotations"][REVISION]
+    assert {"1", "2"} == by_revision(cluster).keys()
+
+
+@in_cluster
+async def test_a_deployment_that_was_applied_has_one_replica_set(cluster: Cluster) -> None:
+    """Server-side apply stores what every other write does: the empty parts of containers are those of the copy."""
+    body = workload("Deployment", "web", replicas=2)
+    await cluster.apply(DEPLOYMENTS, body)
+    assert 1 == len(cluster.names(SETS))
+    found = cluster.get(DEPLOYMENTS, "web")
+    assert ({}, "1") == (
+        found["spec"]["template"]["spec"]["containers"][0].get("resources"),
+        found["metadata"]["annotations"][REVISION],
+    )
+    await cluster.apply(DEPLOYMENTS, body)
+    assert found["metadata"]["generation"] == cluster.get(DEPLOYMENTS, "web")["metadata"]["generation"]
