@@ -190,7 +190,7 @@ class _Verification:
         if any(each.get("conditions") for each in attestations) or entry.get("key") or entry.get("issuer"):
             raise UsageError(f"{title} has conditions or fields of older policies: use `pyverno apply --registry`")
         if entry.get("type") == "Notary":
-            raise UsageError(f"{title} is about Notary signatures: use --notary-certificate")
+            raise UsageError(f"{title} has the type Notary: use --notary-certificate")
         fields = ("attestors", "attestations", "repository")
         demands = read_demands({name: entry[name] for name in fields if name in entry})
         for each in demands.attestors:
