@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pyverno.engine.result import Status
@@ -74,6 +76,34 @@ def test_an_objects_wildcards_match_only_themselves(text: str) -> None:
     rule = "validate:\n  failureAction: Enforce\n  pattern:\n    data:\n      a: exact"
     assert not ask(policy(rule), {**CONFIG_MAP, "data": {"a": text}}).decision.allowed
     assert ask(policy(rule), {**CONFIG_MAP, "data": {"a": "exact"}}).decision.allowed
+
+
+FIRST = {"name": "first", "variable": {"jmesPath": "request.object.data.a"}}
+ALLOWED = {"name": "allowed", "variable": {"value": ["x-*", "y"]}}
+TAKEN = {
+    "by a query": {"jmesPath": "request.object.data.a"},
+    "by a value": {"value": "{{ request.object.data.a }}"},
+    "by another variable": {"jmesPath": "[first, 'y'][0]"},
+    "by default": {"jmesPath": "request.object.data.b", "default": "{{ request.object.data.a }}"},
+}
+
+
+@pytest.mark.parametrize("way", TAKEN)
+@pytest.mark.parametrize("operator", ["AnyNotIn", "AllNotIn"])
+@pytest.mark.parametrize("in_foreach", [False, True])
+def test_an_objects_wildcards_excuse_nothing_through_a_variable(way: str, operator: str, *, in_foreach: bool) -> None:
+    """I10: what the context takes from the request stays data, also where other variables hold patterns."""
+    context = [FIRST, ALLOWED, {"name": "taken", "variable": TAKEN[way]}]
+    allowed = []
+    for key, value in (("{{ allowed[1] }}", "{{ taken }}"), ("{{ taken }}", "{{ allowed }}")):
+        deny = {"conditions": {"any": [{"key": key, "operator": operator, "value": value}]}}
+        once = {"list": "[`1`]", "context": context, "deny": deny}
+        check = {"foreach": [once]} if in_foreach else {"deny": deny}
+        outer = "" if in_foreach else f"context: {json.dumps(context)}\n"
+        rule = f"{outer}validate: {json.dumps({'failureAction': 'Enforce', 'message': 'm', **check})}"
+        for text in ("*", "y"):
+            allowed.append(ask(policy(rule), {**CONFIG_MAP, "data": {"a": text}}).decision.allowed)
+    assert [False, True, False, True] == allowed
 
 
 @pytest.mark.parametrize("text", ["!!python/object/apply:os.system ['true']", "!!python/name:os.system", "!env X"])

@@ -24,10 +24,14 @@ _SUBSTITUTED_AS_A_WHOLE = (("apiCall",), ("globalReference",))
 
 @dataclass(slots=True)
 class Parser:
-    """Parses the expressions of one policy and collects what does not parse."""
+    """Parses the expressions of one policy and collects what does not parse.
+
+    `data` names the context variables of the present rule whose values come from the request.
+    """
 
     source: Source
     errors: list[PolicyError] = field(default_factory=list)
+    data: frozenset[str] = frozenset()
 
     def template(self, document: JSON, path: Path) -> Template:
         """Compile a document with variables that stands at `path`."""
@@ -91,7 +95,7 @@ def lower_conditions(conditions: JSON, parser: Parser, path: Path, *, blocks: bo
     from pyverno.engine.rules.conditions import compile_conditions
 
     try:
-        return compile_conditions(conditions, blocks=blocks)
+        return compile_conditions(conditions, blocks=blocks, data=parser.data)
     except ExpressionError as error:
         parser.report(error.message, path, code="conditions")
         return None

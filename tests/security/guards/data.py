@@ -46,6 +46,11 @@ INERT: Final = (
         "I10", "what is shown is quoted", "inert_data::test_denials_quote_what_they_show",
         ("kube/yaml/writer.py", "return text if _is_plain(text) else _single_quoted(text)", "return text"),
     ),
+    guard(
+        "I10", "what the context takes from the request is data",
+        "inert_data::test_an_objects_wildcards_excuse_nothing_through_a_variable",
+        ("compiler/rules/context.py", "            known |= {entry.name}\n", "            pass\n"),
+    ),
 )  # fmt: skip
 
 SILENT: Final = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyverno.compiler.parser import Parser, lower_conditions
-from pyverno.compiler.rules.context import lower_context
+from pyverno.compiler.rules.context import data_names, lower_context
 from pyverno.compiler.rules.matching import lower_matcher
 from pyverno.engine.actions.delete import DeleteRule
 from pyverno.engine.actions.unavailable import Unavailable
@@ -31,6 +31,7 @@ def lower_cleanup_policy(policy: CleanupPolicy) -> tuple[CompiledPolicy, tuple[P
         annotations=policy.annotations,
         location=location,
     )
+    parser.data = data_names(spec.context)
     conditions = lower_conditions(spec.conditions, parser, ("spec", "conditions"))
     bindings = lower_context(spec.context, parser)
     propagation = spec.deletion_propagation_policy.value if spec.deletion_propagation_policy else ""

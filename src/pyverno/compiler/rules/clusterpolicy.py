@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from pyverno.compiler.autogen.patterns import expand
 from pyverno.compiler.parser import Parser, lower_preconditions
-from pyverno.compiler.rules.context import lower_context
+from pyverno.compiler.rules.context import data_names, lower_context
 from pyverno.compiler.rules.matching import lower_matcher
 from pyverno.compiler.rules.validating import lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
@@ -94,6 +94,7 @@ def _lower_rule(
     lower: Callable[[], tuple[Stage, RuleType, Action]],
 ) -> CompiledRule:
     known = len(parser.errors)
+    parser.data = data_names(rule.context)
     stage, rule_type, action = lower()
     preconditions = lower_preconditions(rule.preconditions, parser, (*rule.path, "preconditions"))
     failure_action, overrides = _failure_action(rule, policy)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyverno.compiler.parser import Parser, lower_preconditions
-from pyverno.compiler.rules.context import lower_context
+from pyverno.compiler.rules.context import data_names, lower_context
 from pyverno.engine.actions.elements import Elements
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def lower_elements(
         if not each.elements:
             parser.report("foreach.list is required", (*each.path, "list"), code="foreach")
         return None
+    parser.data = data_names(each.context, parser.data)
     return Elements(
         query,
         lower_context(each.context, parser),

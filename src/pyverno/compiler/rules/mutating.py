@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyverno.compiler.parser import Parser, lower_preconditions, place_of
-from pyverno.compiler.rules.context import lower_context
+from pyverno.compiler.rules.context import data_names, lower_context
 from pyverno.compiler.rules.elements import lower_elements
 from pyverno.engine.actions.mutate import (
     Change,
@@ -87,6 +87,7 @@ def _entry(each: MutateForeach, parser: Parser, depth: int) -> MutateElements | 
 
 def _targets(target: Target, parser: Parser) -> Targets:
     path = target.path
+    parser.data = data_names(target.context, parser.data)
     return Targets(
         api_version=parser.template(target.api_version, (*path, "apiVersion")),
         kind=parser.template(target.kind, (*path, "kind")),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pyverno.engine.blame.paths import Path, common, elements, exists, value_at
 from pyverno.engine.rule import Binding, Run
 from pyverno.engine.rules.bindings import VariableBinding
-from pyverno.engine.rules.conditions import Condition, Conditions, as_float, sides_of
+from pyverno.engine.rules.conditions import Condition, Conditions, as_float
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.ast import Node, NodeType
@@ -204,9 +204,7 @@ def _field_of(condition: Condition, reader: Reader, run: Run) -> Path | None:
 
 def _single(condition: Condition, paths: list[Path], reader: Reader, run: Run) -> Path | None:
     """Return the first of several fields for which the condition holds by itself."""
-    check = compile_operator(
-        condition.operator, as_float(condition.value.document), sides_of(condition.key, condition.value)
-    )
+    check = compile_operator(condition.operator, as_float(condition.value.document), condition.sides)
     try:
         read = condition.key.render(run.scope, run.runtime, delete_request=run.is_delete)
         for path in paths:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pyverno.engine.result import RuleResult
 from pyverno.engine.rule import FastVerdict
-from pyverno.engine.rules.conditions import Condition, Conditions, as_float, sides_of
+from pyverno.engine.rules.conditions import Condition, Conditions, as_float
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.codegen import Source
@@ -130,7 +130,7 @@ class _Writer:
 
     def against_fixed(self, holds: int, condition: Condition, found: int, indent: int) -> None:
         name, fixed = condition.operator, condition.value.document
-        check = compile_operator(name, as_float(fixed), sides_of(condition.key, condition.value))
+        check = compile_operator(name, as_float(fixed), condition.sides)
         if check is None:
             raise NoShortcutError
 
@@ -176,7 +176,7 @@ class _Writer:
 
 
 def _compare(condition: Condition) -> Callable[[JSON, JSON], bool]:
-    compare = operator(condition.operator, sides_of(condition.key, condition.value))
+    compare = operator(condition.operator, condition.sides)
     if compare is None:
         raise NoShortcutError
 

@@ -6,7 +6,7 @@ what follows from a condition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from pyverno.errors import EvaluationError, SubstitutionError
 from pyverno.kube.json import JSON
@@ -25,11 +25,12 @@ __all__ = [
     "as_float",
     "compile_conditions",
     "condition_test",
-    "sides_of",
+    "reads_data",
 ]
 
 _EXACT_FLOAT = 2**53
 _REQUEST = regex(r"\b(?:request|element[0-9]*|target|images)\b")
+_ROOTS = regex(r"(?<![\w.-])[A-Za-z_][\w-]*")
 
 Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
 
@@ -58,6 +59,7 @@ class Condition:
     operator: str
     value: Template
     message: str
+    sides: Sides
     _test: Test
 
     def holds(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> bool:
@@ -153,12 +155,14 @@ class Conditions:
         return ConditionOutcome(True, _strung(met, ";"))
 
 
-def compile_conditions(conditions: JSON, *, blocks: bool = False, rescan: bool = False) -> Conditions:
+def compile_conditions(
+    conditions: JSON, *, blocks: bool = False, rescan: bool = False, data: Set[str] = frozenset()
+) -> Conditions:
     """Compile conditions as they stand in a policy; null is always met.
 
     With `blocks` a list holds maps of `any` and `all` (attestations, exceptions), otherwise it is taken for one only
-    when its entries have such a key. `rescan` is that of templates. Nothing is raised: what is malformed fails when
-    checked.
+    when its entries have such a key. `rescan` is that of templates. `data` names the variables that the context took
+    from the request. Nothing is raised: what is malformed fails when checked.
 
     >>> compile_conditions({"any": [], "all": []}).check({}, Runtime()).met
     False
@@ -166,39 +170,42 @@ def compile_conditions(conditions: JSON, *, blocks: bool = False, rescan: bool =
     if conditions is None:
         return Conditions()
     if isinstance(conditions, dict):
-        return Conditions(blocks=(_block(conditions, rescan=rescan),), is_single_block=True)
+        return Conditions(blocks=(_block(conditions, rescan, data),), is_single_block=True)
     if not isinstance(conditions, list):
         return Conditions(listed=(_malformed(),))
     if blocks or any(isinstance(item, dict) and ("any" in item or "all" in item) for item in conditions):
-        return Conditions(blocks=tuple(_block(item, rescan=rescan) for item in conditions))
-    return Conditions(listed=tuple(_condition(item, rescan=rescan) for item in conditions))
+        return Conditions(blocks=tuple(_block(item, rescan, data) for item in conditions))
+    return Conditions(listed=tuple(_condition(item, rescan, data) for item in conditions))
 
 
-def _block(block: JSON, *, rescan: bool) -> ConditionBlock:
+def _block(block: JSON, rescan: bool, data: Set[str]) -> ConditionBlock:
     if not isinstance(block, dict):
         return ConditionBlock(None, (_malformed(),))
     any_of, all_of = block.get("any"), block.get("all")
     if not isinstance(any_of, list | None) or not isinstance(all_of, list | None):
         return ConditionBlock(None, (_malformed(),))
-    compiled = None if any_of is None else tuple(_condition(item, rescan=rescan) for item in any_of)
-    return ConditionBlock(compiled, tuple(_condition(item, rescan=rescan) for item in all_of or ()))
+    compiled = None if any_of is None else tuple(_condition(item, rescan, data) for item in any_of)
+    return ConditionBlock(compiled, tuple(_condition(item, rescan, data) for item in all_of or ()))
 
 
-def _condition(condition: JSON, *, rescan: bool) -> Condition:
+def _condition(condition: JSON, rescan: bool, data: Set[str]) -> Condition:
     if not isinstance(condition, dict):
         return _malformed()
     key = compile_template(condition.get("key"), rescan=rescan)
     value = compile_template(condition.get("value"), rescan=rescan)
     name, message = condition.get("operator"), condition.get("message")
     name = name if isinstance(name, str) else ""
-    return Condition(key, name, value, message if isinstance(message, str) else "", _test(key, name, value))
+    sides = _sides_of(key, value, data)
+    return Condition(
+        key, name, value, message if isinstance(message, str) else "", sides, _test(key, name, value, sides)
+    )
 
 
 def condition_test(condition: Condition, key: Template, value: Template) -> Test:
     """Return the test of a condition whose sides are rendered by other templates of the same texts."""
     if condition.key is condition.value:
         return condition._test  # both are nothing: a malformed condition
-    return _test(key, condition.operator, value)
+    return _test(key, condition.operator, value, condition.sides)
 
 
 def _malformed() -> Condition:
@@ -206,12 +213,11 @@ def _malformed() -> Condition:
         raise EvaluationError("invalid condition")
 
     nothing = compile_template(None)
-    return Condition(nothing, "", nothing, "", test)
+    return Condition(nothing, "", nothing, "", Sides(), test)
 
 
-def _test(key: Template, name: str, value: Template) -> Test:
+def _test(key: Template, name: str, value: Template, sides: Sides) -> Test:
     """Return the test of a condition, with as much work done beforehand as its static sides allow."""
-    sides = sides_of(key, value)
     compare = operator(name, sides)
     if compare is None:
         return _unknown_operator(key, value)
@@ -232,18 +238,18 @@ def _test(key: Template, name: str, value: Template) -> Test:
     return test
 
 
-def sides_of(key: Template, value: Template) -> Sides:
+def _sides_of(key: Template, value: Template, data: Set[str]) -> Sides:
     """Return which side of a condition may hold patterns: what the policy says does, what a requester wrote does not.
 
     Text of the policy is a pattern; what a variable yields is data. Where both sides are variables, a side that reads
-    the request (or what foreach and targets take from it) is data, and the other one, a list of a ConfigMap say, holds
-    the patterns; when that tells nothing, the key is data and the value holds the patterns.
+    the request (or what the context, foreach and targets take from it) is data, and the other one, a list of a
+    ConfigMap say, holds the patterns; when that tells nothing, the key is data and the value holds the patterns.
     """
     if key.is_static or value.is_static:
         return Sides(key.is_static, value.is_static, _static_items(value))
-    if not _reads_request(value):
+    if not _reads_request(value, data):
         return Sides(key_is_pattern=False, written=_static_items(value))
-    return Sides(not _reads_request(key), False, _static_items(value))
+    return Sides(not _reads_request(key, data), False, _static_items(value))
 
 
 def _static_items(value: Template) -> frozenset[str]:
@@ -252,8 +258,19 @@ def _static_items(value: Template) -> frozenset[str]:
     return frozenset(item for item in items if isinstance(item, str) and "{{" not in item)
 
 
-def _reads_request(template: Template) -> bool:
-    return any(_REQUEST.search(variable.text) for variable in template.variables)
+def _reads_request(template: Template, data: Set[str]) -> bool:
+    return any(reads_data(variable.text, data) for variable in template.variables)
+
+
+def reads_data(text: str, data: Set[str]) -> bool:
+    """Tell whether an expression reads the request, or a variable that the context took from it.
+
+    >>> reads_data("request.object.metadata.name", set()), reads_data("allowed.data", {"dropped"})
+    (True, False)
+    >>> reads_data("length(dropped)", {"dropped"}), reads_data("allowed.dropped", {"dropped"})
+    (True, False)
+    """
+    return bool(_REQUEST.search(text)) or (bool(data) and not data.isdisjoint(_ROOTS.findall(text)))
 
 
 def _both_dynamic(key: Template, compare: Callable[[JSON, JSON], bool], value: Template) -> Test:
