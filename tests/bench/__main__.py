@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import background, cel, cleanup, commands, engine, sandbox, scanning, server, worst
+from tests.bench import background, cel, cleanup, clusterpath, commands, engine, sandbox, scanning, server, worst
 from tests.bench.machine import described
 
 __all__ = ["BENCHMARKS", "main"]
@@ -71,6 +71,10 @@ BENCHMARKS = (
     Benchmark("B11", "apply on 10,000 pods as a JSON List / orjson.loads", commands.json_ratio, 4.0),
     Benchmark("B12.version", "pyverno --version / python -c pass", commands.version_ratio, 1.3),
     Benchmark("B12.one", "apply of one policy on one resource / python -c pass", commands.one_ratio, 7.0),
+    Benchmark("B15", "a review with its report, as an API server sends it / a constant answer", clusterpath.ratio, 4.0),
+    Benchmark("B15.pass", "milliseconds of such a review without reports", clusterpath.pass_milliseconds, 0.35),
+    Benchmark("B15.deny", "the same of one that denies, with its events", clusterpath.deny_milliseconds, 0.7),
+    Benchmark("B15.reports", "the same of one that passes, with its report", clusterpath.report_milliseconds, 0.6),
     Benchmark("B22", "worst review of 64 KiB by the whole library / the median", worst.worst_ratio, 50),
     Benchmark("B17", "bytes for each of 10,000 objects with a time to live", cleanup.bytes_for_each_object, 2048),
     Benchmark("B17.late", "most seconds that a deletion comes after it is due", cleanup.worst_lateness, 2.0),

@@ -23,7 +23,10 @@ from pyverno.kube.yaml.documents import Document, load_documents
 __all__ = [
     "CEL_POD_SECURITY",
     "POD_SECURITY",
+    "cel_policy_files",
+    "compiled_cel_policies",
     "compiled_policies",
+    "enforced_policies",
     "failing_review",
     "generated_documents",
     "generated_policies",
@@ -31,6 +34,7 @@ __all__ = [
     "passing_review",
     "policy_documents",
     "policy_files",
+    "privileged_review",
     "scattered_policies",
     "small_pod",
     "small_review",
@@ -63,6 +67,29 @@ def compiled_policies() -> tuple[CompiledPolicy, ...]:
     compilation = compile_documents(policy_documents())
     assert not compilation.errors, compilation.errors
     return compilation.policies
+
+
+def enforced_policies() -> tuple[CompiledPolicy, ...]:
+    """Return the same as policies that deny what fails."""
+    documents = policy_documents()
+    for document in documents:
+        for rule in document.value["spec"]["rules"]:
+            rule["validate"]["failureAction"] = "Enforce"
+    return compile_documents(documents).policies
+
+
+def cel_policy_files() -> list[Path]:
+    """Return the files of the ValidatingPolicies of all controls of both levels, of which there are eighteen."""
+    return sorted(CEL_POD_SECURITY.glob("*/*/validatingpolicy.yaml"))
+
+
+def compiled_cel_policies(*actions: str) -> tuple[CompiledPolicy, ...]:
+    """Return these policies with other `validationActions`, compiled."""
+    files = cel_policy_files()
+    documents = [document for path in files for document in load_documents(path.read_bytes(), file=str(path))]
+    for document in documents:
+        document.value["spec"]["validationActions"] = list(actions)
+    return compile_documents(documents).policies
 
 
 def generated_documents(count: int) -> Iterator[Document]:
@@ -107,6 +134,13 @@ def passing_review() -> bytes:
 def small_review() -> bytes:
     """Return the body of an AdmissionReview about a pod of one container that every policy lets pass (P4)."""
     return _sized(_review(_pod(containers=1)), SMALL_BYTES)
+
+
+def privileged_review() -> bytes:
+    """Return the body of a review about such a pod whose container is privileged, which two policies deny."""
+    pod = _pod(containers=1)
+    pod["spec"]["containers"][0]["securityContext"]["privileged"] = True
+    return _sized(_review(pod), SMALL_BYTES)
 
 
 def failing_review() -> bytes:

@@ -21,6 +21,7 @@ from tests.bench.inputs import small_review
 from tests.bench.serving import PATH
 
 __all__ = [
+    "Child",
     "floor_ratio",
     "latency_milliseconds",
     "latency_ratio",
@@ -28,6 +29,8 @@ __all__ = [
     "policy_kilobytes",
     "reviews_per_second",
     "server_ratio",
+    "start_client",
+    "start_server",
     "throughput",
     "webhook_megabytes",
 ]
@@ -39,13 +42,18 @@ _FEW = 400
 _MANY = 5_000
 
 
-class _Process:
+class Child:
     """A child that answers lines by lines."""
 
-    def __init__(self, module: str, *arguments: str, **environment: str) -> None:
+    def __init__(self, module: str, *arguments: str, errors: bool = True, **environment: str) -> None:
         command = (sys.executable, "-m", module, *arguments)
         self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if errors else subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **environment},
         )
         self.first = self._read()
 
@@ -66,8 +74,9 @@ class _Process:
 
 
 @contextmanager
-def _server(kind: str, *arguments: str) -> Iterator[_Process]:
-    server = _Process("tests.bench.serving", kind, *arguments)
+def start_server(kind: str, *arguments: str, errors: bool = True, **environment: str) -> Iterator[Child]:
+    """Run a server of reviews; without `errors` its log is dropped."""
+    server = Child("tests.bench.serving", kind, *arguments, errors=errors, **environment)
     try:
         yield server
     finally:
@@ -75,14 +84,17 @@ def _server(kind: str, *arguments: str) -> Iterator[_Process]:
 
 
 @contextmanager
-def _client(server: _Process, connections: int = CONNECTIONS) -> Iterator[_Process]:
-    body = small_review()
-    head = f"POST {PATH} HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+def start_client(
+    server: Child, connections: int = CONNECTIONS, body: bytes | None = None, path: str = PATH
+) -> Iterator[Child]:
+    """Run a client that sends one review over and over."""
+    body = small_review() if body is None else body
+    head = f"POST {path} HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "request"
-        path.write_bytes(head.encode() + b"\r\n" + body)
+        message = Path(folder) / "request"
+        message.write_bytes(head.encode() + b"\r\n" + body)
         port, certificate = server.first["port"], server.first["certificate"]
-        client = _Process("tests.bench.loading", str(port), str(connections), str(path), CERTIFICATE=certificate)
+        client = Child("tests.bench.loading", str(port), str(connections), str(message), CERTIFICATE=certificate)
         try:
             client.ask(f"{_FEW} 0")  # handshakes and first calls are not what is measured
             yield client
@@ -95,8 +107,8 @@ def _microseconds() -> dict[str, float]:
     """Return the processor time of one review for each kind of server, in microseconds."""
     best = dict.fromkeys(("full", "constant", "echo"), float("inf"))
     with ExitStack() as stack:
-        servers = {kind: stack.enter_context(_server(kind)) for kind in best}
-        clients = {kind: stack.enter_context(_client(server)) for kind, server in servers.items()}
+        servers = {kind: stack.enter_context(start_server(kind)) for kind in best}
+        clients = {kind: stack.enter_context(start_client(server)) for kind, server in servers.items()}
         for _ in range(_ROUNDS):
             for kind in best:
                 before = servers[kind].ask()["seconds"]
@@ -123,23 +135,23 @@ def reviews_per_second() -> float:
 
 def latency_milliseconds() -> float:
     """B9: the slowest of a hundred when fifty connections never pause, in milliseconds."""
-    with _server("full") as server, _client(server) as client:
+    with start_server("full") as server, start_client(server) as client:
         found = client.ask(f"{_REQUESTS} 0")["latencies"]
     return float(found[len(found) * 99 // 100] * 1000)
 
 
 def throughput() -> float:
     """B9: reviews a second when fifty connections never pause, by the clock; the server has one core at most."""
-    with _server("full") as server, _client(server) as client:
+    with start_server("full") as server, start_client(server) as client:
         return float(_MANY / client.ask(f"{_MANY} 0")["seconds"])
 
 
 def latency_ratio() -> float:
     """B9: the slowest of a hundred at a quarter of what one core can do, by the median over one connection."""
-    with _server("full") as server:
-        with _client(server, 1) as client:
+    with start_server("full") as server:
+        with start_client(server, 1) as client:
             alone = client.ask(f"{_REQUESTS} 0")["latencies"]
-        with _client(server) as client:
+        with start_client(server) as client:
             pause = CONNECTIONS / (reviews_per_second() / 4)
             loaded = client.ask(f"{_REQUESTS} {pause:.6f}")["latencies"]
     return float(loaded[len(loaded) * 99 // 100] / alone[len(alone) // 2])
@@ -147,7 +159,7 @@ def latency_ratio() -> float:
 
 def longest_pause() -> float:
     """B9: the longest pause of the server for garbage collection while fifty connections never pause, in ms."""
-    with _server("full", "--policies", "1000") as server, _client(server) as client:
+    with start_server("full", "--policies", "1000") as server, start_client(server) as client:
         server.ask()
         client.ask(f"{_MANY} 0")
         return float(server.ask()["pause"] * 1000)
@@ -165,6 +177,6 @@ def webhook_megabytes() -> float:
 
 
 def _resident(*arguments: str) -> float:
-    with _server("full", *arguments) as server, _client(server, 4) as client:
+    with start_server("full", *arguments) as server, start_client(server, 4) as client:
         client.ask(f"{_FEW} 0")
         return float(server.ask()["bytes"])

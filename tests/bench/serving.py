@@ -2,6 +2,7 @@
 
 `full` is the webhook as it runs in a cluster: all policies, roles, filters, metrics and logs. `constant` reads the
 review as JSON and always allows, `echo` sends the body back; all three on the same HTTP server with the same TLS.
+With `--api` the server also writes events, and with `--reports` reports, to the API server at that address.
 Prints its port and certificate as JSON; then each line on stdin is answered by the processor time, the resident memory
 and the longest pause for garbage collection since the line before. This module must never judge what it tells.
 """
@@ -22,15 +23,22 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from pyverno.cluster.access import Access
+from pyverno.cluster.client import Client
+from pyverno.controllers.admission.reports import AdmissionReports, ReportSettings
+from pyverno.controllers.runtime.events import Events, EventSettings
 from pyverno.controllers.runtime.gctuning import keep_collections_short
+from pyverno.controllers.runtime.metricslifecycle import count_queries
 from pyverno.controllers.runtime.process import loop_factory
 from pyverno.controllers.state.policystore import PolicyStore
 from pyverno.controllers.state.roles import RoleIndex
 from pyverno.engine.host import NO_HOST
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import User
+from pyverno.engine.rule import CompiledPolicy
 from pyverno.kube.json import JSONObject
-from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import Observers
@@ -38,7 +46,12 @@ from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import WebhookServer
 from pyverno.webhook.tls import ServerTls
-from tests.bench.inputs import compiled_policies, generated_documents
+from tests.bench.inputs import (
+    compiled_cel_policies,
+    compiled_policies,
+    enforced_policies,
+    generated_documents,
+)
 from tests.support.webhookserver import make_certificate
 
 __all__ = ["PATH"]
@@ -50,6 +63,12 @@ _SETTINGS: Final = {
     "excludeGroups": "system:nodes",
 }
 _BINDINGS: Final = 200
+_ROOM: Final = 100_000
+_TASKS: Final[list[asyncio.Future[None]]] = []
+_WITH_REPORTS: Final = BUILTIN_KINDS.with_kinds(
+    KindInfo(gvr.group, gvr.version, kind, gvr.resource, gvr.resource.removesuffix("s"))
+    for kind, gvr in zip(("EphemeralReport", "ClusterEphemeralReport"), EPHEMERAL_REPORTS, strict=True)
+)
 
 
 class _World:
@@ -97,6 +116,44 @@ async def _full(tls: ServerTls, policies: Policies) -> int:
     return server.port
 
 
+class _Followup:
+    """What follows an answer in a cluster: events and reports, without limits of requests a second."""
+
+    def __init__(self, api: str, certificate: bytes, world: _World, *, reports: bool) -> None:
+        self.metrics = Metrics()
+        count = count_queries(self.metrics)
+        events_client, client = (Client(Access(api, ca=certificate), qps=0, on_request=count) for _ in range(2))
+        self.events = Events(
+            events_client,
+            EventSettings(max_waiting=_ROOM),
+            configuration=lambda: world.configuration,
+            uid_of=lambda _: "2b1f1c3e-3a4f-4b77-9d6e-1d0c3f1a9b22",
+        )
+        self.reports = AdmissionReports(
+            client,
+            ReportSettings(of_admission=reports, max_waiting=_ROOM),
+            kinds=lambda: _WITH_REPORTS,
+            version_of=lambda _: "17",
+            metrics=self.metrics,
+        )
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.events.run())
+            group.create_task(self.reports.run())
+
+
+async def _in_cluster(tls: ServerTls, policies: Policies, options: argparse.Namespace) -> int:
+    world = _World(policies)
+    followup = _Followup(options.api, os.environ["API_CERTIFICATE"].encode(), world, reports=options.reports)
+    _TASKS.append(asyncio.ensure_future(followup.run()))
+    observer = Observers(Observers(followup.metrics, AnswerLog()), followup.events, followup.reports)
+    server = WebhookServer(cluster=world, host=NO_HOST, tls=tls, health=_Sound(), observer=observer, defers=True)
+    await server.start("127.0.0.1", 0)
+    return server.port
+
+
 async def _bare(tls: ServerTls, answer: Callable[[bytes], bytes]) -> int:
     async def respond(request: web.BaseRequest) -> web.Response:
         return web.Response(body=answer(await request.read()), content_type="application/json")
@@ -129,14 +186,23 @@ def _watched(count: int) -> Policies:
 _BARE: Final = {"constant": _allow, "echo": _same}
 
 
-async def _run(kind: str, policies: int) -> None:
+def _compiled(options: argparse.Namespace) -> tuple[CompiledPolicy, ...]:
+    if options.cel:
+        return compiled_cel_policies("Deny" if options.enforce else "Audit")
+    return enforced_policies() if options.enforce else compiled_policies()
+
+
+async def _run(options: argparse.Namespace) -> None:
     certificate = make_certificate()
     tls = ServerTls(certificate.certificate, certificate.key)
     start: Awaitable[int]
-    if kind == "full":
-        start = _full(tls, _watched(policies) if policies else Policies(PolicySet(compiled_policies())))
+    if options.kind != "full":
+        start = _bare(tls, _BARE[options.kind])
+    elif options.api:
+        start = _in_cluster(tls, Policies(PolicySet(_compiled(options))), options)
     else:
-        start = _bare(tls, _BARE[kind])
+        policies = options.policies
+        start = _full(tls, _watched(policies) if policies else Policies(PolicySet(compiled_policies())))
     rounds = asyncio.ensure_future(keep_collections_short())
     print(json.dumps({"port": await start, "certificate": certificate.certificate.decode()}), flush=True)
     reader = asyncio.StreamReader()
@@ -177,7 +243,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=("full", *_BARE))
     parser.add_argument("--policies", type=int, default=0, help="so many generated ones instead of the library's")
+    parser.add_argument("--api", default="", help="address of an API server, whose certificate is in API_CERTIFICATE")
+    parser.add_argument("--reports", action="store_true", help="also write reports")
+    parser.add_argument("--cel", action="store_true", help="ValidatingPolicies instead of ClusterPolicies")
+    parser.add_argument("--enforce", action="store_true", help="policies that deny what fails")
     options = parser.parse_args()
     set_up_logging(LogSettings("json"))
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run(options.kind, options.policies))
+        runner.run(_run(options))

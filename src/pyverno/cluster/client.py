@@ -168,9 +168,12 @@ class Client:
             if not following:
                 return {**found, "items": items}
 
-    async def create(self, gvr: GVR, body: JSONObject, namespace: str = "", *, query: Query = ()) -> JSONObject:
-        """Create an object and return it as it was stored."""
-        return _object(await self.request("POST", resource_path(gvr, namespace), body=body, query=query))
+    async def create(
+        self, gvr: GVR, body: JSONObject, namespace: str = "", *, query: Query = (), accept: str = JSON_TYPE
+    ) -> JSONObject:
+        """Create an object and return it as it was stored, with `accept=METADATA` its metadata alone."""
+        path = resource_path(gvr, namespace)
+        return _object(await self.request("POST", path, body=body, query=query, accept=accept))
 
     async def update(
         self, gvr: GVR, body: JSONObject, namespace: str = "", *, subresource: str = "", query: Query = ()
@@ -292,6 +295,9 @@ class Client:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ssl=False, socket_factory=_socket),
                 headers={"User-Agent": self._agent},
+                # neither cookies nor limits of time, which cost as much as the rest: `_send` has its own limit
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
                 trust_env=False,
                 auto_decompress=True,
                 read_bufsize=2**18,

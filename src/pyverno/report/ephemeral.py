@@ -5,7 +5,7 @@ Aggregation finds them by labels and collects them into PolicyReports. (Kyverno:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.engine.rule import PolicyInfo
@@ -16,7 +16,15 @@ from pyverno.report.policyreport import ReportEntry, plain_result, result_order
 from pyverno.report.summary import Summary
 from pyverno.value import dataclass
 
-__all__ = ["EPHEMERAL_REPORTS", "REPORT_GROUP", "Reported", "admission_report", "background_report", "policy_label"]
+__all__ = [
+    "EPHEMERAL_REPORTS",
+    "REPORT_GROUP",
+    "ReportParts",
+    "Reported",
+    "admission_report",
+    "background_report",
+    "policy_label",
+]
 
 REPORT_GROUP = "reports.kyverno.io"
 EPHEMERAL_REPORTS = (
@@ -27,6 +35,7 @@ EPHEMERAL_REPORTS = (
 
 _PREFIX = "audit.kyverno.io/"
 _LABEL_LENGTH = 63
+_NO_RESOURCE = ResourceRef("", "", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +65,33 @@ def policy_label(policy: PolicyInfo) -> str:
     return f"{row.label}/{policy.name}" if len(policy.name) <= _LABEL_LENGTH else ""
 
 
+class ReportParts:
+    """What the reports on the same results have in common, whatever the object and the time."""
+
+    __slots__ = ("_items", "_policies", "summary")
+
+    def __init__(self, results: Sequence[RuleResult]) -> None:
+        """Take the results of one report."""
+        ordered = sorted((ReportEntry(result, _NO_RESOURCE, 0) for result in results), key=result_order)
+        self._items = tuple(plain_result(entry.result, 0) for entry in ordered)
+        self._policies: dict[str, PolicyInfo] = {}
+        for result in results:
+            self._policies.setdefault(policy_label(result.rule.policy), result.rule.policy)
+        self.summary = Summary.of(results).to_json()
+
+    def items(self, seconds: int) -> list[JSONObject]:
+        """Return the results as items, at a time in seconds since the Unix epoch."""
+        timestamp = {"seconds": seconds, "nanos": 0}
+        return [{**item, "timestamp": timestamp} for item in self._items]
+
+    def labels(self, version_of: Callable[[PolicyInfo], str]) -> JSONObject:
+        """Return a label for each policy with its version."""
+        return {label: version_of(policy) for label, policy in self._policies.items() if label}
+
+
 def admission_report(
     about: Reported,
-    results: Sequence[RuleResult],
+    results: Sequence[RuleResult] | ReportParts,
     seconds: int,
     *,
     version_of: Callable[[PolicyInfo], str] = lambda _: "",
@@ -69,7 +102,8 @@ def admission_report(
     """
     labels = {**_labels(about.uid, about.gvk, "admission"), **_resource_label(about.gvr)}
     metadata: JSONObject = {"generateName": f"{about.request_uid}-", "labels": labels}
-    return _report(about.resource, metadata, results, seconds, version_of)
+    parts = results if isinstance(results, ReportParts) else ReportParts(results)
+    return _report(about.resource, metadata, parts, seconds, version_of)
 
 
 def background_report(
@@ -88,21 +122,19 @@ def background_report(
         "labels": _labels(uid, gvk, "background-scan"),
         "ownerReferences": [owner],
     }
-    return _report(resource, metadata, results, seconds, version_of)
+    return _report(resource, metadata, ReportParts(results), seconds, version_of)
 
 
 def _report(
     resource: ResourceRef,
     metadata: JSONObject,
-    results: Sequence[RuleResult],
+    parts: ReportParts,
     seconds: int,
     version_of: Callable[[PolicyInfo], str],
 ) -> JSONObject:
-    ordered = sorted((ReportEntry(result, resource, seconds) for result in results), key=result_order)
-    policies = _policy_labels((result.rule.policy for result in results), version_of)
     metadata = {
         **metadata,
-        "labels": {**metadata["labels"], **policies},
+        "labels": {**metadata["labels"], **parts.labels(version_of)},
         "annotations": {
             f"{_PREFIX}resource.namespace": resource.namespace,
             f"{_PREFIX}resource.name": resource.name,
@@ -117,8 +149,8 @@ def _report(
         "spec": {
             # COMPAT: aggregation makes the object the owner in the metadata; this field is never filled
             "owner": {"apiVersion": "", "kind": "", "name": "", "uid": ""},
-            "summary": Summary.of(entry.result for entry in ordered).to_json(),
-            "results": [plain_result(entry.result, seconds) for entry in ordered],
+            "summary": parts.summary,
+            "results": parts.items(seconds),
         },
     }
 
@@ -139,12 +171,3 @@ def _resource_label(gvr: GVR) -> JSONObject:
         # COMPAT: Kyverno puts the plural where the name of the object would be looked for
         return {f"{_PREFIX}resource.name": gvr.resource}
     return {f"{_PREFIX}resource.gvr": ".".join(part for part in (gvr.resource, gvr.version, gvr.group) if part)}
-
-
-def _policy_labels(policies: Iterable[PolicyInfo], version_of: Callable[[PolicyInfo], str]) -> JSONObject:
-    found: JSONObject = {}
-    for policy in policies:
-        label = policy_label(policy)
-        if label and label not in found:
-            found[label] = version_of(policy)
-    return found

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyverno.engine.result import FailureAction, RuleResult, RuleType
+from pyverno.engine.result import FailureAction, RuleResult, RuleType, Status
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.telemetry.catalog import METRICS, POLICY_WORDS
@@ -258,12 +258,15 @@ class Metrics:
     def _count_results(self, results: Sequence[RuleResult], about: _About, seconds: float) -> None:
         """Put results off to be counted: those of rules that pass are the same objects in every review.
 
-        The results are kept until then, so no other has the id of one of them. A review is timed as a whole, because
-        rules that pass are judged together; each rule is taken to have used an equal part.
+        Reviews with other results go by rules, actions and statuses, which are all that is counted of them. The results
+        are kept until then, so no other has the id of one of them. A review is timed as a whole, because rules that
+        pass are judged together; each rule is taken to have used an equal part.
         """
         if not results:
             return
-        key = about, *map(id, results)
+        key: tuple[object, ...] = about, *map(id, results)
+        if any(result.status is not Status.PASS for result in results):
+            key = about, *((id(result.rule), result.action, result.status) for result in results)
         found = self._batches.get(key)
         if found is None:
             if len(self._batches) >= _MAX_BATCHES:

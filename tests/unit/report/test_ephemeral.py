@@ -8,7 +8,7 @@ from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleTy
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.policy.kinds import POLICY_KINDS
-from pyverno.report.ephemeral import Reported, admission_report, background_report, policy_label
+from pyverno.report.ephemeral import Reported, ReportParts, admission_report, background_report, policy_label
 
 POD = Reported(ResourceRef("v1", "Pod", "shop", "web"), "7", GVK("", "v1", "Pod"), GVR("", "v1", "pods"), "r-1")
 NODE = Reported(ResourceRef("v1", "Node", "", "one"), "8", GVK("", "v1", "Node"), GVR("", "v1", "nodes"), "r-2")
@@ -97,3 +97,14 @@ def test_every_kind_of_policy_has_its_label(kind, expected):
 def test_a_policy_whose_name_is_too_long_has_no_label():
     """The API server would refuse the report."""
     assert "" == policy_label(PolicyInfo("ValidatingPolicy", "policies.kyverno.io/v1", "p" * 64, Family.CEL))
+
+
+def test_parts_that_are_used_again_give_the_same_report() -> None:
+    """Items, summary and labels are made once; time and versions are those of each report."""
+    results = [said("b", "x", Status.FAIL), said("a", "y"), said("a", "x")]
+    parts = ReportParts(results)
+    for seconds in (5, 6):
+        version = str(seconds)
+        once = admission_report(POD, results, seconds, version_of=lambda _, version=version: version)
+        again = admission_report(POD, parts, seconds, version_of=lambda _, version=version: version)
+        assert once == again

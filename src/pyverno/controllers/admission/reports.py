@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyverno.cluster.client import Client
+from pyverno.cluster.client import METADATA, Client
 from pyverno.controllers.runtime.circuitbreaker import CircuitBreaker
 from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.controllers.runtime.outbox import Outbox
 from pyverno.engine.engine import Review
 from pyverno.engine.request import Request
-from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType
+from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS
-from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, admission_report
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, ReportParts, admission_report
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, field
 
@@ -42,6 +42,7 @@ _TYPES: Final = {
     RuleType.MUTATION: "mutate",
     RuleType.IMAGE_VERIFY: "imageVerify",
 }
+_MAX_KNOWN: Final = 128
 _TERMINATING: Final = "because it is being terminated"
 
 log = logging.getLogger("pyverno.reports")
@@ -74,7 +75,7 @@ class _Noted:
     review: Review
     seconds: int
     about: Reported | None = None
-    left: list[tuple[RuleResult, ...]] | None = None
+    left: list[ReportParts] | None = None
 
 
 class AdmissionReports:
@@ -107,6 +108,7 @@ class AdmissionReports:
             max_items=settings.max_waiting,
             weigh=lambda noted: noted.admission_request.size,
         )
+        self._known: dict[tuple[int, ...], tuple[tuple[RuleResult, ...], tuple[ReportParts, ...]]] = {}
         self._is_served = True
         self._seen: KindTable | None = None
         self._has_lost = False
@@ -148,6 +150,25 @@ class AdmissionReports:
     async def flush(self, seconds: float) -> None:
         """Write the remaining reports for at most `seconds`."""
         await self._outbox.flush(seconds)
+
+    def _parts(
+        self, results: Sequence[RuleResult], admission_request: AdmissionRequest, *, has_uid: bool
+    ) -> tuple[ReportParts, ...]:
+        """Return the contents of the reports on the results of a response.
+
+        Rules that pass have the same results every time, whose reports are kept together with them: none of them is
+        another result of the same id.
+        """
+        key = (has_uid, bool(admission_request.subresource), *map(id, results))
+        known = self._known.get(key)
+        if known is not None:
+            return known[1]
+        parts = tuple(map(ReportParts, self._groups(results, admission_request, has_uid=has_uid)))
+        if all(result.status is Status.PASS for result in results):
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = tuple(results), parts
+        return parts
 
     def _groups(
         self, results: Sequence[RuleResult], admission_request: AdmissionRequest, *, has_uid: bool
@@ -193,18 +214,18 @@ class AdmissionReports:
         if about is None:
             return
         if noted.left is None:
-            noted.left = list(self._groups(noted.review.results, noted.admission_request, has_uid=bool(about.uid)))
+            noted.left = list(self._parts(noted.review.results, noted.admission_request, has_uid=bool(about.uid)))
         while noted.left:
             await self._write_one(about, noted.left[0], noted.seconds)
             noted.left.pop(0)
 
-    async def _write_one(self, about: Reported, results: tuple[RuleResult, ...], seconds: int) -> None:
+    async def _write_one(self, about: Reported, parts: ReportParts, seconds: int) -> None:
         if not self._breaker.passes():
             return
-        body = admission_report(about, results, seconds, version_of=self._version_of)
+        body = admission_report(about, parts, seconds, version_of=self._version_of)
         namespace = about.resource.namespace
         try:
-            await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)
+            await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace, accept=METADATA)
         except StatusError as error:
             if error.status == 403 and _TERMINATING in error.message:
                 return  # the reported object is deleted with its namespace

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
-from pyverno.cluster.client import Client
+from pyverno.cluster.client import METADATA, Client
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.errors import HostError
@@ -202,8 +202,13 @@ class Events:
         if review is None or admission_request.is_dry_run or not self._settings.max_waiting:
             return
         tells_success = self._configuration().generates_success_events
-        if not tells_success and all(result.status is Status.PASS for result in review.results):
-            return
+        results: Sequence[RuleResult] = review.results
+        if not tells_success:
+            # policies of which every rule passes have no events
+            policies = {result.rule.policy.key for result in results if result.status is not Status.PASS}
+            if not policies:
+                return
+            results = [result for result in results if result.rule.policy.key in policies]
         subject = admission_request.object if admission_request.object is not None else admission_request.old_object
         named = ResourceRef.of(subject)
         kind = admission_request.kind
@@ -213,7 +218,7 @@ class Events:
             named.namespace or admission_request.namespace,
             admission_request.name or named.name,
         )
-        for event in events_of(review.results, resource, is_allowed=outcome.answer.allowed):
+        for event in events_of(results, resource, is_allowed=outcome.answer.allowed):
             self.emit(event)
 
     def audited(
@@ -250,7 +255,7 @@ class Events:
             body = self._make_body(event)
             for attempt in range(_ATTEMPTS):
                 try:
-                    await self._client.create(_EVENTS, body, body["metadata"]["namespace"])
+                    await self._client.create(_EVENTS, body, body["metadata"]["namespace"], accept=METADATA)
                     break
                 except (StatusError, HostError) as error:
                     if isinstance(error, StatusError) and (
