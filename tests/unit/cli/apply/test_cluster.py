@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from pyverno.testing import install_definitions
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 NAMESPACES = GVR("", "v1", "namespaces")
 EXCEPTIONS = GVR("kyverno.io", "v2", "policyexceptions")
+BINDINGS = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings")
 ENTRIES = GVR("kyverno.io", "v2", "globalcontextentries")
 
 
@@ -88,12 +91,36 @@ def _apply(
     folder: Path, capsys: pytest.CaptureFixture[str], kubeconfig: str, *words: str, document: Any = OWNED
 ) -> tuple[int, dict[str, str]]:
     """Return the exit code, and the status of each object (`namespace/name`)."""
+    return _apply_all(folder, capsys, kubeconfig, [document], *words)
+
+
+def _apply_all(
+    folder: Path, capsys: pytest.CaptureFixture[str], kubeconfig: str, documents: list[Any], *words: str
+) -> tuple[int, dict[str, str]]:
     path = folder / "policy.yaml"
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(yaml.safe_dump_all(documents))
     code = run(["apply", str(path), "--cluster", "--kubeconfig", kubeconfig, "--format", "json", *words])
     found = json.loads(capsys.readouterr().out)["results"]
     places = [(each["resource"].get("namespace", ""), each["resource"]["name"]) for each in found]
     return code, {"/".join(place): each["status"] for place, each in zip(places, found, strict=True)}
+
+
+@contextmanager
+def _stored(kubeconfig: str, binding: dict[str, Any]) -> Iterator[None]:
+    """Have a binding in the cluster for a while."""
+
+    async def write(*, creates: bool) -> None:
+        async with Client(load_kubeconfig(kubeconfig, environment={}), qps=0) as client:
+            if creates:
+                await client.create(BINDINGS, binding)
+            else:
+                await client.delete(BINDINGS, binding["metadata"]["name"])
+
+    asyncio.run(write(creates=True))
+    try:
+        yield
+    finally:
+        asyncio.run(write(creates=False))
 
 
 def test_objects_of_the_cluster_are_reviewed(
@@ -180,3 +207,49 @@ def test_a_cluster_that_is_away_is_one_error(tmp_path: Path, capsys: pytest.Capt
     words = ["apply", str(tmp_path / "policy.yaml"), "--cluster", "--kubeconfig", str(tmp_path / "config")]
     assert 0 != run(words)
     assert "127.0.0.1:9" in capsys.readouterr().err
+
+
+def admission_policy(name: str, **spec: Any) -> dict[str, Any]:
+    """Return a ValidatingAdmissionPolicy about ConfigMaps."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {"matchConstraints": {"resourceRules": [rule]}, **spec},
+    }
+
+
+def admission_binding(name: str, **spec: Any) -> dict[str, Any]:
+    """Return a binding of the policy of that name."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"], **spec},
+    }
+
+
+WITH_PARAMS = admission_policy(
+    "with-params",
+    paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    validations=[{"expression": "object.metadata.name == params.data.allowed"}],
+)
+TO_BLUE = {"matchResources": {"namespaceSelector": {"matchLabels": {"team": "blue"}}}}
+SETTINGS_REF = {"paramRef": {"name": "settings", "namespace": "two", "parameterNotFoundAction": "Deny"}}
+
+
+@pytest.mark.parametrize("where", ["file", "cluster"])
+def test_a_binding_and_its_parameters_count(
+    where: str, kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether the binding stands in the file or in the cluster: namespaces that it selects, and the object it names."""
+    bound = admission_binding("with-params", **TO_BLUE, **SETTINGS_REF)
+    documents: list[Any] = [WITH_PARAMS]
+    if where == "file":
+        documents.append(bound)
+        code, found = _apply_all(tmp_path, capsys, kubeconfig, documents)
+    else:
+        with _stored(kubeconfig, bound):
+            code, found = _apply_all(tmp_path, capsys, kubeconfig, documents)
+    assert (1, "pass", "fail", None) == (code, found.get("two/bare"), found.get("two/fine"), found.get("one/bare"))
