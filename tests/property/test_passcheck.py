@@ -152,7 +152,7 @@ OBJECTS_EACH = 8
 MAPS = RESOURCES.filter(lambda value: isinstance(value, dict))
 
 
-def _rules_and_objects(draw: Draw) -> tuple[list[JSONObject], list[JSONObject]]:
+def rules_and_objects(draw: Draw) -> tuple[list[JSONObject], list[JSONObject]]:
     """Draw the checks of a few rules with objects that have much of what they ask for."""
     checks = [{"message": draw(MESSAGES), **draw(CHECKS)} for _ in range(draw(st.integers(1, 3)))]
     bodies = [draw(OBJECTS | MAPS) for _ in range(OBJECTS_EACH)]
@@ -181,7 +181,7 @@ def policy(checks: list[JSONObject], *, apply_one: bool, action: str) -> Documen
 
 
 @law(
-    st.composite(_rules_and_objects),
+    st.composite(rules_and_objects),
     st.booleans(),
     st.sampled_from(["Audit", "Enforce"]),
     st.sampled_from(["CREATE", "UPDATE"]),

@@ -7,12 +7,24 @@ edit is tried first, then two, then as many as the failures that appear one afte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations, product
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations, islice, product
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyverno.engine.explain.edits import Edit, applied, candidates
-from pyverno.engine.explain.nodes import FieldPath, RuleTrace
+from pyverno.engine.explain.nodes import (
+    ConditionNode,
+    ControlNode,
+    ElementNode,
+    ExpressionNode,
+    FieldPath,
+    Node,
+    PartNode,
+    PatternNode,
+    RuleTrace,
+    Shown,
+)
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import RuleResult, Status
@@ -25,13 +37,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Traced", "smallest_change"]
 
-MAX_REVIEWS = 600
-MAX_TRACES = 24
-MAX_EDITS = 16
-_DEEP = 5
-"""How many edits of one field a search for two tries together with those of another."""
+MAX_REVIEWS = 1500
+MAX_TRACES = 150
+MAX_EDITS = 32
+_ALONE = 200
+"""How many edits are tried alone."""
 _BROAD = 6
 """How many first edits a search for two follows up."""
+_WIDE = 60
+"""How many further edits are tried after others."""
+_DEEP = 6
+"""How many edits of one field are tried together with others."""
+
+_Turned: TypeAlias = tuple[tuple[Edit, ...], Status]
+"""Edits that turn the rule, and its status then."""
 
 Traced: TypeAlias = "Callable[[Request], Sequence[RuleTrace]]"
 """Reviews a request and returns the traces of the rule that is to turn."""
@@ -64,8 +83,6 @@ class _Search:
         self._wanted = _turned(result.status)
         self._reviews = MAX_REVIEWS
         self._traces = MAX_TRACES
-        # edits after which the rule says the same, which may be about something else
-        self._silent: list[tuple[tuple[Edit, ...], str]] = []
 
     def run(self, traces: Sequence[RuleTrace]) -> Change | None:
         try:
@@ -75,99 +92,128 @@ class _Search:
 
     def _run(self, traces: Sequence[RuleTrace]) -> Change | None:
         first = [*candidates(traces, self._request.object)]
-        steps: list[tuple[tuple[Edit, ...], str]] = []
-        found = self._one_more((), first, steps, self._result.message)
+        steps: list[tuple[Edit, str]] = []
+        found = self._alone(first[:_ALONE], steps)
         if found is None:
-            for edits, message in (*steps[:_BROAD], *self._silent[:_BROAD]):
-                found = self._one_more(edits, self._next(edits), None, message)
-                if found is not None:
-                    break
-        if found is None and steps:
-            found = self._step_by_step(*steps[0])
+            found = self._second(steps)
+        if found is None:
+            found = self._step_by_step(traces)
         if found is None:
             found = self._pair(first)
         return None if found is None else self._change(*found)
 
-    def _one_more(
-        self,
-        before: tuple[Edit, ...],
-        edits: Iterable[Edit],
-        steps: list[tuple[tuple[Edit, ...], str]] | None,
-        message: str,
-    ) -> tuple[tuple[Edit, ...], Status] | None:
-        """Try each edit after others; keep in `steps` those after which the rule says something else."""
-        messages = {message}
+    def _alone(self, edits: Iterable[Edit], steps: list[tuple[Edit, str]]) -> _Turned | None:
+        """Try each edit; keep in `steps` those after which the rule fails with another text."""
+        messages = {self._result.message}
         for edit in edits:
-            together = (*before, edit)
-            results = self._results(together)
-            if results is None:
-                continue
-            if results and all(each.status in self._wanted for each in results):
-                return together, results[0].status
-            now = next((each.message for each in results if each.status not in self._wanted), None)
-            if steps is not None and now is not None and now not in messages:
-                messages.add(now)
-                steps.append((together, now))
-            elif not before and now is not None and sum(each[0].path == edit.path for each, _ in self._silent) < 2:
-                self._silent.append((together, now))
+            found, message = self._try((edit,))
+            if found is not None:
+                return found
+            if message and message not in messages:
+                messages.add(message)
+                steps.append((edit, message))
         return None
 
-    def _pair(self, edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], Status] | None:
-        """Try two edits of different fields together, where none of them alone makes the rule say something else."""
+    def _second(self, steps: Sequence[tuple[Edit, str]]) -> _Turned | None:
+        """Try what the trace suggests after a first edit that changed what the rule says."""
+        for edit, _ in steps[:_BROAD]:
+            for other in islice(candidates(*self._traced((edit,))), _WIDE):
+                found, _ = self._try((edit, other))
+                if found is not None:
+                    return found
+        return None
+
+    def _step_by_step(self, traces: Sequence[RuleTrace]) -> _Turned | None:
+        """Mend one failure after the other, then leave out what was not needed."""
+        edits: tuple[Edit, ...] = ()
+        seen = {self._result.message}
+        document = self._request.object
+        while len(edits) < MAX_EDITS:
+            before = _score(traces)
+            tried: Counter[FieldPath] = Counter()
+            for edit in islice(candidates(traces, document), _WIDE):
+                together = (*edits, edit)
+                found, message = self._try(together)
+                if found is not None:
+                    return self._without_surplus(found)
+                tried[edit.path] += 1
+                if not message or (message in seen and tried[edit.path] > _DEEP):
+                    continue
+                after, changed = self._traced(together)
+                if _score(after) > before:
+                    seen.add(message)
+                    edits, traces, document = together, after, changed
+                    break
+            else:
+                return None
+        return None
+
+    def _pair(self, edits: Sequence[Edit]) -> _Turned | None:
+        """Try two edits of different fields together, where none of them alone changes what the trace says."""
         by_path: dict[FieldPath, list[Edit]] = {}
         for edit in edits:
             by_path.setdefault(edit.path, []).append(edit)
         for one, other in combinations(by_path, 2):
-            for first, second in product(by_path[one][:_DEEP], by_path[other][:_DEEP]):
-                results = self._results((first, second))
-                if results and all(each.status in self._wanted for each in results):
-                    return (first, second), results[0].status
+            for together in product(by_path[one][:_DEEP], by_path[other][:_DEEP]):
+                found, _ = self._try(together)
+                if found is not None:
+                    return found
         return None
 
-    def _step_by_step(self, edits: tuple[Edit, ...], message: str) -> tuple[tuple[Edit, ...], Status] | None:
-        """Mend one failure after the other, then leave out what was not needed."""
-        seen = {self._result.message, message}
-        while len(edits) < MAX_EDITS:
-            steps: list[tuple[tuple[Edit, ...], str]] = []
-            found = self._one_more(edits, self._next(edits), steps, message)
-            if found is not None:
-                return self._without_surplus(*found)
-            further = next((each for each in steps if each[1] not in seen), None)
-            if further is None:
-                return None
-            edits, message = further
-            seen.add(message)
-        return None
-
-    def _without_surplus(self, edits: tuple[Edit, ...], status: Status) -> tuple[tuple[Edit, ...], Status]:
+    def _without_surplus(self, turned: _Turned) -> _Turned:
+        edits, status = turned
         for edit in edits:
             fewer = tuple(each for each in edits if each is not edit)
-            results = self._results(fewer) if fewer else None
-            if results and all(each.status in self._wanted for each in results):
-                edits, status = fewer, results[0].status
+            found, _ = self._try(fewer) if fewer else (None, "")
+            if found is not None:
+                edits, status = found
         return edits, status
 
-    def _next(self, edits: tuple[Edit, ...]) -> Iterator[Edit]:
+    def _traced(self, edits: tuple[Edit, ...]) -> tuple[Sequence[RuleTrace], JSON]:
+        """Return the traces of the rule for the changed object, and that object; none when no trace is left."""
         changed = applied(self._request.object, edits)
         if changed is None or self._traces <= 0:
-            return iter(())
+            return (), None
         self._traces -= 1
-        return candidates(self._trace(self._request.with_object(changed)), changed)
+        return self._trace(self._request.with_object(changed)), changed
 
-    def _results(self, edits: tuple[Edit, ...]) -> Sequence[RuleResult] | None:
-        """Return what the rule says of the changed object; None when the edits change nothing."""
+    def _try(self, edits: tuple[Edit, ...]) -> tuple[_Turned | None, str]:
+        """Review the changed object; return the edits if they turn the rule, else how it fails ("" for an error)."""
         changed = applied(self._request.object, edits)
         if changed is None or changed == self._request.object:
-            return None
+            return None, ""
         if self._reviews <= 0:
             raise _OutOfReviewsError
         self._reviews -= 1
         review = self._review(self._request.with_object(changed))
-        return [each for each in review.results if each.rule is self._result.rule]
+        results = [each for each in review.results if each.rule is self._result.rule]
+        if results and all(each.status in self._wanted for each in results):
+            return (edits, results[0].status), ""
+        return None, next((each.message or " " for each in results if each.status is Status.FAIL), "")
 
     def _change(self, edits: tuple[Edit, ...], status: Status) -> Change:
         changed = applied(self._request.object, edits)
         return Change(edits, status, tuple(create_patch(self._request.object, changed)), changed)
+
+
+def _score(traces: Sequence[RuleTrace]) -> int:
+    """Return how far a rule got: how many of the things that it asks for hold, before something decided."""
+    return sum(_holds(node) for trace in traces for node in trace.walk())
+
+
+def _holds(node: Node) -> int:
+    match node:
+        case PatternNode(part="key" | "value", outcome="pass"):
+            return 1
+        case ControlNode():
+            return -len(node.fields)
+        case ConditionNode(holds=False) | ElementNode():
+            return 1
+        case ExpressionNode(value=Shown(value=True)):
+            return 2
+        case PartNode(value=Shown(value=True)):
+            return 1
+    return 0
 
 
 def _turned(status: Status) -> frozenset[Status]:

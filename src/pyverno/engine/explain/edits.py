@@ -29,6 +29,7 @@ __all__ = ["Edit", "applied", "candidates", "parse_field"]
 
 MAX_CANDIDATES = 400
 _MAX_EXPANDED = 40
+_DEEPEST = 12
 
 _CONTROL_VALUES: Final[Mapping[str, Sequence[JSON]]] = {
     "allowPrivilegeEscalation": (False,),
@@ -107,7 +108,7 @@ def _all(traces: Sequence[RuleTrace], document: JSON) -> Iterator[Edit]:
     others = [node for node in nodes if isinstance(node, PatternNode) and node.outcome != "fail"]
     # the innermost part is where the pattern failed
     rounds = [_of_patterns(reversed(blamed), document), _of_patterns(reversed(others), document)]
-    rounds.insert(1, _of_controls(nodes))
+    rounds.insert(1, _of_controls(nodes, document))
     rounds += [_of_conditions(traces, document), _of_expressions(nodes, document)]
     for each in rounds:
         yield from each
@@ -152,12 +153,14 @@ def _of_key(node: PatternNode, wanted: JSON, document: JSON) -> Iterator[Edit]:
 # --- podSecurity ----------------------------------------------------------------------------------------------------
 
 
-def _of_controls(nodes: Sequence[Node]) -> Iterator[Edit]:
+def _of_controls(nodes: Sequence[Node], document: JSON) -> Iterator[Edit]:
     for node in nodes:
         if not isinstance(node, ControlNode):
             continue
         for field in node.fields:
             path = parse_field(field)
+            if path[:2] == ("spec", "template") and _at(document, ("spec", "template")) is None:
+                path = path[2:]  # Kyverno names the annotations of a bare Pod as those of a template
             name = str(path[-1]) if path else ""
             for value in _CONTROL_VALUES.get(name, ()):
                 yield Edit(path, value)
@@ -165,9 +168,25 @@ def _of_controls(nodes: Sequence[Node]) -> Iterator[Edit]:
                 yield Edit(path, {"name": "volume", "emptyDir": {}})
             if path:
                 yield Edit(path, is_removal=True)
+            if len(path) > 1 and isinstance(path[-2], int):
+                yield Edit(path[:-1], is_removal=True)  # an item of a list that is nothing without the field
+        if not node.allowed and not node.fields:
+            yield from (Edit(path, is_removal=True) for path in _probe_hosts(document, ()))
         if node.allowed and node.check == "hostNamespaces":
             yield Edit(("spec", "hostPID"), True)
             yield Edit(("spec", "template", "spec", "hostPID"), True)
+
+
+def _probe_hosts(value: JSON, path: FieldPath) -> Iterator[FieldPath]:
+    """Yield the hosts of probes and lifecycle handlers, which the control names no field for."""
+    if path[-1:] == ("host",) and path[-2:-1] in (("httpGet",), ("tcpSocket",)):
+        yield path
+    elif isinstance(value, dict) and len(path) < _DEEPEST:
+        for key, below in value.items():
+            yield from _probe_hosts(below, (*path, key))
+    elif isinstance(value, list) and len(path) < _DEEPEST:
+        for index, below in enumerate(value[:_MAX_EXPANDED]):
+            yield from _probe_hosts(below, (*path, index))
 
 
 def parse_field(text: str) -> FieldPath:

@@ -144,7 +144,8 @@ class PatternNode:
     """One part of a pattern on one part of the object.
 
     `part` is `map`, `list`, `value`, or `key` for a key of a map with its `anchor` (`=`, `X`, ... or ""). `outcome` is
-    `pass`, `fail` or `skip` ("does not apply"); `cause` says why, in the words of the pattern language.
+    `pass`, `fail` or `skip` ("does not apply"); `cause` says why, in the words of the pattern language. `absent` are
+    condition and existence keys that no map had so far: a pattern that fails while some are left is an error.
     """
 
     part: str
@@ -156,6 +157,7 @@ class PatternNode:
     is_present: bool = True
     wanted: Held | None = None
     found: Held | None = None
+    absent: tuple[str, ...] = ()
     children: tuple[Node, ...] = ()
 
 

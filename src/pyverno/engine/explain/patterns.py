@@ -64,14 +64,24 @@ class _Observer:
                 problem = check(value, path, ledger)
             outcome, cause = _decided(problem)
             where = _fields(path)
+            wanted: Held = Hidden(self._source) if self._source else Shown(shortened(pattern))
             if part == "value":
-                wanted: Held | None = Hidden(self._source) if self._source else Shown(pattern)
                 node = PatternNode(
                     part, where, outcome, cause, wanted=wanted, found=self._confidence.field(where, value)
                 )
             else:
                 is_present = isinstance(value, dict if part == "map" else list)
-                node = PatternNode(part, where, outcome, cause, is_present=is_present, children=tuple(children))
+                absent = tuple(text for text, is_met in ledger.items() if not is_met)
+                node = PatternNode(
+                    part,
+                    where,
+                    outcome,
+                    cause,
+                    is_present=is_present,
+                    wanted=wanted if part == "list" else None,
+                    absent=absent,
+                    children=tuple(children),
+                )
             self._recorder.add(node)
             return problem
 
@@ -110,7 +120,8 @@ class _Observer:
 def _decided(problem: Problem | None) -> tuple[str, str]:
     if problem is None:
         return "pass", ""
-    return "skip" if problem.is_skip else "fail", problem.cause.value
+    # Kyverno knows no path for lists of different lengths
+    return "skip" if problem.is_skip else "fail", problem.cause.value if problem.path is not None else "length"
 
 
 def _fields(path: Path) -> FieldPath:
