@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+from pyverno.cli.docs import SCHEMAS, schema_text
 from scripts.reference_pages.cel_libraries import cel_libraries
 from scripts.reference_pages.commands import commands
 from scripts.reference_pages.controller_flags import controller_flags
@@ -47,8 +49,13 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
 """File names with what each page tells and the function that makes it."""
 
 
+SCHEMA_FILES: Mapping[str, Callable[[], str]] = {f"schemas/{name}.json": partial(schema_text, name) for name in SCHEMAS}
+"""Schemas of JSON documents, as the wheel contains them."""
+
+
 def _index() -> str:
     lines = "\n".join(f"- [{name.removesuffix('.md')}]({name}): {what}" for name, (what, _) in PAGES.items())
+    lines += "\n- [schemas](schemas/): JSON schemas of the documents that commands print (`pyverno docs --schema NAME`)"
     return page("Reference", "These pages are made from the code by `make docs`.", lines)
 
 
@@ -58,6 +65,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, name the pages that are stale")
     is_check = parser.parse_args().check
     texts = {"README.md": _index(), **{name: make() for name, (_, make) in PAGES.items()}}
+    texts |= {name: make() for name, make in SCHEMA_FILES.items()}
     stale = sorted(path.name for path in FOLDER.glob("*.md") if path.name not in texts)
     for name, text in texts.items():
         file = FOLDER / name

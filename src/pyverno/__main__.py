@@ -8,6 +8,7 @@ already loaded when Python starts.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 __all__ = ["main"]
@@ -15,6 +16,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line with `sys.argv`; always ends with SystemExit."""
+    _prepare_streams()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         from pyverno.version import __version__
@@ -34,6 +36,19 @@ def main() -> None:
     else:
         gc.freeze()
     raise SystemExit(code)
+
+
+def _prepare_streams() -> None:
+    """Let no character fail that a terminal or code page cannot show, and no stream be absent.
+
+    Such a character is written as `\\u2502`. A stream that was closed by the caller takes everything and holds nothing.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as the process
+        elif mode == "w" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""`pyverno docs`: the reference of the command line as Markdown, one file per command.
+"""`pyverno docs`: the reference of the command line as Markdown, and the schemas of its JSON documents.
 
-Everything comes from the commands themselves.
+The reference comes from the commands themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -15,7 +16,19 @@ from pyverno.cli.args.flags import switch, value
 from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
-__all__ = ["docs", "pages"]
+__all__ = ["SCHEMAS", "docs", "pages", "schema_text"]
+
+SCHEMAS = ("apply", "report", "sarif", "test")
+"""The JSON documents with a published schema, by the command that prints them; `sarif` is written by several."""
+
+
+def schema_text(name: str) -> str:
+    """Return the JSON schema of a document.
+
+    >>> schema_text("test").splitlines()[2]
+    '  "title": "pyverno test --output-format json",'
+    """
+    return (files("pyverno.report") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
 
 
 def pages(root: click.Command, *, markdown_links: bool = True) -> Iterator[tuple[str, str]]:
@@ -80,7 +93,10 @@ def _row(record: tuple[str, str]) -> str:
     return f"| `{name}` | {' '.join(text.split())} |"
 
 
-def _docs(*, output: str, website: bool, **flags: bool) -> None:
+def _docs(*, output: str, website: bool, schema: str, **flags: bool) -> None:
+    if schema:
+        click.echo(schema_text(schema), nl=False)
+        return
     from pyverno.cli.root import root
 
     if not output:
@@ -110,6 +126,7 @@ docs = command(
     {
         "Options": (
             value("-o", "--output", help="Folder for the files; it is created.", metavar="FOLDER"),
+            value("--schema", help="Print the JSON schema of a document instead.", choices=SCHEMAS),
             switch("--website", help="Start each file with front matter for a web site."),
             switch("--autogenTag", help="Mark each file as generated.", default=True),
             switch("--noDate", help="Leave the date out of the front matter."),
@@ -119,5 +136,6 @@ docs = command(
     examples=(
         "pyverno docs --output docs/reference/cli",
         "pyverno docs --output site --website --noDate",
+        "pyverno docs --schema apply",
     ),
 )

@@ -5,13 +5,25 @@ This module must never import click, because plain command lines run without it 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TextIO
 
 from pyverno.errors import PyvernoError, UsageError
 
-__all__ = ["Exit", "closed_pipe", "guarded", "report_error", "report_note", "report_warning", "unknown_command"]
+__all__ = [
+    "Exit",
+    "can_show",
+    "closed_pipe",
+    "guarded",
+    "report_error",
+    "report_note",
+    "report_warning",
+    "unknown_command",
+    "write_as_utf8",
+]
 
 
 class Exit(Exception):  # noqa: N818 - not an error: the exit code of a command that has printed everything
@@ -47,6 +59,24 @@ def unknown_command(name: str, path: str) -> UsageError:
     return UsageError(f'unknown command "{name}" for "{path}"\nRun \'{path} --help\' for usage.')
 
 
+def check_known(words: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise UsageError for words that name nothing, with what was probably meant.
+
+    >>> check_known(["truncat"], ["truncate"], "function")
+    Traceback (most recent call last):
+    pyverno.errors.UsageError: unknown function `truncat`: did you mean `truncate`?
+    """
+    names = list(known)
+    unknown = [word for word in words if word not in names]
+    if not unknown:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(unknown[0], names, n=1)
+    hint = f": did you mean `{near[0]}`?" if near else ""
+    raise UsageError(f"unknown {what} `{unknown[0]}`{hint}")
+
+
 def guarded(command: Callable[[], object]) -> int:
     """Call a command and turn its outcome into an exit code."""
     try:
@@ -62,6 +92,8 @@ def guarded(command: Callable[[], object]) -> int:
         return 130
     except BrokenPipeError:
         return closed_pipe()
+    except OSError as error:
+        return _unwritable(error)
     except SystemExit as stop:
         # click's way to end when the reader of stdout is gone
         return stop.code if isinstance(stop.code, int) else 1
@@ -73,7 +105,37 @@ def _flushed(code: int) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         return closed_pipe()
+    except OSError as error:
+        return _unwritable(error)
     return code
+
+
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF})
+
+
+def _unwritable(error: OSError) -> int:
+    """Report that stdout takes nothing more (a full disk); any other error is a bug."""
+    if error.errno not in _UNWRITABLE or error.filename is not None:
+        raise error
+    report_error(f"cannot write the output: {(error.strerror or 'unknown error').lower()}")
+    closed_pipe()
+    return 1
+
+
+def write_as_utf8() -> None:
+    """Let stdout be UTF-8 whatever the code page is: documents for machines have no other encoding."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None and sys.stdout.encoding.lower().replace("-", "") != "utf8":
+        reconfigure(encoding="utf-8")
+
+
+def can_show(stream: TextIO, text: str) -> bool:
+    """Tell whether the encoding of a stream has these characters."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def closed_pipe() -> int:

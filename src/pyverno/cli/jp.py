@@ -14,6 +14,7 @@ import click
 from pyverno.cli.args.flags import comma_list, switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
+from pyverno.cli.errors import check_known
 from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.kube.yaml.documents import load_documents
@@ -99,10 +100,9 @@ def _parse(words: tuple[str, ...], file: Sequence[str]) -> None:
 
 
 def _function(words: tuple[str, ...]) -> None:
-    own = sorted((each for each in FUNCTIONS.values() if not each.standard), key=lambda each: each.signature)
-    for function in own:
-        if words and function.name not in words:
-            continue
+    check_known(words, FUNCTIONS, "function")
+    listed = (each for each in FUNCTIONS.values() if (each.name in words if words else not each.standard))
+    for function in sorted(listed, key=lambda each: each.signature):
         _print(f"Name: {function.name}", f"  Signature: {function.signature}")
         if function.note:
             _print(f"  Note:      {function.note}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,8 @@ def tracked(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:
     >>> list(tracked([1, 2], 2, "resources"))
     [1, 2]
     """
-    return _counted(items, total, what) if sys.stderr.isatty() else items
+    shows = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return _counted(items, total, what) if shows else items
 
 
 def _counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:

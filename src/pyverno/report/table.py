@@ -9,9 +9,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
-__all__ = ["MAX_CELL", "draw_table"]
+__all__ = ["BOX", "MAX_CELL", "draw_table"]
 
 MAX_CELL = 300
+_BOX = ("│", "─")
+BOX = "".join(_BOX)
+"""The characters that lines are drawn with."""
 COUNT_FROM = 10
 
 Paint = Callable[[str], str]
@@ -27,8 +30,9 @@ def draw_table(
     *,
     paint_header: Paint = _plain,
     paint_cell: Callable[[int, str], str] | None = None,
+    is_ascii: bool = False,
 ) -> str:
-    """Draw rows under headers; no rows give the empty text.
+    """Draw rows under headers; no rows give the empty text. `is_ascii` draws lines with `|` and `-`.
 
     With more than ten rows the first header carries their number. `paint_cell` gets the column and the padded text of a
     cell and may colour it; colours never count for the width.
@@ -49,16 +53,17 @@ def draw_table(
     widths = [
         max(len(title), *(len(line) for row in cells for line in row[column])) for column, title in enumerate(titles)
     ]
-    rule = "│" + "│".join("─" * (width + 2) for width in widths) + "│"
-    header = "│" + "│".join(paint_header(f" {title:<{width}} ") for title, width in zip(titles, widths, strict=True))
-    drawn = [rule, header + "│", rule]
+    bar, line = ("|", "-") if is_ascii else _BOX
+    rule = bar + bar.join(line * (width + 2) for width in widths) + bar
+    header = bar + bar.join(paint_header(f" {title:<{width}} ") for title, width in zip(titles, widths, strict=True))
+    drawn = [rule, header + bar, rule]
     for row in cells:
         for number in range(max(len(lines) for lines in row)):
             pieces = []
             for column, (lines, width) in enumerate(zip(row, widths, strict=True)):
                 text = f" {lines[number] if number < len(lines) else '':<{width}} "
                 pieces.append(paint_cell(column, text) if paint_cell else text)
-            drawn.append("│" + "│".join(pieces) + "│")
+            drawn.append(bar + bar.join(pieces) + bar)
     drawn.append(rule)
     return "\n".join(drawn)
 

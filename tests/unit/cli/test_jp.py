@@ -80,14 +80,16 @@ def test_parse_points_at_the_fault(cli: Run) -> None:
 
 
 def test_function_lists_what_kyverno_adds(cli: Run) -> None:
-    """Sorted by signature; an unknown name prints nothing."""
+    """Sorted by signature; a standard one is shown when it is named, an unknown one is an error."""
     out = cli("jp", "function").out
     assert "Name: truncate\n  Signature: truncate(string, number) string\n  Note:      " in out
     names = [line for line in out.splitlines() if line.startswith("  Signature: ")]
     assert sorted(names) == names
     assert "Name: keys\n" not in out
     assert 1 == cli("jp", "function", "truncate").out.count("Name: ")
-    assert (0, "") == (cli("jp", "function", "nope").code, cli("jp", "function", "nope").out)
+    assert "Name: keys\n" in cli("jp", "function", "keys").out
+    ran = cli("jp", "function", "truncat")
+    assert (1, "", "Error: unknown function `truncat`: did you mean `truncate`?\n") == (ran.code, ran.out, ran.err)
 
 
 def test_without_a_command_it_prints_its_help(cli: Run) -> None:

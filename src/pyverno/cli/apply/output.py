@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pyverno.cli.apply.judge import JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
-from pyverno.cli.errors import report_error
+from pyverno.cli.errors import can_show, report_error
 from pyverno.cli.style import style_for
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
@@ -215,7 +215,7 @@ class Output:
                     report_error(f"{where}: {result.message}")
 
     def _table(self, judged: Iterable[JudgedResource]) -> None:
-        from pyverno.report.table import draw_table
+        from pyverno.report.table import BOX, draw_table
 
         headers = ["ID", "POLICY", "RULE", "RESOURCE", "RESULT", "REASON"]
         detailed = self._options.detailed_results
@@ -234,6 +234,7 @@ class Output:
             rows,
             paint_header=style.header,
             paint_cell=style.cells(headers.index("RESULT")) if style.is_coloured else None,
+            is_ascii=not can_show(self._stream, BOX),
         )
         if drawn:
             self._line(drawn)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pyverno.cli.apply.judge import JudgedResource, judge
 from pyverno.cli.apply.load import Inputs, check_not_empty, load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions, check_options
-from pyverno.cli.errors import report_error, report_note, report_warning
+from pyverno.cli.errors import report_error, report_note, report_warning, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.errors import PyvernoError, UsageError
@@ -23,6 +23,8 @@ def run_apply(options: ApplyOptions) -> int:
     """Run the command and return its exit code; raises UsageError for unusable flags and companion files."""
     for text in check_options(options):
         report_warning(text)
+    if options.is_machine_output:
+        write_as_utf8()
     inputs = load_inputs(options)
     if options.cluster:
         from pyverno.cli.apply.cluster import cluster_session

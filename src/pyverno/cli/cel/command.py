@@ -26,7 +26,7 @@ from pyverno.cli.cel.functions import listed_functions
 from pyverno.cli.cel.inputs import DOCUMENT_FLAGS, Inputs, bindings, is_variable_name
 from pyverno.cli.cel.run import Outcome, Row, as_json, run
 from pyverno.cli.cel.values import Printer
-from pyverno.cli.errors import Exit, report_error
+from pyverno.cli.errors import Exit, check_known, report_error
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
@@ -222,6 +222,7 @@ def _declaration(text: str, environment: Environment) -> tuple[str, Type]:
 def _functions(words: tuple[str, ...], environment: str, kubernetes_version: str, output: str) -> None:
     write = _writer(output)
     known = named_environment(environment, parse_kubernetes_version(kubernetes_version))
+    check_known(words, {each.name for each in (*listed_functions(known), *listed_functions(known, words))}, "function")
     found = listed_functions(known, words)
     if write is not None:
         _print(write([each.to_json() for each in found]))

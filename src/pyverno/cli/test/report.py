@@ -21,13 +21,14 @@ _HEADERS = ("ID", "POLICY", "RULE", "RESOURCE", "RESULT", "REASON")
 _RESULT_COLUMN = _HEADERS.index("RESULT")
 
 
-def table(rows: Sequence[Row], style: Style, *, detailed: bool) -> str:
+def table(rows: Sequence[Row], style: Style, *, detailed: bool, is_ascii: bool = False) -> str:
     """Draw rows as a table, numbered from 1; no rows give the empty text."""
     return draw_table(
         [*_HEADERS, "MESSAGE"] if detailed else _HEADERS,
         [_cells(number, row, detailed=detailed) for number, row in enumerate(rows, 1)],
         paint_header=style.header,
         paint_cell=style.cells(_RESULT_COLUMN),
+        is_ascii=is_ascii,
     )
 
 

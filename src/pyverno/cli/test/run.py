@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from pyverno.cli.errors import report_error
+from pyverno.cli.errors import can_show, report_error, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.cli.style import Style, style_for
@@ -24,6 +24,7 @@ from pyverno.cli.test.strict import vacuous_checks
 from pyverno.cli.test.suite import load_suite
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.report.problem import Problem, problem_of
+from pyverno.report.table import BOX
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class _Totals:
 
 def run_tests(options: SuiteOptions) -> int:
     """Run all suites and print the outcome; returns the exit code."""
+    if options.output_format:
+        write_as_utf8()
     if options.selector_errors:
         _print(options, "", "Filter errors:", *(f"  Error: {error}" for error in options.selector_errors))
     with ExitStack() as stack:
@@ -226,8 +229,12 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
         report_error(f"{suite.name}: {text}")
     _print(options, "")
     if outcome.rows and not options.output_format:
-        _print(options, table(outcome.rows, style, detailed=options.detailed_results))
+        _print(options, _table(outcome.rows, style, options))
     _print(options, "")
+
+
+def _table(rows: Sequence[Row], style: Style, options: SuiteOptions) -> str:
+    return table(rows, style, detailed=options.detailed_results, is_ascii=not can_show(sys.stdout, BOX))
 
 
 def _print_summary(
@@ -240,4 +247,4 @@ def _print_summary(
         return
     _print(options, "", f"Test Summary: {totals.failed} out of {totals.passed + totals.failed} tests failed", "")
     if failed and not options.output_format:
-        _print(options, "Aggregated Failed Test Cases : ", table(failed, style, detailed=options.detailed_results))
+        _print(options, "Aggregated Failed Test Cases : ", _table(failed, style, options))
