@@ -57,6 +57,8 @@ class Registry:
         app = web.Application()
         app.router.add_get("/token", self._token)
         app.router.add_get("/v2/{tail:.*}", self._get)
+        app.router.add_post("/v2/{tail:.*}", self._write)
+        app.router.add_put("/v2/{tail:.*}", self._write)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -170,20 +172,44 @@ class Registry:
         given = BasicAuth.decode(header)
         return self.users.get(given.login) == given.password
 
+    def _refused(self, request: web.Request, repository: str, actions: str) -> web.StreamResponse | None:
+        given = request.headers.get("Authorization", "")
+        self.authorizations.append((request.path, given))
+        if not self.users or (given == "Bearer good" if self.uses_tokens else self._knows(given)):
+            return None
+        scope = f"repository:{repository}:{actions}"
+        realm = f'Bearer realm="http://{self.host}/token",service="test",scope="{scope}"'
+        challenge = realm if self.uses_tokens else 'Basic realm="test"'
+        return web.json_response({}, status=401, headers={"WWW-Authenticate": challenge})
+
+    async def _write(self, request: web.Request) -> web.StreamResponse:
+        tail = request.match_info["tail"]
+        repository = tail.partition("/manifests/" if "/manifests/" in tail else "/blobs/uploads/")[0]
+        refused = self._refused(request, repository, "pull,push")
+        if refused is not None:
+            return refused
+        if request.method == "POST":
+            return web.Response(status=202, headers={"Location": f"/v2/{repository}/blobs/uploads/1?state=x"})
+        body = await request.read()
+        if "/manifests/" in tail:
+            self.put_manifest(repository, tail.rpartition("/")[2], request.content_type, body)
+        elif digest_of(body) == request.query["digest"]:
+            self.blobs[digest_of(body)] = body
+        else:
+            return web.json_response({}, status=400)
+        return web.Response(status=201)
+
     async def _get(self, request: web.Request) -> web.StreamResponse:
         repository, _, rest = request.match_info["tail"].rpartition("/")
         repository, _, kind = repository.rpartition("/")
         self.requests[kind] += 1
-        given = request.headers.get("Authorization", "")
-        self.authorizations.append((request.path, given))
         if self.fault is not None:
             answer = await self.fault(request)
             if answer is not None:
                 return answer
-        if self.users and not (given == "Bearer good" if self.uses_tokens else self._knows(given)):
-            realm = f'Bearer realm="http://{self.host}/token",service="test",scope="repository:{repository}:pull"'
-            challenge = realm if self.uses_tokens else 'Basic realm="test"'
-            return web.json_response({}, status=401, headers={"WWW-Authenticate": challenge})
+        refused = self._refused(request, repository, "pull")
+        if refused is not None:
+            return refused
         if kind == "manifests" and (repository, rest) in self.manifests:
             media_type, raw = self.manifests[repository, rest]
             headers = {"Docker-Content-Digest": digest_of(raw)}

@@ -129,7 +129,7 @@ def _fix() -> click.Command:
 
 
 def _oci() -> click.Command:
-    from pyverno.cli.oci import oci
+    from pyverno.cli.oci.command import oci
 
     return oci
 

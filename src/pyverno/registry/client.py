@@ -195,7 +195,7 @@ class RegistryClient:
             max_bytes,
             repository.allows_http,
         )
-        answer = await self._transport.get(call, deadline)
+        answer = await self._transport.send(call, deadline)
         if answer.status == 404:
             raise NotFoundError(f"`{repository}` has nothing at this reference")
         if answer.status != 200:

@@ -57,9 +57,10 @@ class RegistrySettings:
 
 @dataclass(frozen=True, slots=True)
 class RegistryCall:
-    """A GET of a path of a registry: for which repository, with which credentials, and how long the answer may be.
+    """A request for a path of a registry: for which repository, with which credentials, and how long an answer may be.
 
-    With `allows_http` a registry that cannot be reached by HTTPS is read by plain HTTP.
+    `actions` are what a token must allow. With `allows_http` a registry that cannot be reached by HTTPS is read by
+    plain HTTP.
     """
 
     registry: str
@@ -69,6 +70,10 @@ class RegistryCall:
     accept: str = ""
     max_bytes: int = 4 * 1024 * 1024
     allows_http: bool = False
+    method: str = "GET"
+    body: bytes = b""
+    content_type: str = ""
+    actions: str = "pull"
 
 
 class RegistryAnswer(NamedTuple):
@@ -94,6 +99,8 @@ class _Outgoing:
     headers: Mapping[str, str]
     max_bytes: int
     form: Mapping[str, str] | None = None
+    method: str = "GET"
+    body: bytes = b""
 
 
 class Transport:
@@ -119,8 +126,8 @@ class Transport:
             await self._session.close()
             self._session = None
 
-    async def get(self, call: RegistryCall, deadline: float | None = None) -> RegistryAnswer:
-        """Send a GET with the first credential that the registry takes; `deadline` is in monotonic seconds.
+    async def send(self, call: RegistryCall, deadline: float | None = None) -> RegistryAnswer:
+        """Send a request with the first credential that the registry takes; `deadline` is in monotonic seconds.
 
         Raises RegistryUnauthorizedError when it takes none of them, HostError when it cannot be reached in time or
         answers with too much.
@@ -168,19 +175,21 @@ class Transport:
         """Send a request, and once more with the authorization that the registry demands."""
         target = _base(call).join(URL(call.path, encoded=True))
         headers = {"Accept": call.accept} if call.accept else {}
+        if call.content_type:
+            headers["Content-Type"] = call.content_type
         known = self._tokens.get(_token_key(call, credential))
         if known is not None and known.ends > time.monotonic():
             headers["Authorization"] = f"Bearer {known.value}"
         elif credential.registry_token:
             headers["Authorization"] = f"Bearer {credential.registry_token}"
-        answer = await self._send(_Outgoing(call.registry, target, headers, call.max_bytes))
+        outgoing = _Outgoing(call.registry, target, headers, call.max_bytes, None, call.method, call.body)
+        answer = await self._send(outgoing)
         if answer.status != 401:
             return answer
         header = await self._authorization(call, credential, answer)
         if not header:
             return answer
-        headers["Authorization"] = header
-        return await self._send(_Outgoing(call.registry, target, headers, call.max_bytes))
+        return await self._send(replace(outgoing, headers={**headers, "Authorization": header}))
 
     # -------------------------------------------------------------------------------------------------------- tokens
 
@@ -197,15 +206,15 @@ class Transport:
 
     async def _fetch_token(self, call: RegistryCall, credential: Credential, challenge: Challenge) -> str:
         realm = _realm(call, challenge)
-        query = {"scope": f"repository:{call.repository}:pull"}
+        query = {"scope": f"repository:{call.repository}:{call.actions}"}
         if "service" in challenge.parameters:
             query["service"] = challenge.parameters["service"]
         if credential.identity_token:
             form = {"grant_type": "refresh_token", "refresh_token": credential.identity_token, "client_id": "pyverno"}
-            answer = await self._once("POST", _Outgoing(call.registry, realm, {}, _MAX_TOKEN, {**form, **query}))
+            answer = await self._once(_Outgoing(call.registry, realm, {}, _MAX_TOKEN, {**form, **query}, "POST"))
         else:
             headers = {"Authorization": _basic(credential)} if credential.username else {}
-            answer = await self._once("GET", _Outgoing(call.registry, realm.update_query(query), headers, _MAX_TOKEN))
+            answer = await self._once(_Outgoing(call.registry, realm.update_query(query), headers, _MAX_TOKEN))
         if answer.status in (401, 403):
             return ""
         if answer.status != 200:
@@ -219,7 +228,7 @@ class Transport:
     # ------------------------------------------------------------------------------------------------------ requests
 
     async def _send(self, outgoing: _Outgoing) -> RegistryAnswer:
-        """Send a GET, retry where the response allows it, and follow redirects."""
+        """Send a request, retry where the response allows it, and follow the redirects of a GET."""
         pause = _FIRST_PAUSE
         for left in range(_TRIES - 1, -1, -1):
             answer = await self._followed(outgoing)
@@ -232,17 +241,17 @@ class Transport:
     async def _followed(self, outgoing: _Outgoing) -> RegistryAnswer:
         registry = outgoing.registry
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = await self._once("GET", outgoing)
+            answer = await self._once(outgoing)
             location = answer.headers.get("location", "")
-            if answer.status not in _REDIRECTS or not location:
+            if answer.status not in _REDIRECTS or not location or outgoing.method != "GET":
                 return answer
             outgoing = _redirected(outgoing, location)
         raise HostError(f"the registry `{registry}` redirects more than {_MAX_REDIRECTS} times")
 
-    async def _once(self, method: str, outgoing: _Outgoing) -> RegistryAnswer:
-        registry = outgoing.registry
+    async def _once(self, outgoing: _Outgoing) -> RegistryAnswer:
+        registry, data = outgoing.registry, outgoing.form or outgoing.body or None
         request = self._open().request(
-            method, outgoing.target, headers=outgoing.headers, data=outgoing.form, allow_redirects=False
+            outgoing.method, outgoing.target, headers=outgoing.headers, data=data, allow_redirects=False
         )
         try:
             async with request as reply:
@@ -343,7 +352,7 @@ def _read_token(registry: str, body: bytes) -> tuple[str, float]:
 
 def _token_key(call: RegistryCall, credential: Credential) -> tuple[str, ...]:
     secrets = (credential.username, credential.password, credential.identity_token, credential.registry_token)
-    return (call.registry, call.repository, *secrets)
+    return (call.registry, call.repository, call.actions, *secrets)
 
 
 def _basic(credential: Credential) -> str:

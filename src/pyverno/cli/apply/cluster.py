@@ -24,6 +24,7 @@ from pyverno.cluster.informer import Notice
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.controllers.reports.plan import matched_kinds
 from pyverno.controllers.state.hosts import HostFactory, HostSettings
+from pyverno.controllers.state.registries import RegistryFlags
 from pyverno.engine.rule import CompiledPolicy, CompiledRule
 from pyverno.errors import HostError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVR
@@ -113,7 +114,9 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
         if live.bindings:
             bindings = [Document(body, _FILE, index) for index, body in enumerate(live.bindings)]
             compilation = compile_documents([*inputs.policies, *bindings])
-        hosts = HostFactory(client, HostSettings(caches_config_maps=False), lambda: kinds)
+        root = b"" if inputs.registry is None else inputs.registry.trusted_root
+        registries = RegistryFlags(trusted_root=root, environment=os.environ)
+        hosts = HostFactory(client, HostSettings(caches_config_maps=False, registries=registries), lambda: kinds)
         loop.run(_load_entries(client, kinds, hosts))
         found = replace(inputs, resources=[*inputs.resources], manifests=[*inputs.manifests])
         for index, body in enumerate(live.objects):

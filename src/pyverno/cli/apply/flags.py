@@ -85,7 +85,8 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
     "Running": (
         switch("--continue-on-fail", help="Continue with the next resource after an error."),
         number("--workers", help="Number of processes that review resources.", default=1),
-        switch("--registry", help="Read image registries for imageRegistry context entries."),
+        switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),
+        value("--trust-root", help="File with trusted authorities and logs, for keyless signatures.", metavar="FILE"),
     ),
     "Cluster": (
         switch("-c", "--cluster", help="Review the objects of a cluster, of every kind that the policies match."),

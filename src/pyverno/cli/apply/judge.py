@@ -97,7 +97,12 @@ _worker: list[tuple[Session, Inputs]] = []
 
 
 def _start_worker(inputs: Inputs) -> None:
-    _worker.append((open_session(inputs), inputs))
+    registries = None
+    if inputs.registry is not None:
+        from pyverno.cli.registries import open_registries
+
+        registries = open_registries(inputs.registry).source
+    _worker.append((open_session(inputs, registries), inputs))
 
 
 def _judge_chunk(positions: tuple[int, int]) -> Sequence[_Reviewed]:

@@ -28,6 +28,8 @@ from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from pyverno.cli.registries import RegistryAccess
+    from pyverno.engine.imagesource import ImageSource
     from pyverno.offline.git import Credentials
 
 __all__ = ["Inputs", "check_not_empty", "load_inputs", "open_session"]
@@ -59,6 +61,7 @@ class Inputs:
     values: Values = field(default_factory=Values)
     user: User = field(default_factory=User)
     images: tuple[JSONObject, ...] = ()
+    registry: RegistryAccess | None = None
     crds: tuple[JSONObject, ...] = ()
     skipped: list[Skipped] = field(default_factory=list)
     is_kyverno: bool = False
@@ -75,6 +78,10 @@ class Inputs:
 def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
     """Read all inputs; `stdin` stands in for standard input. Raises UsageError for companions that cannot be used."""
     inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies, is_kyverno=options.is_kyverno)
+    if options.registry or options.trust_root:
+        from pyverno.cli.registries import read_registry_access
+
+        inputs.registry = read_registry_access(registry=options.registry, trust_root=options.trust_root)
     _companions(inputs, options)
     folders = None if options.is_kyverno else FolderRules(include=options.include, exclude=options.exclude)
     found = load_policy_documents(
@@ -227,8 +234,11 @@ def _is_own(value: JSON, kind: str) -> bool:
     return value.get("kind") == kind and str(value.get("apiVersion")).partition("/")[0] == _OWN_GROUP
 
 
-def open_session(inputs: Inputs) -> Session:
-    """Compile the policies and exceptions and return the session; `errors` holds what does not compile."""
+def open_session(inputs: Inputs, registries: ImageSource | None = None) -> Session:
+    """Compile the policies and exceptions and return the session; `errors` holds what does not compile.
+
+    `registries` read the images that are not recorded.
+    """
     kinds = inputs.kinds
     # a payload is no object of a cluster
     manifests = () if inputs.has_payloads else inputs.manifests
@@ -241,6 +251,7 @@ def open_session(inputs: Inputs) -> Session:
         objects=ObjectStore([*manifests, *looked_up], kinds),
         targets=ObjectStore(inputs.targets, kinds) if inputs.targets else None,
         images=inputs.images,
+        registries=registries,
         namespaces=manifests,
         values=inputs.values,
         user=inputs.user,

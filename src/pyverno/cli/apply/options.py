@@ -56,6 +56,7 @@ class ApplyOptions:
     stdin: bool = False
     output: str = ""
     registry: bool = False
+    trust_root: str = ""
     git_branch: str = ""
     username: str = ""
     password: str = ""
@@ -144,7 +145,6 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
         if wrong:
             raise UsageError(message)
     ignored = (
-        (options.registry, "--registry has no effect: this version of pyverno does not read image registries"),
         (
             bool(options.exceptions) and options.exceptions_with_resources,
             # COMPAT: Kyverno ignores them without a word

@@ -31,7 +31,12 @@ def run_apply(options: ApplyOptions) -> int:
 
         with cluster_session(options, inputs) as (live, session):
             return _run(options, live, session)
-    return _run(options, inputs, open_session(inputs))
+    if inputs.registry is None:
+        return _run(options, inputs, open_session(inputs))
+    from pyverno.cli.registries import opened_registries
+
+    with opened_registries(inputs.registry) as registries:
+        return _run(options, inputs, open_session(inputs, registries))
 
 
 def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:

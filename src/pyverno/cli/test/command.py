@@ -6,6 +6,7 @@ import click
 
 from pyverno.cli.args.sections import command
 from pyverno.cli.errors import Exit
+from pyverno.cli.registries import read_registry_access
 from pyverno.cli.test.flags import SECTIONS
 from pyverno.cli.test.options import DEFAULT_FILE, SuiteOptions, parse_selector
 from pyverno.errors import UsageError
@@ -29,10 +30,6 @@ def _options(sources: tuple[str, ...], flags: dict[str, object]) -> SuiteOptions
     workers = flags["workers"]
     if not isinstance(workers, int) or workers < 1:
         raise UsageError(f"--workers must be at least 1, got {workers}")
-    if flags["registry"]:
-        from pyverno.cli.errors import report_warning
-
-        report_warning("--registry has no effect: this version of pyverno does not read image registries")
     selector, errors = parse_selector(str(flags["test_case_selector"]))
     same = ("file_name", "git_branch", "output_format", *_SWITCHES)
     return SuiteOptions(
@@ -40,6 +37,7 @@ def _options(sources: tuple[str, ...], flags: dict[str, object]) -> SuiteOptions
         selector=selector,
         selector_errors=errors,
         workers=workers,
+        registry=read_registry_access(registry=bool(flags["registry"]), trust_root=str(flags["trust_root"] or "")),
         **{name: flags[name] for name in same},  # type: ignore[arg-type]  # click has checked the types
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from pyverno.cli.registries import RegistryAccess
 from pyverno.kube.wildcard import has_wildcard, match
 from pyverno.offline.testfile import ExpectedResult
 from pyverno.value import dataclass, field, replace
@@ -86,3 +87,4 @@ class SuiteOptions:
     require_tests: bool = False
     strict: bool = False
     workers: int = 1
+    registry: RegistryAccess | None = None

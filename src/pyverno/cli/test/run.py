@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyverno.cli.errors import can_show, report_error, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
+from pyverno.cli.registries import opened_registries
 from pyverno.cli.style import Style, style_for
 from pyverno.cli.test.check import IGNORED, Row, check_rows, missing_files
 from pyverno.cli.test.find import FoundSuite, find_suites
@@ -181,8 +182,9 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         return SuiteOutcome(vacuous=without, was_run=False)
     lines = [f"Loading test  ( {found.name} ) ..."]
     try:
-        suite = load_suite(test, found.path.parent, lines.append)
-        judged = suite.judge()
+        with opened_registries(options.registry) as registries:
+            suite = load_suite(test, found.path.parent, lines.append, registries)
+            judged = suite.judge()
         report_faults(result for each in judged for result in each.review.results)
         lines.append("  Checking results ...")
         rows = tuple(check_rows(suite, judged, asked))

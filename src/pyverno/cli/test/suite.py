@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
@@ -38,6 +39,9 @@ from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.offline.testfile import TestFile
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from pyverno.engine.imagesource import ImageSource
 
 __all__ = ["ReviewedManifest", "Suite", "load_suite"]
 
@@ -128,8 +132,11 @@ def _loading(what: str) -> Iterator[None]:
         raise UsageError(f"failed to load {what} ({error})") from error
 
 
-def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
-    """Load everything that a test document names; raises UsageError for a problem that ends the suite."""
+def load_suite(test: TestFile, folder: Path, log: Log = _silent, registries: ImageSource | None = None) -> Suite:
+    """Load everything that a test document names; raises UsageError for a problem that ends the suite.
+
+    `registries` read the images that its Context file does not record.
+    """
     log("  Loading values/variables ...")
     with _loading("values/variables"):
         values = _values(test, folder)
@@ -174,6 +181,7 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent) -> Suite:
         targets=targets,
         answers=[RecordedAnswer(each.target, each.body, each.method, each.status) for each in test.api_call_responses],
         images=context.images,
+        registries=registries,
         namespaces=manifests,
         values=values,
         user=user,

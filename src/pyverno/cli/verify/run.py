@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from pyverno.cli.errors import Exit
+from pyverno.cli.registries import own_credentials
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage
 from pyverno.engine.imageverification.demands import read_demands
 from pyverno.errors import UsageError, VerificationError
@@ -33,7 +33,6 @@ from pyverno.kube.imageref import parse_reference
 from pyverno.kube.json import JSONObject
 from pyverno.kube.wildcard import match
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.registry.dockerconfig import DockerConfig
 from pyverno.registry.images import BlockingImages
 from pyverno.registry.loopthread import OwnRegistryImages
 from pyverno.registry.transport import RegistrySettings
@@ -83,7 +82,7 @@ def run_verify(options: VerifyOptions) -> None:
     """Verify an image and print what was checked; ends with exit code 1 unless everything is verified."""
     root = read_trust_root(_read(options.trust_root)) if options.trust_root else None
     settings = RegistrySettings(allows_http=options.allows_http)
-    with OwnRegistryImages(DockerConfig(os.environ), settings=settings) as own:
+    with OwnRegistryImages(own_credentials(), settings=settings) as own:
         image = own.source.resolve(options.image, ImageAccess())
         found = list(_Verification(options, own.source, image, root).outcomes())
     if not found:

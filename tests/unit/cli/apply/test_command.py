@@ -630,16 +630,10 @@ def test_a_policy_without_namespace_is_warned_about(cli: Run, folder: Path) -> N
     assert "warning: Policy `no-latest` has no namespace, it counts as one of `default`\n" == ran.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--registry"], "--registry has no effect"),
-    ],
-)
-def test_flags_without_effect_are_told(cli: Run, arguments: list[str], message: str) -> None:
-    """They are accepted, with a warning."""
-    ran = cli("apply", "latest.yaml", "-r", "good.yaml", *arguments)
-    assert (0, True) == (ran.code, message in ran.err)
+def test_a_trusted_root_needs_a_registry(cli: Run, folder: Path) -> None:
+    """It would be without effect."""
+    ran = cli("apply", "latest.yaml", "-r", "good.yaml", "--trust-root", "root.json")
+    assert (True, 1) == ("--trust-root needs --registry" in ran.err, ran.code)
 
 
 @pytest.mark.parametrize(

@@ -439,10 +439,3 @@ def test_a_git_repository_is_cloned_and_its_paths_shown(
     assert "Loading test  ( kyverno-test.yaml ) ...\n" in ran.out
     bad = cli("test", "https://git.example.org/group")
     assert (1, True) == (bad.code, "Error loading tests: failed to parse URL" in bad.out)
-
-
-def test_registry_says_that_it_has_no_effect(cli: Run, folder: Path) -> None:
-    """The flag is accepted, so that scripts go on working."""
-    suite(folder, PASSING)
-    ran = cli("test", ".", "--registry")
-    assert (0, True) == (ran.code, "--registry has no effect" in ran.err)

@@ -1,0 +1,3 @@
+"""`pyverno oci`: policies as artifacts in registries."""
+
+from __future__ import annotations

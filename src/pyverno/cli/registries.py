@@ -1,0 +1,79 @@
+"""Registries that a command reads with `--registry`: the credentials of the person, and the trusted root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyverno.errors import UsageError
+from pyverno.value import dataclass
+
+if TYPE_CHECKING:
+    from pyverno.engine.imagesource import ImageSource
+    from pyverno.registry.dockerconfig import DockerConfig
+    from pyverno.registry.loopthread import OwnRegistryImages
+
+__all__ = ["RegistryAccess", "open_registries", "opened_registries", "own_credentials", "read_registry_access"]
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryAccess:
+    """What registries are read with; worker processes receive it. `trusted_root` is the content of the file."""
+
+    trusted_root: bytes = b""
+
+
+def read_registry_access(*, registry: bool, trust_root: str) -> RegistryAccess | None:
+    """Return what the flags of a command mean, None without `--registry`; raises UsageError."""
+    if not registry:
+        if trust_root:
+            raise UsageError("--trust-root needs --registry: signatures are read from registries")
+        return None
+    return RegistryAccess(_read_root(trust_root) if trust_root else b"")
+
+
+def open_registries(access: RegistryAccess) -> OwnRegistryImages:
+    """Return images of registries; the caller closes them, or ends with its process."""
+    from pyverno.images.verification.trust import read_trust_root
+    from pyverno.registry.loopthread import OwnRegistryImages
+
+    root = read_trust_root(access.trusted_root) if access.trusted_root else None
+    return OwnRegistryImages(own_credentials(), trust_root=None if root is None else lambda: root)
+
+
+@contextmanager
+def opened_registries(access: RegistryAccess | None) -> Iterator[ImageSource | None]:
+    """Yield images of registries, None without access, and close the connections at the end."""
+    if access is None:
+        yield None
+        return
+    with open_registries(access) as own:
+        yield own.source
+
+
+def own_credentials() -> DockerConfig:
+    """Return the credentials of the person: configurations of docker and podman, their helpers, and clouds."""
+    from pyverno.registry.credentialhelpers import CredentialHelpers
+    from pyverno.registry.dockerconfig import DockerConfig
+    from pyverno.registry.providers.ambient import Ambient
+    from pyverno.registry.providers.known import known_providers
+
+    helpers = CredentialHelpers(os.environ.get("PATH", os.defpath))
+    return DockerConfig(os.environ, helpers=helpers, providers=known_providers(Ambient(os.environ)))
+
+
+def _read_root(path: str) -> bytes:
+    from pyverno.errors import VerificationError
+    from pyverno.images.verification.trust import read_trust_root
+
+    try:
+        data = Path(path).read_bytes()
+        read_trust_root(data)
+    except OSError as error:
+        raise UsageError(f"--trust-root `{path}`: {error.strerror or 'it cannot be read'}") from None
+    except VerificationError as error:
+        raise UsageError(f"--trust-root `{path}`: {error.message}") from None
+    return data
