@@ -30,7 +30,7 @@ __all__ = ["ControllerSet"]
 
 _UNWATCHED = frozenset({"events"})
 """What EVERYTHING leaves out, as upstream's collector does."""
-PATIENCE = 5.0
+STOP_SECONDS = 5.0
 """Seconds that a start waits for the controllers; a webhook that does not answer holds it up no longer."""
 _QUIET_TURNS = 25
 
@@ -59,7 +59,7 @@ class ControllerSet:
 
         self.start_with(lambda user: LocalClient(server, user), lambda: server.table)
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(STOP_SECONDS):
                 await self.settled()
 
     def start_with(self, client_of: Callable[[User], LocalClient], types: Callable[[], ResourceTable]) -> None:

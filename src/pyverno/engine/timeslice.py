@@ -56,12 +56,12 @@ class CompileSlice:
 
 
 class TimeSliceBudget(Budget):
-    """A budget that raises `stop` once `patience` seconds have passed since it was made.
+    """A budget that raises `stop` once `seconds` seconds have passed since it was made.
 
     `stop` must be no `Exception`, because the engine turns those into results of rules. Time is looked at as often as
     for the deadline of any budget.
 
-    >>> ImpatientBudget(KeyboardInterrupt, patience=60).check_deadline()
+    >>> TimeSliceBudget(KeyboardInterrupt, seconds=60).check_deadline()
     """
 
     __slots__ = ("_stop", "_until")
@@ -70,13 +70,13 @@ class TimeSliceBudget(Budget):
         self,
         stop: type[BaseException],
         *,
-        patience: float,
+        seconds: float,
         deadline: float | None = None,
         context_bytes: int = MAX_CONTEXT_BYTES,
     ) -> None:
         super().__init__(deadline=deadline, context_bytes=context_bytes)
         self._stop = stop
-        self._until = time.monotonic() + patience
+        self._until = time.monotonic() + seconds
 
     def check_deadline(self) -> None:
         """Raise when the moment or the deadline has passed."""

@@ -18,7 +18,7 @@ from pyverno.kube.kinds import KindTable
 __all__ = ["CachingHost", "ComputesLongError", "NeedsWorkerError", "NonblockingHost"]
 
 
-PATIENCE_SECONDS: Final = 0.025
+SLICE_SECONDS: Final = 0.025
 """How long a review may compute on the event loop: a quarter of the longest acceptable stall."""
 
 
@@ -55,18 +55,16 @@ class NonblockingHost:
     pyverno.webhook.nonblocking.NeedsWorkerError
     """
 
-    def __init__(self, host: Host, *, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, host: Host, *, seconds: float = SLICE_SECONDS) -> None:
         """Take the wrapped Host, and how many seconds a review may compute."""
         self._host = host
-        self._patience = patience
+        self._seconds = seconds
         self._memory = host if isinstance(host, CachingHost) else None
         self.allows_http_in_namespaces = isinstance(host, NamespacedHttpHost) and host.allows_http_in_namespaces
 
     def budget(self, deadline: float | None, context_bytes: int = MAX_CONTEXT_BYTES) -> TimeSliceBudget:
         """Return the budget of a review that starts now and moves to a worker when it computes for too long."""
-        return TimeSliceBudget(
-            ComputesLongError, patience=self._patience, deadline=deadline, context_bytes=context_bytes
-        )
+        return TimeSliceBudget(ComputesLongError, seconds=self._seconds, deadline=deadline, context_bytes=context_bytes)
 
     def now(self) -> int:
         """Return the wall clock."""

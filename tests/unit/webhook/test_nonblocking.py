@@ -83,7 +83,7 @@ def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
     engine = Engine(compile_documents(load_documents(_DEAR)).policy_set())
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     request = Request.from_manifest({**body, "data": {f"k{number}": "x" for number in range(keys)}})
-    hurried, patient = NonblockingHost(NO_HOST, patience=0), NonblockingHost(NO_HOST, patience=3600)
+    hurried, patient = NonblockingHost(NO_HOST, seconds=0), NonblockingHost(NO_HOST, seconds=3600)
     with pytest.raises(NeedsWorkerError):
         engine.review(request, VALIDATING, budget=hurried.budget(None))
     assert engine.review(request, VALIDATING) == engine.review(request, VALIDATING, budget=patient.budget(None))
@@ -91,7 +91,7 @@ def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
 
 def test_a_review_that_is_over_within_the_patience_needs_no_worker() -> None:
     """The clock is looked at before each rule; a review that is over in time stays on the loop."""
-    budget = NonblockingHost(NO_HOST, patience=3600).budget(None)
+    budget = NonblockingHost(NO_HOST, seconds=3600).budget(None)
     request = Request.from_manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}})
     review = Engine(compile_documents(load_documents(_DEAR)).policy_set()).review(request, VALIDATING, budget=budget)
     assert [result.status.value for result in review.results] == ["pass"]

@@ -23,7 +23,7 @@ _VOLUME = "kube-api-access-"
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _MIRROR = "kubernetes.io/config.mirror"
 _EXPIRY = 3607
-_PATIENCE, _NAP = 1.5, 0.02
+_WAIT_SECONDS, _POLL_SECONDS = 1.5, 0.02
 _SOURCES: list[JSONObject] = [
     {"serviceAccountToken": {"expirationSeconds": _EXPIRY, "path": "token"}},
     {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
@@ -42,7 +42,7 @@ class ServiceAccounts:
         """Take where accounts are; without a controller that makes default accounts, do not wait for them."""
         self._cluster = cluster
         self._make_suffix = make_suffix
-        self._patience = _PATIENCE if waits_for_default else 0.0
+        self._wait_seconds = _WAIT_SECONDS if waits_for_default else 0.0
 
     async def admit(self, attributes: Attributes) -> Attributes:
         """Return the request with the pod's account filled in; raises 403 when there is no such account."""
@@ -74,14 +74,14 @@ class ServiceAccounts:
     async def _account(self, attributes: Attributes, name: str) -> JSONObject:
         """Return the account; the default one of a new namespace may be on its way."""
         namespace = attributes.namespace
-        deadline = asyncio.get_running_loop().time() + (self._patience if name == _DEFAULT else 0)
+        deadline = asyncio.get_running_loop().time() + (self._wait_seconds if name == _DEFAULT else 0)
         while True:
             found = self._cluster.get(Key("serviceaccounts", namespace, name))
             if found is not None:
                 return found.body
             if asyncio.get_running_loop().time() >= deadline:
                 break
-            await asyncio.sleep(_NAP)
+            await asyncio.sleep(_POLL_SECONDS)
         why = f'serviceaccount "{name}" not found'
         raise refused(attributes, f"error looking up service account {namespace}/{name}: {why}")
 

@@ -31,7 +31,7 @@ __all__ = ["Followup", "FollowupSettings"]
 _WORK: Final = "update-requests"
 _AUDIT: Final = "audit"
 
-log = logging.getLogger("pyverno.handover")
+log = logging.getLogger("pyverno.followup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Followup:
             version_of=cluster.store.version_of,
             metrics=metrics,
         )
-        self._handover = UpdateRequestWriter(
+        self._writer = UpdateRequestWriter(
             client,
             cluster,
             settings.updates,
@@ -79,12 +79,12 @@ class Followup:
         self._audit = AuditPass(
             settings.audit, host=host, told=Observers(*told, self._events, self._reports), lost=self._count_unaudited
         )
-        self._observers = Observers(self._reports, self._handover, self._audit)
+        self._observers = Observers(self._reports, self._writer, self._audit)
 
     @property
     def is_idle(self) -> bool:
         """Return whether no work is left."""
-        return self._audit.is_idle and self._reports.is_idle and self._handover.is_idle
+        return self._audit.is_idle and self._reports.is_idle and self._writer.is_idle
 
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
@@ -100,12 +100,12 @@ class Followup:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._audit.run())
             group.create_task(self._reports.run())
-            group.create_task(self._handover.run())
+            group.create_task(self._writer.run())
 
     async def flush(self, seconds: float) -> None:
         """Finish the queued work within `seconds`; report the rest as lost."""
         end = time.monotonic() + seconds
-        await self._handover.flush(seconds)
+        await self._writer.flush(seconds)
         await self._audit.flush(max(end - time.monotonic(), 0.1))
         await self._reports.flush(max(end - time.monotonic(), 0.1))
 

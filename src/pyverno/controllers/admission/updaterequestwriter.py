@@ -42,13 +42,13 @@ from pyverno.webhook.routes import Route, WebhookType, read_route
 __all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
 
 _SECONDS: Final = 30.0
-_PATIENCE_SECONDS: Final = 600.0
+_RETRY_SECONDS: Final = 600.0
 """How long work waits for room below the threshold, or for the API server."""
 
 _MEMO_LIMIT: Final = 1024
 _GONE: Final = 404
 
-log = logging.getLogger("pyverno.handover")
+log = logging.getLogger("pyverno.followup")
 
 Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
 """Is told of work that could not be handed over: for which policy if that is known, why, and on whose account."""
@@ -107,7 +107,7 @@ class UpdateRequestWriter:
         self._lost = lost
         self._memo: dict[Route, tuple[PolicySet, Triggers]] = {}
         self._count = ObjectCount(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
-        self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="handover")
+        self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="updaterequests")
         self._looking = Outbox(
             self._look,
             on_lost=self._lose_request,
@@ -119,7 +119,7 @@ class UpdateRequestWriter:
             self._write,
             on_lost=self._lose_work,
             max_items=settings.max_waiting,
-            patience=_PATIENCE_SECONDS,
+            retry_seconds=_RETRY_SECONDS,
             weigh=lambda wanted: wanted.size,
         )
         self._is_served = True

@@ -23,7 +23,7 @@ PROPAGATION: Final = "cleanup.kyverno.io/propagation-policy"
 _BOUND_SECONDS: Final = 300.0
 """How old metadata may be: a deletion names the version that it is meant for, so an old one deletes nothing."""
 
-_PATIENCE_SECONDS: Final = 1.0
+_WAIT_SECONDS: Final = 1.0
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _KEPT_LABELS: Final = (TTL_LABEL, "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by")
 
@@ -122,5 +122,5 @@ class TtlWatches:
 async def _wait_for(informer: Informer) -> None:
     """Wait until an informer has brought everything, but not long: one that cannot must not keep others waiting."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(_WAIT_SECONDS):
             await informer.synced.wait()

@@ -42,20 +42,20 @@ class Outbox(Generic[Item]):
         on_lost: Callable[[Item, str], None],
         max_items: int = 1000,
         writers: int = 4,
-        patience: float = 120.0,
+        retry_seconds: float = 120.0,
         weigh: Callable[[Item], int] = lambda item: 0,
         max_bytes: int = _MAX_BYTES,
     ) -> None:
         """Take the function that writes an item, and a callback for items that are given up, with the reason.
 
         `max_items` bounds the queue and `max_bytes` its total weight as `weigh` measures it; a single oversized item
-        is still accepted. An item is retried for `patience` seconds. `write` raises HostError or StatusError.
+        is still accepted. An item is retried for `retry_seconds` seconds. `write` raises HostError or StatusError.
         """
         self._write = write
         self._on_lost = on_lost
         self._max_items = max_items
         self._writers = writers
-        self._patience = patience
+        self._retry_seconds = retry_seconds
         self._weigh = weigh
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -75,7 +75,7 @@ class Outbox(Generic[Item]):
             return False
         self._bytes = bytes_
         self._empty.clear()
-        self._waiting.put_nowait((time.monotonic() + self._patience, item))
+        self._waiting.put_nowait((time.monotonic() + self._retry_seconds, item))
         return True
 
     async def run(self) -> None:

@@ -52,7 +52,7 @@ _LOOK_SHARE: Final = 2 / 3
 """Interval of discovery as a share of the bound: aggregated API servers come and go without a definition."""
 
 _CATCH_UP_SECONDS: Final = 0.1
-_PATIENCE_SECONDS: Final = 5.0
+_WAIT_SECONDS: Final = 5.0
 
 log = logging.getLogger("pyverno.admission")
 
@@ -245,7 +245,7 @@ class ClusterState:
     async def _wait_for(self, informer: Informer) -> None:
         while not informer.synced.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(_PATIENCE_SECONDS):
+                async with asyncio.timeout(_WAIT_SECONDS):
                     await informer.synced.wait()
                 return
             log.warning("still waiting", extra={"fields": {"for": informer.gvr.resource, "reason": informer.trouble}})

@@ -13,7 +13,7 @@ from pyverno.value import dataclass
 __all__ = ["Node", "NodeType", "SliceParts", "dump"]
 
 SliceParts = tuple["int | str | None", "int | str | None", "int | str | None"]
-"""start, stop and step of a slice; a text is a hole that gives the number."""
+"""start, stop and step of a slice; a text is a placeholder that gives the number."""
 
 
 class NodeType(Enum):
@@ -47,8 +47,8 @@ class NodeType(Enum):
 class Node:
     """One node: its kind, its own value, its children, and how deep the closures made of it nest.
 
-    `value` is the name of a field, function or hash key, the number of an index (or a hole's text), the parts of a
-    slice, the comparator's token name, or the JSON value of a literal. Long flat chains (`a.b.c…`, `a || b || …`)
+    `value` is the name of a field, function or hash key, the number of an index (or a placeholder's text), the parts of
+    a slice, the comparator's token name, or the JSON value of a literal. Long flat chains (`a.b.c…`, `a || b || …`)
     count as one level.
     """
 

@@ -130,15 +130,15 @@ def sequence(runs: tuple[Run, ...]) -> Run:
     if len(runs) == 2:
         first, second = runs
 
-        def pair(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            value = first(value, runtime, holes)
-            return value if value.__class__ is Missing else second(value, runtime, holes)
+        def pair(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            value = first(value, runtime, placeholders)
+            return value if value.__class__ is Missing else second(value, runtime, placeholders)
 
         return pair
 
-    def each_in_turn(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+    def each_in_turn(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
         for run in runs:
-            value = run(value, runtime, holes)
+            value = run(value, runtime, placeholders)
             if value.__class__ is Missing:
                 break
         return value

@@ -110,8 +110,8 @@ class _Compiler:
         if node.type in _NEVER_MISSING:
             return run
 
-        def quiet(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            result = run(value, runtime, holes)
+        def quiet(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            result = run(value, runtime, placeholders)
             return None if result.__class__ is Missing else result
 
         return quiet
@@ -126,22 +126,22 @@ class _Compiler:
         fill = filler(constant)
         if fill is None:
             return lambda _value, _runtime, _holes: constant
-        return lambda _value, runtime, holes: fill(runtime, holes)
+        return lambda _value, runtime, placeholders: fill(runtime, placeholders)
 
     def field(self, node: Node) -> Run:
         if not HOLE.search(node.value):
             return chain((node.value,))
         fill = text_filler(node.value)
 
-        def field(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            return walk_fields(value, (fill(runtime, holes),), is_data=True)
+        def field(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            return walk_fields(value, (fill(runtime, placeholders),), is_data=True)
 
         return field
 
     def index(self, node: Node) -> Run:
         if isinstance(node.value, str):
             number = number_filler(node.value)
-            return lambda value, runtime, holes: item_at(value, number(runtime, holes))
+            return lambda value, runtime, placeholders: item_at(value, number(runtime, placeholders))
         constant: int = node.value
         return lambda value, _runtime, _holes: item_at(value, constant)
 
@@ -149,10 +149,10 @@ class _Compiler:
         written: SliceParts = node.value
         parts = [number_filler(part) if isinstance(part, str) else part for part in written]
 
-        def slice_list(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def slice_list(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             if not isinstance(value, list):
                 return None
-            start, stop, step = (part(runtime, holes) if callable(part) else part for part in parts)
+            start, stop, step = (part(runtime, placeholders) if callable(part) else part for part in parts)
             if step == 0:
                 raise EvaluationError("Invalid slice, step cannot be 0")
             result = value[start:stop:step]
@@ -181,9 +181,9 @@ class _Compiler:
     def flatten(self, node: Node) -> Run:
         left = self.quiet(node.children[0])
 
-        def flatten(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def flatten(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             try:
-                items = left(value, runtime, holes)
+                items = left(value, runtime, placeholders)
             except ABSORBED:
                 return None
             if not isinstance(items, list):
@@ -205,12 +205,12 @@ class _Compiler:
         left = self.quiet(node.children[0])
         project = self.projector(node.children[1])
 
-        def projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            items = left(value, runtime, holes)
+        def projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            items = left(value, runtime, placeholders)
             if not isinstance(items, list):
                 return None
             runtime.budget.charge_steps(len(items) + 1)
-            return project(items, runtime, holes)
+            return project(items, runtime, placeholders)
 
         return projection
 
@@ -219,9 +219,9 @@ class _Compiler:
         flatten = self.flatten(node.children[0])
         project = self.projector(node.children[1])
 
-        def flat_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            items = flatten(value, runtime, holes)
-            return None if items is None else project(items, runtime, holes)
+        def flat_projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            items = flatten(value, runtime, placeholders)
+            return None if items is None else project(items, runtime, placeholders)
 
         return flat_projection
 
@@ -231,8 +231,8 @@ class _Compiler:
             return lambda items, _runtime, _holes: [item for item in items if item is not None]
         run = self.quiet(right)
 
-        def project(items: list[JSON], runtime: Runtime, holes: Holes) -> list[JSON]:
-            return [result for item in items if (result := run(item, runtime, holes)) is not None]
+        def project(items: list[JSON], runtime: Runtime, placeholders: Holes) -> list[JSON]:
+            return [result for item in items if (result := run(item, runtime, placeholders)) is not None]
 
         return project
 
@@ -240,9 +240,9 @@ class _Compiler:
         left, condition = self.quiet(node.children[0]), self.quiet(node.children[2])
         project = self.projector(node.children[1])
 
-        def filter_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def filter_projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             try:
-                items = left(value, runtime, holes)
+                items = left(value, runtime, placeholders)
             except ABSORBED:
                 return None
             if not isinstance(items, list):
@@ -250,10 +250,10 @@ class _Compiler:
             runtime.budget.charge_steps(len(items) + 1)
             kept = []
             for item in items:
-                met = condition(item, runtime, holes)
+                met = condition(item, runtime, placeholders)
                 if met is True or not is_false(met):
                     kept.append(item)
-            return project(kept, runtime, holes)
+            return project(kept, runtime, placeholders)
 
         return filter_projection
 
@@ -261,9 +261,9 @@ class _Compiler:
         left = self.quiet(node.children[0])
         project = self.projector(node.children[1])
 
-        def value_projection(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def value_projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             try:
-                items = whole(left(value, runtime, holes))
+                items = whole(left(value, runtime, placeholders))
             except ABSORBED:
                 return None
             if not isinstance(items, dict):
@@ -272,8 +272,8 @@ class _Compiler:
             if not items:
                 return []
             # COMPAT: upstream projects as many nulls as there are values first
-            nulls = project([None], runtime, holes) * len(items)
-            return nulls + project(list(items.values()), runtime, holes)
+            nulls = project([None], runtime, placeholders) * len(items)
+            return nulls + project(list(items.values()), runtime, placeholders)
 
         return value_projection
 
@@ -284,26 +284,29 @@ class _Compiler:
         if node.value in _EQUALITIES:
             wanted = _EQUALITIES[node.value]
 
-            def equality(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-                return same(left(value, runtime, holes), right(value, runtime, holes), runtime.budget) is wanted
+            def equality(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+                return (
+                    same(left(value, runtime, placeholders), right(value, runtime, placeholders), runtime.budget)
+                    is wanted
+                )
 
             return equality
         compare = _ORDERS[node.value]
 
-        def comparator(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            return compare(left(value, runtime, holes), right(value, runtime, holes))
+        def comparator(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            return compare(left(value, runtime, placeholders), right(value, runtime, placeholders))
 
         return comparator
 
     def either(self, node: Node) -> Run:
         *runs, last = (self.quiet(operand) for operand in _operands(node))
 
-        def either(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def either(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             for run in runs:
-                result = run(value, runtime, holes)
+                result = run(value, runtime, placeholders)
                 if not is_false(result):
                     return result
-            return last(value, runtime, holes)
+            return last(value, runtime, placeholders)
 
         return either
 
@@ -311,25 +314,25 @@ class _Compiler:
         operands = _operands(node)
         runs, last = [self.quiet(operand) for operand in operands[:-1]], self.loud(operands[-1])
 
-        def both(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def both(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             for run in runs:
-                result = run(value, runtime, holes)
+                result = run(value, runtime, placeholders)
                 if is_false(result):
                     return result
-            return last(value, runtime, holes)
+            return last(value, runtime, placeholders)
 
         return both
 
     def negation(self, node: Node) -> Run:
         run = self.quiet(node.children[0])
-        return lambda value, runtime, holes: is_false(run(value, runtime, holes))
+        return lambda value, runtime, placeholders: is_false(run(value, runtime, placeholders))
 
     def pipe(self, node: Node) -> Run:
         runs = tuple(self.quiet(operand) for operand in _operands(node))
 
-        def pipe(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def pipe(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             for run in runs:
-                value = run(value, runtime, holes)
+                value = run(value, runtime, placeholders)
             return value
 
         return pipe
@@ -340,11 +343,11 @@ class _Compiler:
         runs = tuple(self.quiet(child) for child in node.children)
         measured = self.measured
 
-        def multi_select_list(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def multi_select_list(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             if value is None:
                 return None
             runtime.budget.charge_steps()
-            result = [run(value, runtime, holes) for run in runs]
+            result = [run(value, runtime, placeholders) for run in runs]
             if measured:
                 check_size(result, runtime.budget)
             return result
@@ -355,12 +358,12 @@ class _Compiler:
         members = tuple((compile_key(child.value), self.quiet(child.children[0])) for child in node.children)
         measured = self.measured
 
-        def multi_select_hash(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+        def multi_select_hash(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
             if value is None:
                 return None
             runtime.budget.charge_steps()
             result = {
-                (key if isinstance(key, str) else key(runtime, holes)): run(value, runtime, holes)
+                (key if isinstance(key, str) else key(runtime, placeholders)): run(value, runtime, placeholders)
                 for key, run in members
             }
             if measured:
@@ -381,16 +384,16 @@ class _Compiler:
         if function is None:
             unknown = f"unknown function: {node.value}"
 
-            def fail(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
+            def fail(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
                 for argument in arguments:
-                    argument(value, runtime, holes)
+                    argument(value, runtime, placeholders)
                 raise EvaluationError(unknown)
 
             return fail
         invoke = function.call
 
-        def call(value: JSON, runtime: Runtime, holes: Holes) -> JSON:
-            return invoke([argument(value, runtime, holes) for argument in arguments], runtime)
+        def call(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            return invoke([argument(value, runtime, placeholders) for argument in arguments], runtime)
 
         return call
 
@@ -398,7 +401,7 @@ class _Compiler:
         if node.type is not NodeType.EXPREF:
             return self.quiet(node)
         run = self.quiet(node.children[0])
-        return lambda _value, runtime, holes: ExpRef(run, runtime, holes)
+        return lambda _value, runtime, placeholders: ExpRef(run, runtime, placeholders)
 
 
 _LOUD: Final[dict[NodeType, Callable[[_Compiler, Node], Run]]] = {

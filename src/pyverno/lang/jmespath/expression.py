@@ -46,19 +46,19 @@ class Expression:
     chain: tuple[str, ...] | None = field(compare=False, repr=False)
     _run: Run = field(compare=False, repr=False)
 
-    def evaluate(self, data: JSON, runtime: Runtime, holes: Holes = ()) -> JSON:
+    def evaluate(self, data: JSON, runtime: Runtime, placeholders: Holes = ()) -> JSON:
         """Return the expression's value on a document.
 
         `data` is a JSON value or a dict subclass that loads lazily by `__missing__` (and offers `materialise()`);
-        `holes` are the values of the nested variables. Raises UnknownKeyError when the result is a key that a map
-        lacks, EvaluationError for every other failure of the expression, BudgetExceededError when it uses too much,
+        `placeholders` are the values of the nested variables. Raises UnknownKeyError when the result is a key that a
+        map lacks, EvaluationError for every other failure of the expression, BudgetExceededError when it uses too much,
         and HostError when a call to the host fails.
 
         >>> compile_expression("spec.containers[].name").evaluate({"spec": {"containers": [{"name": "a"}]}}, Runtime())
         ['a']
         """
         try:
-            value = self._run(data, runtime, holes)
+            value = self._run(data, runtime, placeholders)
         except RecursionError:
             raise EvaluationError("the expression or its data is nested too deeply") from None
         if value.__class__ is Missing:

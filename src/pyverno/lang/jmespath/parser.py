@@ -25,7 +25,7 @@ MAX_DEPTH: Final = 64
 
 BARE_MARK: Final = "\ue002"
 BARE_HOLE: Final = regex(BARE_MARK + r"([0-9]{1,6})" + HOLE_END)
-"""A hole that stood outside of the texts of a JSON literal, as the whole text of a string."""
+"""A placeholder that stood outside of the texts of a JSON literal, as the whole text of a string."""
 
 # Chains of these grow to the left without nesting: the compiler runs them in one loop.
 _FLAT: Final = frozenset({NodeType.SUBEXPRESSION, NodeType.INDEX_EXPRESSION, NodeType.OR, NodeType.AND, NodeType.PIPE})
@@ -273,7 +273,7 @@ class _Parser:
         raise self.error("Error")
 
     def starts_index(self) -> bool:
-        """A number or colon follows, or a lone hole, which stands for a number between brackets."""
+        """A number or colon follows, or a lone placeholder, which stands for a number between brackets."""
         if self.current in (TokenType.NUMBER, TokenType.COLON):
             return True
         return _is_hole(self.token) and self.lookahead() in (TokenType.RBRACKET, TokenType.COLON)

@@ -1,6 +1,6 @@
-"""The words of a JMESPath expression: token types, the token value, and the marks of holes.
+"""The words of a JMESPath expression: token types, the token value, and the marks of placeholders.
 
-A hole is a nested template variable that the template language cut out of the expression; it stands as
+A placeholder is a nested template variable that the template language cut out of the expression; it stands as
 ``\\ue000N\\ue001`` with N its index. This module must never read an expression (see `lexer`).
 """
 
@@ -16,7 +16,7 @@ __all__ = ["BINDING_POWERS", "HOLE", "HOLE_END", "HOLE_START", "Token", "TokenTy
 HOLE_START: Final = "\ue000"
 HOLE_END: Final = "\ue001"
 HOLE: Final = regex(HOLE_START + r"([0-9]{1,6})" + HOLE_END)
-"""One hole inside a text; group 1 is its index."""
+"""One placeholder inside a text; group 1 is its index."""
 
 
 class TokenType(Enum):

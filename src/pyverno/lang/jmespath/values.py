@@ -16,7 +16,7 @@ from pyverno.value import dataclass
 __all__ = ["ExpRef", "Holes", "Missing", "Run", "check_size", "is_false", "text_of", "whole"]
 
 Holes: TypeAlias = Sequence[JSON]
-"""The values of an expression's holes, by index."""
+"""The values of an expression's placeholders, by index."""
 
 Run: TypeAlias = Callable[[JSON, Runtime, Holes], JSON]
 """A compiled node: from the current value to the result, which is a `Missing` when a map lacks the key."""
@@ -38,11 +38,11 @@ class ExpRef:
 
     run: Run
     runtime: Runtime
-    holes: Holes
+    placeholders: Holes
 
     def __call__(self, value: JSON) -> JSON:
         """Return the expression's result on a value; a missing key gives None."""
-        result = self.run(value, self.runtime, self.holes)
+        result = self.run(value, self.runtime, self.placeholders)
         return None if result.__class__ is Missing else result
 
 
@@ -64,7 +64,7 @@ def whole(value: JSON) -> JSON:
 
 
 def text_of(value: JSON, budget: Budget) -> str:
-    """Return a hole's value as the text to insert: texts as they are, anything else as compact JSON."""
+    """Return a placeholder's value as the text to insert: texts as they are, anything else as compact JSON."""
     if isinstance(value, str):
         return value
     check_size(value, budget)

@@ -1,7 +1,7 @@
 """A JMESPath expression that stands by itself (`jmesPath`, `list`), in which `{{ variables }}` may be nested.
 
-Values of nested variables are data: they fill holes of the compiled expression and are never parsed. This module must
-never scan what a variable yields.
+Values of nested variables are data: they fill placeholders of the compiled expression and are never parsed. This module
+must never scan the value of a variable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OLD_OBJECT = ("request.object", "request.oldObject")
 
 @dataclass(frozen=True, slots=True)
 class ExpressionText:
-    """A compiled expression; `inner` are the nested variables with the numbers of the holes they read and fill.
+    """A compiled expression; `inner` are the nested variables with the numbers of the placeholders they read and fill.
 
     `on_delete` is the same query with `request.object` read as `request.oldObject`, None when it does not mention it.
     `is_variable` tells that the text is one variable as a whole, whose value stands for itself.
@@ -32,7 +32,7 @@ class ExpressionText:
     text: str
     expression: Expression
     inner: tuple[tuple[Query, tuple[int, ...]], ...] = ()
-    holes: tuple[int, ...] = ()
+    placeholders: tuple[int, ...] = ()
     on_delete: ExpressionText | None = None
     is_variable: bool = False
 
@@ -48,18 +48,20 @@ class ExpressionText:
         if not self.inner:
             return self.expression.evaluate(data, runtime)
         values: list[JSON] = []
-        for query, holes in self.inner:
+        for query, placeholders in self.inner:
             assert query.expression is not None  # noqa: S101 - what does not compile is refused at load
-            values.append(query.expression.evaluate(scope, runtime, [values[hole] for hole in holes]))
-        return self.expression.evaluate(data, runtime, [values[hole] for hole in self.holes])
+            values.append(
+                query.expression.evaluate(scope, runtime, [values[placeholder] for placeholder in placeholders])
+            )
+        return self.expression.evaluate(data, runtime, [values[placeholder] for placeholder in self.placeholders])
 
     def substitute(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> None:
         """Look the nested variables up; raises SubstitutionError for one that cannot be resolved."""
         if delete_request and self.on_delete is not None:
             return self.on_delete.substitute(scope, runtime)
         values: list[JSON] = []
-        for query, holes in self.inner:
-            values.append(query.evaluate(scope, runtime, [values[hole] for hole in holes], ""))
+        for query, placeholders in self.inner:
+            values.append(query.evaluate(scope, runtime, [values[placeholder] for placeholder in placeholders], ""))
         return None
 
 
@@ -73,7 +75,7 @@ def compile_expression_text(text: str) -> ExpressionText:
     if _OLD_OBJECT[0] in text:
         # Kyverno: on DELETE the text `request.object` of any query means `request.oldObject`
         other = _compiled(text.replace(*_OLD_OBJECT))
-        return ExpressionText(query.text, query.expression, query.inner, query.holes, other, query.is_variable)
+        return ExpressionText(query.text, query.expression, query.inner, query.placeholders, other, query.is_variable)
     return query
 
 
@@ -89,11 +91,11 @@ def _compiled(text: str) -> ExpressionText:
         if occurrence.constant is not None:
             raise ExpressionSyntaxError(f"unexpected character in `{text}`")
         query = Query(occurrence.text, compile_expression(occurrence.text), source=occurrence.source)
-        inner.append((query, occurrence.holes))
+        inner.append((query, occurrence.placeholders))
     if parsed.whole is not None:
-        query, holes = inner[parsed.whole]
+        query, placeholders = inner[parsed.whole]
         assert query.expression is not None  # noqa: S101 - compiled above
-        return ExpressionText(text, query.expression, tuple(inner), holes, is_variable=True)
+        return ExpressionText(text, query.expression, tuple(inner), placeholders, is_variable=True)
     outer: list[str] = []
     numbers: list[int] = []
     for part in parsed.parts:

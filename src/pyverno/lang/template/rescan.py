@@ -103,7 +103,7 @@ class _Pass:
         text_now = text.replace("request.object", "request.oldObject") if self.deleting else text
         if text != "@" and (known := self.queries.get(text_now)) is not None:
             return known.evaluate(self.scope, self.runtime, (), self.prefix + path)
-        if PRIVATE.search(text):  # would read as a hole
+        if PRIVATE.search(text):  # would read as a placeholder
             raise Query(text, None, source=_DATA).failure("incorrect query: invalid character", self.prefix + path)
         self.runtime.budget.charge_bytes(len(text), per_step=1)  # parsed now, and never remembered
         if len(text) > MAX_EXPRESSION:

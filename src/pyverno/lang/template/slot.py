@@ -1,6 +1,6 @@
 """One variable of a template: its compiled expression for each kind of request, and the errors of its evaluation.
 
-Values of inner variables enter as holes, as data. This module must never look at the text around a variable.
+Values of inner variables enter as placeholders, as data. This module must never look at the text around a variable.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class Query:
     problem: str = ""
     source: str = ""
 
-    def evaluate(self, scope: Mapping[str, JSON], runtime: Runtime, holes: Sequence[JSON], path: str) -> JSON:
+    def evaluate(self, scope: Mapping[str, JSON], runtime: Runtime, placeholders: Sequence[JSON], path: str) -> JSON:
         """Return the value; raises SubstitutionError with Kyverno's text, BudgetExceededError as it comes."""
         expression = self.expression
         if expression is None:
             raise self.failure(self.problem, path)
         try:
-            return expression.evaluate(scope, runtime, holes)
+            return expression.evaluate(scope, runtime, placeholders)
         except BudgetExceededError:
             raise
         except ContextEntryError as error:
@@ -109,7 +109,7 @@ class Slot:
     query: Query
     delete: Query
     target: Query | None
-    holes: tuple[int, ...]
+    placeholders: tuple[int, ...]
     constant: str | None
     path: str
 
@@ -122,7 +122,9 @@ class Slot:
         query = self.delete if deleting else self.query
         if self.target is not None and _has_target(scope):
             query = self.target
-        return query.evaluate(scope, runtime, tuple([values[hole] for hole in self.holes]), prefix + self.path)
+        return query.evaluate(
+            scope, runtime, tuple([values[placeholder] for placeholder in self.placeholders]), prefix + self.path
+        )
 
 
 def _has_target(scope: Mapping[str, JSON]) -> bool:
@@ -148,4 +150,4 @@ def compile_slot(occurrence: Occurrence, path: str, *, is_data: bool = False) ->
     # COMPAT: Kyverno replaces plain text, wherever it stands in the expression.
     on_delete = text.replace(*_OLD_OBJECT)
     delete = query if on_delete == text else compile_query(on_delete, source.replace(*_OLD_OBJECT), is_data=is_data)
-    return Slot(query, delete, target, occurrence.holes, None, path)
+    return Slot(query, delete, target, occurrence.placeholders, None, path)

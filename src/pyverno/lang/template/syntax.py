@@ -32,7 +32,7 @@ MAX_ROUNDS = 16
 # and keep it linear.
 VARIABLE = regex(r"(^|[^\\])(\{\{(?:\{[^{}]*+\}|[^{}]++)*+\}\})")
 
-# A hole is a placeholder for a value, as `lang.jmespath` reads it: U+E000, a number, U+E001.
+# A placeholder is a placeholder for a value, as `lang.jmespath` reads it: U+E000, a number, U+E001.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 HOLE = regex(f"{_OPEN}([0-9]+){_CLOSE}")
 PRIVATE = regex(f"[{_OPEN}{_CLOSE}]")
@@ -40,13 +40,13 @@ PRIVATE = regex(f"[{_OPEN}{_CLOSE}]")
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One variable of a string: its expression with holes, which earlier occurrences fill the holes, and its source.
+    """One variable of a string: its expression with placeholders, the occurrences that fill these, and its source.
 
-    `constant` is set for the rare character of the source that would read as a hole; such an occurrence is no variable.
+    `constant` is set for the rare character of the source that would read as a placeholder; it is no variable.
     """
 
     text: str
-    holes: tuple[int, ...]
+    placeholders: tuple[int, ...]
     source: str
     is_shallow: bool = False
     constant: str | None = None
@@ -153,7 +153,7 @@ def parse_string(text: str) -> StringTemplate:
 
 
 def _protect(text: str, occurrences: list[Occurrence]) -> str:
-    """Replace characters of the source that would read as holes by holes with a constant value."""
+    """Replace characters of the source that would read as placeholders by placeholders with a constant value."""
     if not PRIVATE.search(text):
         return text
 

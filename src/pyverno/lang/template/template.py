@@ -152,8 +152,8 @@ class _Compiler:
         self.copied = 0  # items and entries that every rendering copies
 
     def queries(self) -> dict[str, Query]:
-        """Return every compiled query without holes by its text."""
-        queries = [query for slot in self.slots if not slot.holes for query in (slot.query, slot.delete)]
+        """Return every compiled query without placeholders by its text."""
+        queries = [query for slot in self.slots if not slot.placeholders for query in (slot.query, slot.delete)]
         return {query.text: query for query in queries}
 
     def node(self, value: JSON, path: str) -> Render | None:

@@ -85,7 +85,7 @@ def test_patience_ends() -> None:
         box.put("a")
         await box.flush(10)
 
-    work(desk, act, patience=0.0)
+    work(desk, act, retry_seconds=0.0)
     assert ([], [("a", "away")]) == (desk.written, desk.lost)
 
 

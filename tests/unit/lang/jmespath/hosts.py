@@ -31,6 +31,6 @@ class FixedHost:
         return self.names[name]
 
 
-def evaluate(expression: str, data: JSON = None, holes: tuple[JSON, ...] = ()) -> JSON:
+def evaluate(expression: str, data: JSON = None, placeholders: tuple[JSON, ...] = ()) -> JSON:
     """Evaluate an expression in a fixed world."""
-    return compile_expression(expression).evaluate(data, Runtime(host=FixedHost()), holes)
+    return compile_expression(expression).evaluate(data, Runtime(host=FixedHost()), placeholders)

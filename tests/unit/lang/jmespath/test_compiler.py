@@ -1,4 +1,4 @@
-"""What expressions give: missing keys, projections, operators, holes and limits."""
+"""What expressions give: missing keys, projections, operators, placeholders and limits."""
 
 import json
 
@@ -156,7 +156,7 @@ SECOND = "\ue0001\ue001"
 
 
 @pytest.mark.parametrize(
-    ("text", "holes", "expected"),
+    ("text", "placeholders", "expected"),
     [
         (f"d.{HOLE}", ("key1",), "deep"),
         (f"d.key{HOLE}", (1,), "deep"),
@@ -175,14 +175,14 @@ SECOND = "\ue0001\ue001"
         (f"{HOLE}.key1", ("d",), "deep"),
     ],
 )
-def test_the_value_of_a_hole_is_data_in_every_place(text, holes, expected):
+def test_the_value_of_a_hole_is_data_in_every_place(text, placeholders, expected):
     """Nested variables are names, numbers and texts, never syntax."""
     document = {"d": {"key1": "deep", 'a"b': "quote"}, "l": ["a", "b"]}
-    assert expected == evaluate(text, document, holes)
+    assert expected == evaluate(text, document, placeholders)
 
 
 @pytest.mark.parametrize(
-    ("text", "holes", "error"),
+    ("text", "placeholders", "error"),
     [
         (f"{HOLE}", ("a.b",), 'Unknown key "a.b" in path'),
         (f"{HOLE}", ("keys(@)",), 'Unknown key "keys(@)" in path'),
@@ -190,10 +190,10 @@ def test_the_value_of_a_hole_is_data_in_every_place(text, holes, expected):
         (f"'{HOLE}'", (), "no value was given for the nested variable 0"),
     ],
 )
-def test_the_value_of_a_hole_is_never_parsed_as_an_expression(text, holes, error):
+def test_the_value_of_a_hole_is_never_parsed_as_an_expression(text, placeholders, error):
     """What looks like syntax is looked up or refused."""
     with pytest.raises(EvaluationError) as caught:
-        evaluate(text, {"a": {"b": 1}, "l": []}, holes)
+        evaluate(text, {"a": {"b": 1}, "l": []}, placeholders)
     assert error == caught.value.detailed
 
 

@@ -18,7 +18,7 @@ from pyverno.policy.updaterequest import UPDATE_REQUESTS, AdmissionContext, Requ
 
 __all__ = ["GenerateHandler", "works_of"]
 
-_PATIENCE_SECONDS: Final = 20.0
+_WAIT_SECONDS: Final = 20.0
 """How long a request waits for the change that it announces: the API server may have refused it after all."""
 
 _MAX_KNOWN: Final = 10_000
@@ -44,7 +44,7 @@ class GenerateHandler:
     async def handle(self, request: UpdateRequest) -> Done | Waiting:
         """Bring up to date what the request names; raises HostError or StatusError after all of it was tried."""
         first = self._first_seen(request)
-        is_late = time.monotonic() - first > _PATIENCE_SECONDS
+        is_late = time.monotonic() - first > _WAIT_SECONDS
         problem: PyvernoError | None = None
         waits: list[Waiting] = []
         policy = _identity(request.spec.request_type, request.spec.policy)

@@ -1,4 +1,4 @@
-"""Generated source for the expressions that policies use most: exact values without budgets, holes or lazy scopes.
+"""Generated source for the most common expressions of policies: exact values without budgets or placeholders.
 
 There is source for chains of fields, `chain || literal`, lists of fields, flattened lists of them, and whether one of
 these contains a text. It gives the value that the expression gives, or raises; it must never give another value. Used
