@@ -1,5 +1,5 @@
-"""Reconcile loops around the webhook: what is watched, what is written, and who may write it.
+"""Controllers: watches, reconcile loops and writes to a cluster.
 
-Each controller compares what is with what should be and writes the difference. Verdicts come from the engine only; a
-controller must never hold a rule of its own about objects.
+Each controller compares the state of the cluster with the desired state and writes the difference. Verdicts come from
+the engine only; a controller must never judge an object itself.
 """

@@ -112,7 +112,7 @@ class AdmissionController:
     def own_problem(self) -> str:
         """Return why this process is not ready: missing or stale caches, an expired certificate."""
         if self._server is None:
-            return "nobody listens yet"
+            return "the port is not open yet"
         return self._cluster.problem() or self._leader.certificates.problem() or self._handshake.problem()
 
     def has_seen(self, gvr: GVR, name: str, namespace: str, version: str) -> bool:

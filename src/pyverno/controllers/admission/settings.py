@@ -48,15 +48,15 @@ class LeaderSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionSettings:
-    """What the flags of the admission controller say.
+    """The settings of the admission controller, from its flags.
 
-    `server` (`host:port`) is how the API server reaches us when we run outside of the cluster. `identity` names this
-    replica among the others, `deployment` is what it is a replica of ("" outside of a cluster). `reports_account` is
-    the user name of the service account that reports are made with: whether it may read what policies are about stands
-    in their status. `background_account` is that of the controller that changes existing objects: policies with targets
-    that it may not change are refused; `cleanup_account` is that of the cleanup controller, with the same consequence
-    for cleanup policies. Everything is looked at again every `resync_seconds`, also when nothing is known
-    to have changed; 0 is for never. With `shares_port` other processes of this replica listen at the same port.
+    `server` (`host:port`) is the address for the API server when the controller runs outside of the cluster. `identity`
+    names this replica among the others, `deployment` is its Deployment ("" outside of a cluster). `reports_account` is
+    the user name of the service account of the reports controller: the status of a policy says whether that account may
+    read the resources that the policy matches. `background_account` is that of the background controller: policies with
+    targets that it may not change are rejected; `cleanup_account` is that of the cleanup controller, with the same
+    effect for cleanup policies. Everything is reconciled every `resync_seconds` without a change; 0 turns this off.
+    With `shares_port` other processes of this replica listen at the same port.
     """
 
     namespace: str = "kyverno"
@@ -121,7 +121,7 @@ class AdmissionSettings:
         )
 
     def share(self, number: int, of: int) -> AdmissionSettings:
-        """Return what one of several processes of a replica works by: a name of its own, and a part of the budgets."""
+        """Return the settings of one of several processes of a replica: its name, and its part of the budgets."""
         return replace(
             self,
             identity=f"{self.identity}-{number}",

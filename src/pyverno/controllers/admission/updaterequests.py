@@ -1,7 +1,7 @@
-"""UpdateRequests that follow from an admission request: which work is handed to the background, and with what.
+"""UpdateRequests that follow from an admission request: the work for the background controller, and its data.
 
-Pure functions. Rules of one legacy policy that make objects share a request, a rule that changes existing objects has
-one of its own, and so has every policy in CEL. This module must never write to a cluster. (Kyverno:
+Pure functions. Rules of one legacy policy that make objects share a request, each rule that changes existing objects
+has its own, and so has every policy in CEL. This module must never write to a cluster. (Kyverno:
 pkg/webhooks/resource)
 """
 
@@ -25,7 +25,7 @@ __all__ = ["is_made_or_copied", "of_downstream", "source_selector", "update_requ
 def update_requests(
     triggers: Iterable[SetInMotion], request: Request, admission: JSONObject
 ) -> Iterator[UpdateRequestSpec]:
-    """Yield the work that rules which a request set in motion ask for; `admission` is the request as it came."""
+    """Yield the work of the rules that a request triggers; `admission` is the request as received."""
     context = _context(request, admission)
     for policy, group in groupby(triggers, lambda trigger: trigger.rule.policy):
         found = tuple(group)

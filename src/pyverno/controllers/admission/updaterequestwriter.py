@@ -51,7 +51,7 @@ _GONE: Final = 404
 log = logging.getLogger("pyverno.followup")
 
 Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
-"""Is told of work that could not be handed over: for which policy if that is known, why, and on whose account."""
+"""Called for work that could not be stored: the policy if it is known, the reason, and the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class UpdateRequestWriter:
         request = review.request
         is_background = bool(self._settings.account) and request.user.username == self._settings.account
         triggers = self._triggers(path)
-        if triggers is None or request.gvk.group == REPORT_GROUP:  # what we write ourselves sets nothing in motion
+        if triggers is None or request.gvk.group == REPORT_GROUP:  # writes of the controllers trigger nothing
             return
         is_ours = is_made_or_copied(request) and not is_background
         if (is_ours or triggers.concerns(request)) and self._has_kind():
@@ -208,7 +208,7 @@ class UpdateRequestWriter:
             self._writing.put(_Wanted(spec, subject, answered.admission_request.size // len(wanted)))
 
     async def _ask(self, answered: _Answered) -> tuple[Trigger, ...]:
-        """Ask in a thread: nobody waits for it, and the loop has answers to give."""
+        """Evaluate in a thread: no response waits for it, and the loop has requests to answer."""
         triggers, request, host = answered.triggers, answered.request, self._host()
         deadline = time.monotonic() + _SECONDS
         asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host

@@ -1,7 +1,7 @@
 """Works on UpdateRequests: each is handled until it is completed, and deleted then.
 
-Kyverno's states stay: Pending and Failed requests are worked on, whoever wrote them, Completed ones are deleted, Skip
-is left alone. A failed request is retried with growing delays, without an end; `status.message` and a condition hold
+Kyverno's states stay: Pending and Failed requests are worked on, Completed ones are deleted, Skip is left
+alone. A failed request is retried with growing delays, without an end; `status.message` and a condition hold
 the reason. A request that waits for something is woken when that changes. The work is divided into lanes, and a lane is
 worked on by one replica at a time: shards for the types that replicas share, the leader's for all others.
 """
@@ -255,7 +255,7 @@ def lane_of(body: JSONObject, shards: int) -> int:
 
 
 class _Intake:
-    """Those who wait until there is room for one more request."""
+    """Callers that wait until there is room for one more request."""
 
     def __init__(self) -> None:
         self._changed: list[Callable[[], None]] = []

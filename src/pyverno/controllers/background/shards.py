@@ -100,7 +100,7 @@ class Shards:
     async def _leases(self) -> dict[int, JSONObject]:
         found: dict[int, JSONObject] = {}
         for number, name in enumerate(self._names):
-            with suppress(StatusError):  # one that nobody has created yet
+            with suppress(StatusError):  # a lease that does not exist yet
                 found[number] = await self._client.get(_LEASES, name, self._namespace)
         return found
 

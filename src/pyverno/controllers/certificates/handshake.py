@@ -59,7 +59,7 @@ class OwnHandshake:
         except ssl.SSLCertVerificationError as error:
             return f"its certificate is not good for `{self._name}`: {error.verify_message}"
         except (OSError, TimeoutError, ValueError) as error:
-            return f"no handshake with its own port {port}: {str(error) or 'nobody answers in time'}"
+            return f"no handshake with its own port {port}: {str(error) or 'no answer in time'}"
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()

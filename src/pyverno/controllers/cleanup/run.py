@@ -86,7 +86,7 @@ class _Verdict:
 
 
 class PolicyRun:
-    """Runs one policy once; what was asked of the world is remembered until its end."""
+    """Runs one policy once; answers of the host are cached until its end."""
 
     def __init__(self, context: CleanupContext, compiled: Compiled, policy: CompiledPolicy) -> None:
         """Take what to work with, and the policy."""
@@ -145,7 +145,7 @@ class PolicyRun:
             self._skip(info.kind, error)
 
     async def _evaluate(self, found: Candidates, items: Sequence[JSONObject]) -> list[_Verdict]:
-        """Evaluate objects in a thread; a namespace that cannot be had is an error of its objects."""
+        """Evaluate objects in a thread; a namespace that cannot be read is an error of its objects."""
         requests: list[Request | str] = []
         for item in items:
             namespace = item["metadata"].get("namespace") or ""
@@ -242,7 +242,7 @@ class PolicyRun:
         raise HostError(f"it changed {_ATTEMPTS} times while it was evaluated")
 
     async def _evaluate_again(self, found: Candidates, target: ResourceRef) -> _Selected | None:
-        """Read one object and evaluate it, with the world as it is now; None when it is not selected any more."""
+        """Read one object and evaluate it without cached answers; None when it is not selected any more."""
         self._host = self._new_host()
         place = Candidates(found.info, target.namespace, found.selector)
         # read by a list: a policy needs no other permission than it needs to run

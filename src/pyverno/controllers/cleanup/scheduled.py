@@ -60,7 +60,7 @@ class ScheduledPolicies:
         }
 
     def _note_changes(self) -> None:
-        """Have policies that changed looked at; a change of their status is none."""
+        """Queue policies that changed; a change of their status does not count."""
         before, self._known = self._known, self._policies()
         for identity, compiled in self._known.items():
             if before.get(identity) is not compiled:

@@ -120,9 +120,9 @@ class TimesToLive:
     # ------------------------------------------------------------------------------------------------------- the kinds
 
     async def _look(self, _key: str) -> Again:
-        """Watch the kinds that may be deleted, and leave those that may not be any more.
+        """Watch the kinds that may be deleted, and stop watching those that may not any more.
 
-        A kind of which that cannot be found out now stays as it is; raises HostError then, so that it is asked again.
+        A kind whose permission cannot be read stays as it is; HostError is then raised, so that it is read again.
         """
         waiting = iter(tuple(deletable_kinds(self._context.state.kinds)))
         watched = {info.gvr for info in self._watches.watched}

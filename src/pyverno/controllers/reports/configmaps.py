@@ -46,7 +46,7 @@ class ConfigMapWatches:
         self._watches[key] = group.create_task(informer.run())
 
     def changed_since(self, key: ConfigMapKey, changes: int) -> bool:
-        """Tell whether a ConfigMap has changed since there were so many changes: it may have been read before that."""
+        """Tell whether a ConfigMap has changed since the given number of changes."""
         return self._changed.get(key, 0) > changes
 
     def _note(self, key: ConfigMapKey) -> None:

@@ -121,7 +121,7 @@ class ReportsController:
             self._work = None
 
     def _api(self) -> ReportApi:
-        """Return the API of reports: OpenReports where the flag says so, or where it alone is served."""
+        """Return the API of reports: OpenReports if the flag is set, or if only it is served."""
         if self._settings.uses_openreports or not self._serves(POLICY_REPORTS):
             return OPENREPORTS if self._serves(OPENREPORTS) or self._settings.uses_openreports else POLICY_REPORTS
         return POLICY_REPORTS

@@ -1,4 +1,4 @@
-"""The EphemeralReports that wait to be merged into reports, by the object that they are about."""
+"""The EphemeralReports that wait to be merged into reports, by their object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Ephemeral:
-    """One ephemeral report: its place and uid, the object that it is about, when it was made, and its results."""
+    """One ephemeral report: its place and uid, its object, when it was made, and its results."""
 
     namespace: str
     name: str
@@ -105,7 +105,7 @@ class Ephemerals:
 
 
 def _subject(body: JSONObject) -> ResourceRef:
-    """Return the object that a report is about: its owner, or what labels and annotations say."""
+    """Return the object of a report: its owner, or the object in its labels and annotations."""
     metadata = body["metadata"]
     namespace = metadata.get("namespace") or ""
     owners = metadata.get("ownerReferences") or ()

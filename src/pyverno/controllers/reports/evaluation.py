@@ -143,7 +143,7 @@ class Evaluator:
         self._outcomes: dict[object, tuple[Sequence[RuleResult], tuple[RuleResult, ...], Outcome]] = {}
 
     def evaluate(self, body: JSONObject, context: ScanContext, host: Host, began: float | None = None) -> Evaluation:
-        """Evaluate one object, since `began` (monotonic); raises nothing that a policy or the world can cause."""
+        """Evaluate one object, since `began` (monotonic); never raises for a policy or a host."""
         noting = NotingHost(host)
         request = context.request(body)
         deadline = (time.monotonic() if began is None else began) + _SECONDS

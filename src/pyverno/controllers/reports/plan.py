@@ -175,7 +175,7 @@ def _kinds_of_rule(rule: CompiledRule, kinds: tuple[KindInfo, ...]) -> Iterator[
 
 
 def _matches_kind(rule: CompiledRule, info: KindInfo) -> bool:
-    """Tell whether a rule is about a kind in some namespace."""
+    """Tell whether a rule matches a kind in some namespace."""
     matcher = rule.matcher
     if matcher.policy_namespace and not info.namespaced:
         return False

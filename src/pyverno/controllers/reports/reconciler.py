@@ -51,7 +51,7 @@ class Results(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What there is about an object: evaluations, ephemeral reports, results of other origin, and its reports."""
+    """The results of an object: evaluations, ephemeral reports, results of other origin, and its reports."""
 
     evaluated: Sequence[tuple[Entry, Evaluation]] = ()
     waiting: Sequence[Ephemeral] = ()
@@ -207,7 +207,7 @@ class ReportReconciler:
         return Again(0)
 
     async def _live_uid(self, id: ObjectId, ref: ResourceRef) -> str | None:
-        """Return the uid of the object of a name, "" when there is none, None when that cannot be known."""
+        """Return the uid of the object of a name, "" for a missing one, None when that is unknown."""
         info = self._info(ref)
         if info is None:
             return None

@@ -1,6 +1,6 @@
 """The reports in the cluster, as far as they must be remembered: digests of their results, not the results.
 
-Reports that show what the scan found need no memory of their own: their object's entry says so. The others are noted
+Reports that equal the results of the scan are remembered in the entry of their object. The others are remembered
 here: those with results of admission requests, of objects that are not scanned, and those that others changed.
 """
 

@@ -45,7 +45,7 @@ _NOTHING: Final = Outcome(b"", frozenset(), reads_host=False, has_errors=False, 
 
 @dataclass(frozen=True, slots=True)
 class ScanCallbacks:
-    """What a scan needs of the rest: hosts for rules, who counts evaluations, who takes objects with new results.
+    """Functions that a scan calls: for hosts of rules, for each evaluation, and for objects with new results.
 
     `on_due` takes an object whose report is not as the scan found it, `on_refusal` a resource that is not listed.
     """
@@ -344,7 +344,7 @@ class Scanner:
             await self._room.wait()
 
     def _clear(self, bucket: Bucket, context: ScanContext, stale: list[tuple[bytes, Entry]]) -> None:
-        """Note that no policy is about these objects any more."""
+        """Note that no policy matches these objects any more."""
         for uid, entry in stale:
             entry.context, entry.outcome = context, _NOTHING
             if entry.reported:
@@ -387,7 +387,7 @@ class Scanner:
     # ---------------------------------------------------------------------------------------------- what else is read
 
     async def _tour(self) -> None:
-        """Evaluate again what reads the world: errors soon, everything else once in an interval, spread over it."""
+        """Evaluate objects again whose rules read the host: errors soon, others once in an interval, spread over it."""
         interval = self._settings.interval_seconds
         pause = min(max(interval / _SLOTS, 0.05), _ERROR_SECONDS)
         slots = max(round(interval / pause), 1)

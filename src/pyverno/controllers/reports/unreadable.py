@@ -1,7 +1,7 @@
-"""Resources that policies match and that the API server does not list for us.
+"""Resources that policies match and that the API server does not let the controller list.
 
-Their absence must never look like "no violations": each policy that needs such a resource has a report of its own with
-an error, one event, and the resource is a series of a metric.
+Their absence must never look like "no violations": each policy that needs such a resource has a report with an
+error, one event, and the resource is a series of a metric.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The generated objects of a cluster, found by their labels: which rule made each, for which trigger, from what.
+"""The generated objects of a cluster, found by their labels: the rule, trigger and source of each.
 
 Only metadata is followed, of the kinds that rules generate, and only of objects with the labels of a rule. What this
-controller wrote itself is known at once; a change by anybody else wakes the rule. An object is deleted only after it
+controller wrote itself is known at once; a change by another client wakes the rule. An object is deleted only after it
 was read again.
 """
 
@@ -190,7 +190,7 @@ class Downstreams:
     # ------------------------------------------------------------------------------------------------------- looking up
 
     def get(self, gvr: GVR, namespace: str, name: str) -> Downstream | None:
-        """Return a generated object, None when there is none."""
+        """Return a generated object, None for a missing one."""
         return self._known.get((gvr, namespace, name))
 
     def of_policy(self, policy: Identity) -> Iterator[Downstream]:

@@ -193,9 +193,9 @@ class Generator:
         return await self.triggers.find(work.trigger, newer_than=version or None)
 
     async def _request(self, run: _Run, body: JSONObject) -> Request:
-        """Ask what the admission request asked, about the object as it is now.
+        """Repeat the admission request with the current object.
 
-        Rules that name other operations, and kept their objects in step, are asked as if the object was new.
+        Rules that name other operations, and synchronize, are evaluated as if the object was new.
         """
         context = run.work.context
         operation = _operation(run)
@@ -207,7 +207,7 @@ class Generator:
         return replace(request, operation=operation, old=None) if names_any and not is_named else request
 
     async def _without_trigger(self, run: _Run) -> None:
-        """Generate by rules that are about deletions; delete what the others keep in step."""
+        """Generate by rules that match deletions; delete the synchronized objects of the others."""
         work, context = run.work, run.work.context
         at_deletion = {rule_key(rule.info) for rule in _rules(run) if rule.matcher.names_operation("DELETE")}
         if context is not None and context.operation == Operation.DELETE.value:
@@ -301,7 +301,7 @@ class Generator:
     ) -> None:
         """Note the error of a rule; what was copied from an object that is gone is deleted.
 
-        Nothing else is to be done, or waited for, where the rule is said to apply no longer.
+        A rule that no longer applies has no other work, and waits for nothing.
         """
         if not run.work.rules[facts.name]:
             self.writer.tell_failure(run.work, facts.name, run.policy.info, result.message)
@@ -314,7 +314,7 @@ class Generator:
         if notes.has_failed:
             run.errors.append(HostError(result.message))
         elif not notes.missing:
-            # the same comes of it until the policy changes; a change of the trigger is a request of its own
+            # the result is the same until the policy changes; a change of the trigger makes another request
             self._await_policy(run, result.message)
 
     def _await_policy(self, run: _Run, message: str) -> None:

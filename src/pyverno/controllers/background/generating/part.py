@@ -101,7 +101,7 @@ class Generating:
         )
 
     def _keep(self, shard: int | None) -> Controller[GenerationKey]:
-        """Return what keeps generated objects in step: those of a shard, or None for what the leader is asked to."""
+        """Return the parts that synchronize generated objects: those of a shard, or with None those of the leader."""
         settings = self._context.settings
         workers = max(settings.workers, 1)
 

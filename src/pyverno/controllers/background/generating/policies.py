@@ -303,7 +303,7 @@ def _selected(text: str, kinds: KindTable) -> Iterator[KindInfo]:
 
 
 def _is_wanted(info: KindInfo, wanted: GVR) -> bool:
-    """Tell whether the rule of a constraint is about a kind."""
+    """Tell whether the rule of a constraint matches a kind."""
     pairs = ((wanted.group, info.group), (wanted.version, info.version), (wanted.resource, info.plural))
     return all(text in ("*", name) for text, name in pairs)
 

@@ -81,7 +81,7 @@ class Sources(Generic[Key]):
         return True
 
     async def keep(self, sources: Callable[[Source], bool]) -> None:
-        """Stop following what is not to be kept."""
+        """Stop following objects that are not in use."""
         for source in self._informers:
             if not sources(source):
                 await self._informers.remove(source)
@@ -131,7 +131,7 @@ class ReadNotes(Generic[Key]):
         return self._sources.at_hand(gvr, namespace, name)
 
     def note_object(self, gvr: GVR, namespace: str, name: str, found: JSONObject | None) -> None:
-        """Note an object that was read, or None where there is none."""
+        """Remember an object that was read, or None for a missing one."""
         self.objects[Source(gvr, namespace, name)] = found
 
     def note_list(self, gvr: GVR, namespace: str, selector: JSONObject | None) -> None:
@@ -144,7 +144,7 @@ class ReadNotes(Generic[Key]):
 
     @property
     def missing(self) -> tuple[Source, ...]:
-        """What was asked for and does not exist."""
+        """Objects that were requested and do not exist."""
         return tuple(source for source, found in self.objects.items() if found is None)
 
     def versions(self) -> Iterator[tuple[Source, str]]:

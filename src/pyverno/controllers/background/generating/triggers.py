@@ -1,4 +1,4 @@
-"""The objects that trigger generate rules: found in the cluster, and asked about as a request."""
+"""The objects that trigger generate rules: found in the cluster, and made into requests."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ class TriggerReader:
         return request.with_settings(self._state.configuration.evaluation)
 
     async def admission_request(self, context: AdmissionContext, body: JSONObject | None) -> Request:
-        """Ask what an admission request asked, of the user who made it; `body` is the object as it is now.
+        """Repeat an admission request with its user; `body` is the current object.
 
-        Without a body the request's own objects are asked about.
+        Without a body the objects are those of the request.
         """
         asked: JSONObject = dict(context.request) if isinstance(context.request, dict) else {}
         if body is not None:

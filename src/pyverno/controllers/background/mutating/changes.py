@@ -69,7 +69,7 @@ class Changes:
     written: int = 0
     kept_back: list[Failed] = field(default_factory=list)
     quarantine: float = 0.0
-    """Writes that the guard kept back, which tells of them itself, and the seconds of the longest quarantine."""
+    """Writes that the guard held back, which reports them itself, and the seconds of the longest quarantine."""
 
     async def perform(self, evaluate: Evaluate, trigger: ResourceRef | None, reason: str = "") -> None:
         """Evaluate and write; what another writer changed in between is evaluated again.

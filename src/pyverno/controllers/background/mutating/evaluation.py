@@ -89,7 +89,7 @@ class MutatingHandler:
         self.context.reports.note(review.request, review.results)
 
     def is_selected(self, effect: PatchEffect) -> bool:
-        """Tell whether an object may be changed at all; Kyverno: targets of rules are not asked the resourceFilters."""
+        """Tell whether an object may be changed at all; Kyverno: resourceFilters do not apply to targets of rules."""
         return True
 
     def finish(self, changes: Changes, request: UpdateRequest) -> Done:
@@ -157,7 +157,7 @@ class MutatingHandler:
 
 
 def _matches(rule: CompiledRule, request: Request) -> bool:
-    """Tell whether a rule is about a request; an error in telling is for the evaluation to report."""
+    """Tell whether a rule matches a request; the evaluation reports errors."""
     try:
         return rule.matcher.mismatch(request, Resource(request.subject)) is None
     except Exception:
